@@ -1,0 +1,41 @@
+# Two commands do everything on a fresh machine: `make up` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: up test check bench soak lock clean help
+
+help: ## Show the commands
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
+
+$(READY): locks/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Odradek needs Python 3.11 or newer; set PYTHON=... to one")'
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(READY)
+
+up: $(READY) ## A broker on 127.0.0.1:9092 with a topic produced to and consumed from on screen
+	@$(BIN)/odradek demo $(ARGS)
+
+check: $(READY) ## Style, types, import contracts
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/deptry src
+
+test: check ## Everything that must hold; finishes in 20 minutes on 2 cores
+	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
+	$(BIN)/python -m bench $(ARGS)
+
+lock: $(READY) ## Pin the newest dependencies (needs uv)
+	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade pyproject.toml -o locks/runtime.txt
+	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade pyproject.toml --group dev -o locks/dev.txt
+
+clean: ## Remove what the other commands made
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
