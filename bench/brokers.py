@@ -1,0 +1,97 @@
+"""The brokers that are measured: how each is started, by the same steps, on a port and a directory that it is given."""
+
+import contextlib
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tests.jvm.readiness import answers_with_a_broker
+
+START_DEADLINE_S = 120
+STOP_DEADLINE_S = 30
+
+PROPERTIES = {
+    "num.partitions": "6",
+    "log.segment.delete.delay.ms": "1000",  # a deleted topic must be gone before the next run; the default is a minute
+}
+
+
+class BrokerError(RuntimeError):
+    """A broker did not start, or ended while it was measured."""
+
+
+class BrokerKind(Protocol):
+    @property
+    def key(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    def prepare(self, directory: Path, port: int) -> None:
+        """What must be done once before the first start, and is not part of it."""
+
+    def command(self, directory: Path, port: int) -> list[str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RunningBroker:
+    key: str
+    title: str
+    address: str
+    pid: int
+    directory: Path
+
+
+def free_port() -> int:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port: int = taken.getsockname()[1]
+        return port
+
+
+def start(kind: BrokerKind, directory: Path, port: int) -> "subprocess.Popen[bytes]":
+    with (directory / "output").open("ab") as output:
+        return subprocess.Popen(
+            kind.command(directory, port), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+        )
+
+
+def stop(process: "subprocess.Popen[bytes]") -> None:
+    process.terminate()
+    try:
+        process.wait(STOP_DEADLINE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def wait_until_ready(kind: BrokerKind, process: "subprocess.Popen[bytes]", directory: Path, port: int) -> None:
+    deadline = time.monotonic() + START_DEADLINE_S
+    while not answers_with_a_broker("127.0.0.1", port):
+        ended = process.poll() is not None
+        if ended or time.monotonic() > deadline:
+            happened = f"ended with code {process.returncode}" if ended else "does not answer"
+            raise BrokerError(f"{kind.title} {happened}; its last words:\n{last_words(directory)}")
+        time.sleep(0.05)
+
+
+def last_words(directory: Path, limit: int = 2000) -> str:
+    return (directory / "output").read_text(errors="replace")[-limit:].strip() or "(none)"
+
+
+@contextlib.contextmanager
+def running(kind: BrokerKind, directory: Path) -> Iterator[RunningBroker]:
+    """A broker that answers, with its own part of `directory`; stopped at the end."""
+    directory.mkdir(parents=True)
+    port = free_port()
+    kind.prepare(directory, port)
+    process = start(kind, directory, port)
+    try:
+        wait_until_ready(kind, process, directory, port)
+        yield RunningBroker(kind.key, kind.title, f"127.0.0.1:{port}", process.pid, directory)
+        if process.poll() is not None:
+            raise BrokerError(f"{kind.title} ended with code {process.returncode}:\n{last_words(directory)}")
+    finally:
+        stop(process)

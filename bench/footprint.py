@@ -1,0 +1,122 @@
+"""What a broker costs before and beside its work: the time to start, memory after a load, memory of idle connections.
+
+Each is measured on brokers of their own, so that nothing is hidden in memory that an earlier workload left.
+"""
+
+import contextlib
+import select
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.brokers import BrokerError, BrokerKind, RunningBroker, free_port, last_words, running, start, stop
+from bench.generator import Generator, read_line
+from bench.processes import is_alive, raise_open_files_limit, resident_mb
+from bench.results import Experiment, Run
+from bench.topics import fresh_topic
+from bench.workloads import IDLE_CONNECTIONS, MEMORY_RECORDS, OTHERS, START
+
+SPARE_FILES = 1_000  # what a broker and a generator need besides the connections
+
+Said = Callable[[str, str, str, Run | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    generator: Generator
+    kinds: Sequence[BrokerKind]
+    directory: Path
+    scale: float
+    say: Said
+
+    def measure(self, name: str, rounds: int) -> Experiment:
+        title, metrics = OTHERS[name]
+        experiment = Experiment(name, title, list(metrics))
+        rounds = rounds if name == START else 1
+        for number in range(1, rounds + 1):
+            for kind in self.kinds:
+                run = getattr(self, f"_{name}")(kind, self.directory / f"{name}-{kind.key}-{number}", experiment)
+                experiment.add(kind.key, run)
+                self.say(title, kind.title, f"{number} of {rounds}", run)
+        return experiment
+
+    def _start(self, kind: BrokerKind, directory: Path, _experiment: Experiment) -> Run:
+        """From the moment the process is spawned; the client waits at the port already."""
+        directory.mkdir(parents=True)
+        port = free_port()
+        kind.prepare(directory, port)
+        with _waiting(self.generator, "first", announces=True, brokers=f"127.0.0.1:{port}", topic="first") as client:
+            spawned_ns = time.time_ns()
+            process = start(kind, directory, port)
+            try:
+                report = client(lambda: process.poll() is None)
+            except BrokerError:
+                raise BrokerError(f"{kind.title} did not start; its last words:\n{last_words(directory)}") from None
+            finally:
+                stop(process)
+        return {"start_s": (report["acknowledged_unix_ns"] - spawned_ns) / 1e9}
+
+    def _memory(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+        records = max(1000, int(MEMORY_RECORDS * self.scale))
+        if records != MEMORY_RECORDS:
+            experiment.note(f"measured after {records:,} records only.")
+        with running(kind, directory) as broker, fresh_topic(broker) as topic:
+            before_mb = resident_mb(broker.pid)
+            self.generator.run("produce", brokers=broker.address, topic=topic, records=records, size=100)
+            return {"memory_before_mb": before_mb, "memory_mb": resident_mb(broker.pid)}
+
+    def _connections(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+        wanted = max(10, int(IDLE_CONNECTIONS * self.scale))
+        limit = raise_open_files_limit(wanted + SPARE_FILES)
+        count = max(1, min(wanted, limit - SPARE_FILES))
+        if count < IDLE_CONNECTIONS:
+            experiment.note(f"{count:,} connections were asked for (open files are limited to {limit:,}).")
+        with running(kind, directory) as broker:
+            self._touch(broker)
+            before_mb = resident_mb(broker.pid)
+            with _waiting(self.generator, "connections", brokers=broker.address, count=count) as client:
+                report = client(lambda: is_alive(broker.pid))
+                held = report["connections"]
+                if "stopped_by" in report:
+                    experiment.note(f"{kind.title} held {held:,}, then: {report['stopped_by']}.")
+                more_mb = resident_mb(broker.pid) - before_mb
+        return {
+            "connections": held,
+            "connections_mb_more": more_mb,
+            "kb_per_connection": more_mb * 1000 / max(1, held),
+        }
+
+    def _touch(self, broker: RunningBroker) -> None:
+        """What every broker loads with its first clients is not the price of a connection."""
+        with fresh_topic(broker) as topic:
+            flags = {"brokers": broker.address, "topic": topic, "records": 1000, "size": 100}
+            self.generator.run("produce", **flags)
+            self.generator.run("consume", **flags)
+
+
+@contextlib.contextmanager
+def _waiting(
+    generator: Generator, mode: str, *, announces: bool = False, **flags: object
+) -> Iterator[Callable[[Callable[[], bool]], dict[str, Any]]]:
+    """A generator at work beside us. What is yielded waits for its report as long as the broker lives."""
+    process = generator.start(mode, **flags)
+    with process:  # closes its pipes, and waits for it
+        assert process.stdout is not None
+        assert process.stderr is not None
+        stdout, stderr = process.stdout, process.stderr
+        if announces:
+            stdout.readline()
+
+        def report(is_broker_alive: Callable[[], bool]) -> dict[str, Any]:
+            while not select.select([stdout], [], [], 0.5)[0]:
+                if not is_broker_alive():
+                    raise BrokerError("the broker ended before it could be measured")
+            line = stdout.readline()
+            return read_line(mode, [line] if line else [], 0 if line else 1, "" if line else stderr.read())
+
+        try:
+            yield report
+        finally:
+            process.terminate()

@@ -1,0 +1,113 @@
+"""The load generator: our Go program on franz-go, built once, or librdkafka through Python where Go is absent.
+
+Both take the same flags and print the same line of JSON.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from tests.jvm.build_cache import build_once, cache_directory
+
+SOURCES = Path(__file__).parent / "load"
+LIBRDKAFKA = Path(__file__).parent / "librdkafka_load.py"
+DEADLINE_S = 900
+
+Choice = Literal["auto", "go", "librdkafka"]
+
+
+class GeneratorError(RuntimeError):
+    """The generator, or its build, ended with an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Generator:
+    command: tuple[str, ...]
+    description: str
+
+    def arguments(self, mode: str, **flags: object) -> list[str]:
+        named = [part for name, value in flags.items() for part in (f"-{name.replace('_', '-')}", str(value))]
+        return [*self.command, mode, *named]
+
+    def run(self, mode: str, **flags: object) -> dict[str, Any]:
+        done = subprocess.run(
+            self.arguments(mode, **flags),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE_S,
+            check=False,
+        )
+        return read_line(mode, done.stdout.splitlines(), done.returncode, done.stderr)
+
+    def start(self, mode: str, **flags: object) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            self.arguments(mode, **flags),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+def read_line(mode: str, lines: Sequence[str], code: int, complaint: str) -> dict[str, Any]:
+    """The last line is the report."""
+    if code != 0 or not lines:
+        raise GeneratorError(f"the generator failed at {mode}: {complaint.strip()[-1000:] or f'code {code}'}")
+    report: dict[str, Any] = json.loads(lines[-1])
+    return report
+
+
+def franz_go_version() -> str:
+    for line in (SOURCES / "go.mod").read_text().splitlines():
+        words = line.split()
+        if words[:1] == ["github.com/twmb/franz-go"]:
+            return words[1]
+    raise GeneratorError("go.mod names no franz-go")
+
+
+def _build(directory: Path) -> None:
+    done = subprocess.run(
+        ["go", "build", "-buildvcs=false", "-trimpath", "-o", str(directory / "load"), "."],
+        cwd=SOURCES,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise GeneratorError(f"go build failed: {done.stderr.strip()[-1000:]}")
+
+
+def go_generator() -> Generator:
+    sources = [path for path in SOURCES.iterdir() if path.suffix in {".go", ".mod", ".sum"}]
+    directory = build_once(cache_directory() / "bench-load", sources, _build)
+    return Generator((str(directory / "load"),), f"bench/load on franz-go {franz_go_version()}")
+
+
+def librdkafka_generator(why: str) -> Generator:
+    from confluent_kafka import libversion  # noqa: PLC0415 - only where it is the generator
+
+    return Generator(
+        (sys.executable, "-P", str(LIBRDKAFKA)), f"bench/librdkafka_load.py on librdkafka {libversion()[0]} ({why})"
+    )
+
+
+def choose(choice: Choice) -> Generator:
+    """Go's where Go is and its build works. Asked for by name, it must work."""
+    if choice == "librdkafka":
+        return librdkafka_generator("asked for")
+    if choice == "auto" and shutil.which("go") is None:
+        return librdkafka_generator("Go is not installed")
+    try:
+        return go_generator()
+    except GeneratorError as failure:
+        if choice == "go":
+            raise
+        reason = str(failure).splitlines()[-1]
+        return librdkafka_generator(f"bench/load did not build: {reason}")

@@ -1,0 +1,63 @@
+"""Apache Kafka as a broker to measure: one combined KRaft node, with the JVM flags of its own start script."""
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.brokers import PROPERTIES, BrokerError, free_port
+from bench.results import KAFKA
+from tests.jvm.jars import KAFKA_VERSION, libraries
+
+# kafka-server-start.sh and kafka-run-class.sh: KAFKA_HEAP_OPTS and KAFKA_JVM_PERFORMANCE_OPTS.
+JVM_FLAGS = (
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+CLUSTER_ID = "b2RyYWRlay1iZW5jaG1hcms"
+
+
+@dataclass(frozen=True, slots=True)
+class ApacheKafka:
+    key: str = KAFKA
+
+    @property
+    def title(self) -> str:
+        return f"Apache Kafka {KAFKA_VERSION}"
+
+    def prepare(self, directory: Path, port: int) -> None:
+        """Write its properties and format its directory, as KRaft asks for before the first start."""
+        controller_port = free_port()
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+            "log.dirs": str(directory / "data"),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            **PROPERTIES,
+        }
+        file = directory / "server.properties"
+        file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+        format_command = ["kafka.tools.StorageTool", "format", "--cluster-id", CLUSTER_ID, "--config", str(file)]
+        done = subprocess.run(
+            ["java", "-XX:TieredStopAtLevel=1", "-cp", f"{libraries()}/*", *format_command],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise BrokerError(f"Apache Kafka did not format its directory: {(done.stdout + done.stderr)[-2000:]}")
+
+    def command(self, directory: Path, port: int) -> list[str]:  # noqa: ARG002 - the port is in the properties
+        return ["java", *JVM_FLAGS, "-cp", f"{libraries()}/*", "kafka.Kafka", str(directory / "server.properties")]

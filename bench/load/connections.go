@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+const (
+	dialers      = 32
+	largestReply = 1 << 20
+)
+
+// connections opens many, has each ask for ApiVersions as every client does first, and keeps them open and silent.
+// The number may come out smaller than asked where a limit on open files stops it; "stopped_by" then says what did.
+func connections(ctx context.Context, s settings) (report, error) {
+	request := kmsg.NewPtrApiVersionsRequest()
+	request.Version = 3
+	request.ClientSoftwareName = "odradek-bench"
+	request.ClientSoftwareVersion = "1"
+	frame := kmsg.NewRequestFormatter(kmsg.FormatterClientID("bench")).AppendRequest(nil, request, 1)
+
+	wanted := make(chan struct{}, s.count)
+	for range s.count {
+		wanted <- struct{}{}
+	}
+	close(wanted)
+	var lock sync.Mutex
+	var open []net.Conn
+	var stoppedBy error
+	began := time.Now()
+	var group sync.WaitGroup
+	for range dialers {
+		group.Go(func() {
+			for range wanted {
+				connection, err := greet(ctx, s.brokers, frame)
+				lock.Lock()
+				if err != nil {
+					stoppedBy = err
+					lock.Unlock()
+					return
+				}
+				open = append(open, connection)
+				lock.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	kept = open
+	outcome := report{"connections": len(open), "seconds": time.Since(began).Seconds()}
+	if stoppedBy != nil {
+		outcome["stopped_by"] = stoppedBy.Error()
+	}
+	return outcome, nil
+}
+
+// kept holds the connections until the program ends: a collected net.Conn is a closed one.
+var kept []net.Conn
+
+func greet(ctx context.Context, address string, frame []byte) (net.Conn, error) {
+	var dialer net.Dialer
+	connection, err := dialer.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	if err := connection.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		return nil, err
+	}
+	if _, err := connection.Write(frame); err != nil {
+		return nil, err
+	}
+	var size [4]byte
+	if _, err := io.ReadFull(connection, size[:]); err != nil {
+		return nil, fmt.Errorf("no answer to ApiVersions: %w", err)
+	}
+	length := binary.BigEndian.Uint32(size[:])
+	if length > largestReply {
+		return nil, fmt.Errorf("an answer to ApiVersions of %d bytes", length)
+	}
+	if _, err := io.CopyN(io.Discard, connection, int64(length)); err != nil {
+		return nil, fmt.Errorf("half an answer to ApiVersions: %w", err)
+	}
+	return connection, connection.SetDeadline(time.Time{})
+}

@@ -1,0 +1,132 @@
+// Command load is the benchmark's generator: a franz-go client that does one thing and prints one line of JSON about it.
+//
+//	load produce     -brokers HOST:PORT -topic TOPIC -records N -size BYTES [-batch BYTES] [-linger 5ms]
+//	load consume     -brokers HOST:PORT -topic TOPIC -records N
+//	load latency     -brokers HOST:PORT -topic TOPIC -rate RECORDS_PER_SECOND -seconds N -size BYTES
+//	load connections -brokers HOST:PORT -count N          (holds them until its standard input closes)
+//	load first       -brokers HOST:PORT -topic TOPIC      (waits for the port, then creates the topic and writes one record)
+//
+// It is kept light on purpose: on a small machine the generator and the broker share the cores, and the broker is what is measured.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+type settings struct {
+	brokers     string
+	topic       string
+	records     int
+	sizeBytes   int
+	batchBytes  int
+	linger      time.Duration
+	rate        int
+	seconds     int
+	count       int
+	giveUpAfter time.Duration
+}
+
+type report map[string]any
+
+var modes = map[string]func(context.Context, settings) (report, error){
+	"produce":     produce,
+	"consume":     consume,
+	"latency":     latency,
+	"connections": connections,
+	"first":       first,
+}
+
+func main() {
+	// Collecting less often costs memory, which nobody measures here, and gives the broker the time.
+	debug.SetGCPercent(400)
+	mode, given := read(os.Args[1:])
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, given.giveUpAfter)
+	defer cancel()
+	outcome, err := modes[mode](ctx, given)
+	if err != nil {
+		fmt.Fprintf(os.Stderr, "load %s: %v\n", mode, err)
+		os.Exit(1)
+	}
+	outcome["mode"] = mode
+	outcome["client_cpu_s"] = cpuSeconds()
+	line(outcome)
+	if mode == "connections" {
+		waitForEndOfInput()
+	}
+}
+
+func read(arguments []string) (string, settings) {
+	if len(arguments) == 0 || modes[arguments[0]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: load produce|consume|latency|connections|first [flags]")
+		os.Exit(2)
+	}
+	var s settings
+	flags := flag.NewFlagSet(arguments[0], flag.ExitOnError)
+	flags.StringVar(&s.brokers, "brokers", "127.0.0.1:9092", "address of one broker")
+	flags.StringVar(&s.topic, "topic", "bench", "topic to use")
+	flags.IntVar(&s.records, "records", 1_000_000, "how many records to write or read")
+	flags.IntVar(&s.sizeBytes, "size", 100, "bytes in a record's value")
+	flags.IntVar(&s.batchBytes, "batch", 1_000_000, "largest batch in bytes")
+	flags.DurationVar(&s.linger, "linger", 5*time.Millisecond, "how long a batch waits for more records")
+	flags.IntVar(&s.rate, "rate", 10_000, "records per second (latency)")
+	flags.IntVar(&s.seconds, "seconds", 10, "seconds that count (latency)")
+	flags.IntVar(&s.count, "count", 10_000, "connections to hold")
+	flags.DurationVar(&s.giveUpAfter, "give-up-after", 5*time.Minute, "deadline of the whole run")
+	_ = flags.Parse(arguments[1:]) // ExitOnError: it does not return one
+	return arguments[0], s
+}
+
+// newClient gives a client that has spoken to the broker once, so that finding it is outside the measured time.
+func newClient(ctx context.Context, s settings, more ...kgo.Opt) (*kgo.Client, error) {
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(s.brokers)}, more...)...)
+	if err != nil {
+		return nil, err
+	}
+	if err := client.Ping(ctx); err != nil {
+		client.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+func throughput(records int, bytes int64, took time.Duration) report {
+	s := took.Seconds()
+	return report{"records": records, "seconds": s, "records_per_s": float64(records) / s, "mb_per_s": float64(bytes) / s / 1e6}
+}
+
+func cpuSeconds() float64 {
+	var usage syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
+		return 0
+	}
+	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
+}
+
+func line(outcome report) {
+	text, err := json.Marshal(outcome)
+	if err != nil {
+		panic(err) // a map of numbers and strings always has a JSON form
+	}
+	fmt.Println(string(text))
+}
+
+func waitForEndOfInput() {
+	buffer := make([]byte, 64)
+	for {
+		if _, err := os.Stdin.Read(buffer); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+// Records are allocated many at a time: one allocation per record is what a naive generator spends most of its time on.
+const slabRecords = 1024
+
+// producerOptions asks for acks=all (franz-go's default, with idempotence) and no compression.
+func producerOptions(s settings, linger time.Duration) []kgo.Opt {
+	return []kgo.Opt{
+		kgo.DefaultProduceTopic(s.topic),
+		kgo.RequiredAcks(kgo.AllISRAcks()),
+		kgo.ProducerBatchCompression(kgo.NoCompression()),
+		kgo.ProducerBatchMaxBytes(int32(s.batchBytes)),
+		kgo.ProducerLinger(linger),
+		kgo.MaxBufferedRecords(500_000),
+	}
+}
+
+func produce(ctx context.Context, s settings) (report, error) {
+	client, err := newClient(ctx, s, producerOptions(s, s.linger)...)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	value := make([]byte, s.sizeBytes)
+	_, _ = rand.Read(value) // never fails
+	var refused atomic.Int64
+	var reason atomic.Value
+	acknowledged := func(_ *kgo.Record, err error) {
+		if err != nil {
+			refused.Add(1)
+			reason.CompareAndSwap(nil, err.Error())
+		}
+	}
+	began := time.Now()
+	for left := s.records; left > 0; {
+		slab := make([]kgo.Record, min(left, slabRecords))
+		for i := range slab {
+			slab[i].Value = value
+			client.Produce(ctx, &slab[i], acknowledged)
+		}
+		left -= len(slab)
+	}
+	if err := client.Flush(ctx); err != nil {
+		return nil, err
+	}
+	took := time.Since(began)
+	if refused.Load() > 0 {
+		return nil, fmt.Errorf("%d of %d records were refused, the first with: %v", refused.Load(), s.records, reason.Load())
+	}
+	if ctx.Err() != nil {
+		return nil, errors.New("the deadline passed before every record was acknowledged")
+	}
+	return throughput(s.records, int64(s.records)*int64(s.sizeBytes), took), nil
+}

@@ -1,0 +1,42 @@
+"""What a run can measure: the key in the results, the words in a table, and how a figure is written. Pure."""
+
+from dataclasses import dataclass
+
+from bench.summary import Spread
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    key: str
+    label: str
+    unit: str
+    decimals: int
+
+    def write(self, value: float) -> str:
+        return f"{value:,.{self.decimals}f}"
+
+    def write_spread(self, figures: Spread | None) -> str:
+        """The median, and the extremes where there was more than one run."""
+        if figures is None:
+            return "–"
+        if figures.count == 1:
+            return self.write(figures.median)
+        return f"{self.write(figures.median)} ({self.write(figures.minimum)}–{self.write(figures.maximum)})"
+
+
+METRICS = {
+    metric.key: metric
+    for metric in (
+        Metric("records_per_s", "records/s", "records/s", 0),
+        Metric("mb_per_s", "MB/s", "MB/s", 1),
+        Metric("broker_cpu_s_per_gb", "broker CPU, s per GB", "s", 2),
+        Metric("broker_cpu_percent", "broker CPU, % of a core", "%", 1),
+        Metric("p50_ms", "p50, ms", "ms", 2),
+        Metric("p99_ms", "p99, ms", "ms", 2),
+        Metric("start_s", "time, s", "s", 2),
+        Metric("memory_mb", "resident memory, MB", "MB", 1),
+        Metric("connections_mb_more", "memory more in total, MB", "MB", 1),
+        Metric("kb_per_connection", "memory more per connection, KB", "KB", 2),
+        Metric("connections", "connections held", "", 0),
+    )
+}

@@ -1,0 +1,61 @@
+"""What a person sees while it runs: a bar, a line per run, and the table at the end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bench.metrics import METRICS
+from bench.results import Results, Run
+from bench.table import MET, SHORT, headings, in_words, rows_of
+
+STYLES = {MET: "[green]met[/]", SHORT: "[red]short[/]", "": ""}
+
+
+class Screen:
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+        )
+
+    @contextmanager
+    def showing(self, total_runs: int) -> Iterator[None]:
+        with self._progress:
+            self._task = self._progress.add_task("starting the brokers", total=total_runs)
+            yield
+            self._progress.update(self._task, description="done")
+
+    def say(self, workload: str, broker: str, which: str, run: Run | None) -> None:
+        """One run is over."""
+        figures = [] if run is None else [f"{METRICS[key].write(run[key])} {METRICS[key].label}" for key in shown(run)]
+        words = f"{workload:<32} {broker:<20} {which:<8} {'   '.join(figures)}".rstrip()
+        self._progress.print(words, highlight=False, soft_wrap=True)
+        self._progress.update(self._task, advance=1, description=workload)
+
+    def line(self, text: str) -> None:
+        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+    def conclude(self, results: Results) -> None:
+        table = Table(*headings(results), title=f"{results.date}, {results.generator}")
+        for experiment in results.experiments:
+            for row in rows_of(experiment):
+                *cells, verdict = row.cells
+                table.add_row(*cells, STYLES[verdict])
+            table.add_section()
+        self.console.print(table)
+        for sentence in in_words(results):
+            self.line(sentence)
+
+
+def shown(run: Run) -> list[str]:
+    """The figures of a run that fit on a line: percentiles in place of rates where there are any."""
+    hidden = {"records_per_s", "mb_per_s", "broker_cpu_s_per_gb"} if "p50_ms" in run else {"broker_cpu_percent"}
+    return [key for key in METRICS if key in run and key not in hidden]

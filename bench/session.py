@@ -1,0 +1,92 @@
+"""One run of the benchmarks: which brokers, which experiments, in which order."""
+
+import contextlib
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import flame_graphs, throughput
+from bench.brokers import BrokerKind, RunningBroker, running
+from bench.footprint import Footprint
+from bench.generator import Generator
+from bench.machine import facts
+from bench.results import KAFKA, ODRADEK, Experiment, Results
+from bench.screen import Screen
+from bench.workloads import OTHERS, START, WORKLOADS, Workload
+
+DISK_NEEDED_BYTES = 10e9  # two filled topics and what is being written
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    directory: Path
+    form: str
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    kinds: Sequence[BrokerKind]
+    generator: Generator
+    directory: Path
+    screen: Screen
+    names: Sequence[str]
+    rounds: int
+    scale: float
+    keep: Callable[[Results], None]
+    """Given the results after each experiment, so that what was measured outlives a failure of the next."""
+    profiles: Profiles | None = None
+
+    @property
+    def workloads(self) -> list[Workload]:
+        return [workload.scaled(self.scale) for workload in WORKLOADS if workload.name in self.names]
+
+    @property
+    def others(self) -> list[str]:
+        return [name for name in OTHERS if name in self.names]
+
+    @property
+    def run_count(self) -> int:
+        for_others = sum(self.rounds if name == START else 1 for name in self.others)
+        return len(self.kinds) * (len(self.workloads) * (self.rounds + 1) + for_others)
+
+    def run(self) -> Results:
+        results = Results(
+            date=datetime.now(UTC).date().isoformat(),
+            rounds=self.rounds,
+            scale=self.scale,
+            generator=self.generator.description,
+            machine=facts(self.directory, with_java=any(kind.key == KAFKA for kind in self.kinds)),
+            brokers={kind.key: kind.title for kind in self.kinds},
+        )
+        if shutil.disk_usage(self.directory).free < DISK_NEEDED_BYTES * self.scale:
+            self.screen.line(f"less than {DISK_NEEDED_BYTES * self.scale / 1e9:.0f} GB are free: this may not fit")
+        with self.screen.showing(self.run_count):
+            self._measure_workloads(results)
+            footprint = Footprint(self.generator, self.kinds, self.directory, self.scale, self.screen.say)
+            for name in self.others:
+                self._add(results, footprint.measure(name, self.rounds))
+        return results
+
+    def _measure_workloads(self, results: Results) -> None:
+        if not self.workloads:
+            return
+        with contextlib.ExitStack() as stack:
+            brokers = [stack.enter_context(running(kind, self.directory / kind.key)) for kind in self.kinds]
+            for workload in self.workloads:
+                experiment = throughput.measure(self.generator, brokers, workload, self.rounds, self.screen.say)
+                self._add(results, experiment)
+                if self.profiles is not None:
+                    self._profile(next(broker for broker in brokers if broker.key == ODRADEK), workload, self.profiles)
+
+    def _add(self, results: Results, experiment: Experiment) -> None:
+        results.experiments.append(experiment)
+        self.keep(results)
+
+    def _profile(self, broker: RunningBroker, workload: Workload, profiles: Profiles) -> None:
+        with throughput.topics_to_read(self.generator, [broker], workload) as filled:
+            path = profiles.directory / workload.name
+            with flame_graphs.recorded(broker.pid, path, profiles.form) as file:
+                throughput.run_once(self.generator, broker, workload, filled.get(broker.key))
+        self.screen.line(f"{workload.title}: profile in {file}")

@@ -1,0 +1,65 @@
+"""What Odradek set out to reach, and whether a set of results reaches it. Pure."""
+
+from dataclasses import dataclass
+
+from bench.metrics import METRICS
+from bench.results import KAFKA, ODRADEK, Experiment
+from bench.summary import ratio
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    experiment: str
+    metric: str
+    bound: float
+    at_least: bool = False
+    relative: bool = False
+    """To Apache Kafka's figure; otherwise the bound is in the metric's own unit."""
+
+    @property
+    def words(self) -> str:
+        sign = "≥" if self.at_least else "≤"
+        if self.relative:
+            return f"{sign} {self.bound:.2f} ×"
+        metric = METRICS[self.metric]
+        return f"{sign} {self.bound:g} {metric.unit}"
+
+    def reached(self, experiment: Experiment) -> float | None:
+        """The figure that the bound is held against; None when it was not measured."""
+        ours = experiment.figures(ODRADEK, self.metric)
+        if self.relative:
+            return ratio(ours, experiment.figures(KAFKA, self.metric))
+        return None if ours is None else ours.median
+
+    def is_met(self, experiment: Experiment) -> bool | None:
+        """Compared as it is printed, so that a table never shows "1.00 ×" beside "≥ 1.00 ×" as short."""
+        figure = self.reached(experiment)
+        if figure is None:
+            return None
+        rounded = round(figure, 2 if self.relative else METRICS[self.metric].decimals)
+        return rounded >= self.bound if self.at_least else rounded <= self.bound
+
+
+def _throughput(experiment: str, rate: float, cpu: float) -> tuple[Target, Target]:
+    return (
+        Target(experiment, "records_per_s", rate, at_least=True, relative=True),
+        Target(experiment, "broker_cpu_s_per_gb", cpu, relative=True),
+    )
+
+
+TARGETS = (
+    *_throughput("produce-100b", 1.2, 0.25),
+    *_throughput("produce-1kb", 1.5, 0.5),
+    *_throughput("produce-100b-16kb", 1.0, 0.5),
+    *_throughput("consume-100b", 1.0, 0.6),
+    *_throughput("consume-1kb", 1.0, 0.6),
+    Target("latency", "p50_ms", 1.0, relative=True),
+    Target("latency", "p99_ms", 1.0, relative=True),
+    Target("start", "start_s", 0.7),
+    Target("memory", "memory_mb", 80),
+    Target("connections", "connections_mb_more", 64),
+)
+
+
+def target_of(experiment: str, metric: str) -> Target | None:
+    return next((each for each in TARGETS if (each.experiment, each.metric) == (experiment, metric)), None)

@@ -1,0 +1,74 @@
+"""The workloads: each broker warmed up with one whole run, then both in turns, A B A B, each run on a fresh topic."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+
+from bench.brokers import RunningBroker
+from bench.generator import Generator
+from bench.processes import cpu_seconds
+from bench.results import Experiment, Run
+from bench.topics import fresh_topic
+from bench.workloads import RATE_RECORDS_PER_S, Workload
+
+KEPT = ("records_per_s", "mb_per_s", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "client_cpu_s", "seconds")
+
+Said = Callable[[str, str, str, Run | None], None]
+"""Told of each run: its workload, its broker, which run it is, and its figures (None for a warm-up)."""
+
+
+def fill(generator: Generator, broker: RunningBroker, topic: str, workload: Workload) -> None:
+    generator.run("produce", brokers=broker.address, topic=topic, records=workload.records, size=workload.record_bytes)
+    os.sync()  # or writing it back would fall into the measured time
+
+
+@contextlib.contextmanager
+def topics_to_read(
+    generator: Generator, brokers: Sequence[RunningBroker], workload: Workload
+) -> Iterator[dict[str, str]]:
+    """For a workload that reads: a topic in each broker, filled once. For the others, nothing."""
+    with contextlib.ExitStack() as stack:
+        topics = {}
+        if workload.mode == "consume":
+            for broker in brokers:
+                topics[broker.key] = stack.enter_context(fresh_topic(broker))
+                fill(generator, broker, topics[broker.key], workload)
+        yield topics
+
+
+def run_once(generator: Generator, broker: RunningBroker, workload: Workload, filled_topic: str | None) -> Run:
+    """One run, and what it cost the broker."""
+    with contextlib.ExitStack() as stack:
+        topic = filled_topic or stack.enter_context(fresh_topic(broker))
+        flags: dict[str, object] = {"brokers": broker.address, "topic": topic, "size": workload.record_bytes}
+        match workload.mode:
+            case "produce":
+                flags |= {"records": workload.records, "batch": workload.batch_bytes}
+            case "consume":
+                flags |= {"records": workload.records}
+            case "latency":
+                flags |= {"rate": RATE_RECORDS_PER_S, "seconds": workload.seconds}
+        before_s = cpu_seconds(broker.pid)
+        report = generator.run(workload.mode, **flags)
+        used_s = cpu_seconds(broker.pid) - before_s
+    run = {name: float(report[name]) for name in KEPT if name in report}
+    run["broker_cpu_s"] = used_s
+    run["broker_cpu_s_per_gb"] = used_s / (report["records"] * workload.record_bytes / 1e9)
+    run["broker_cpu_percent"] = used_s / report["seconds"] * 100
+    return run
+
+
+def measure(
+    generator: Generator, brokers: Sequence[RunningBroker], workload: Workload, rounds: int, say: Said
+) -> Experiment:
+    experiment = Experiment(workload.name, workload.title, workload.metrics)
+    with topics_to_read(generator, brokers, workload) as filled:
+        for broker in brokers:
+            run_once(generator, broker, workload, filled.get(broker.key))
+            say(workload.title, broker.title, "warm-up", None)
+        for number in range(1, rounds + 1):
+            for broker in brokers:
+                run = run_once(generator, broker, workload, filled.get(broker.key))
+                experiment.add(broker.key, run)
+                say(workload.title, broker.title, f"{number} of {rounds}", run)
+    return experiment

@@ -1,0 +1,52 @@
+"""The table of workloads and of the other experiments, at full size: six partitions, acks=all, no compression."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+PARTITIONS = 6
+RATE_RECORDS_PER_S = 10_000
+MEMORY_RECORDS = 10_000_000
+IDLE_CONNECTIONS = 10_000
+
+THROUGHPUT_METRICS = ["records_per_s", "mb_per_s", "broker_cpu_s_per_gb"]
+LATENCY_METRICS = ["p50_ms", "p99_ms", "broker_cpu_percent"]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    name: str
+    title: str
+    mode: Literal["produce", "consume", "latency"]
+    records: int
+    record_bytes: int
+    batch_bytes: int = 1_000_000
+    seconds: int = 0
+
+    @property
+    def metrics(self) -> list[str]:
+        return LATENCY_METRICS if self.mode == "latency" else THROUGHPUT_METRICS
+
+    def scaled(self, scale: float) -> "Workload":
+        """The same at another size; never so small that nothing is left to measure."""
+        return replace(self, records=max(600, int(self.records * scale)), seconds=max(1, round(self.seconds * scale)))
+
+
+WORKLOADS = (
+    Workload("produce-100b", "produce 100 B", "produce", 5_000_000, 100),
+    Workload("produce-1kb", "produce 1 KB", "produce", 2_000_000, 1_000),
+    Workload("produce-100b-16kb", "produce 100 B in 16 KB batches", "produce", 4_000_000, 100, batch_bytes=16_384),
+    Workload("consume-100b", "consume 100 B", "consume", 10_000_000, 100),
+    Workload("consume-1kb", "consume 1 KB", "consume", 3_000_000, 1_000),
+    Workload("latency", "end to end at 10,000 records/s", "latency", 0, 100, seconds=10),
+)
+
+START = "start"
+MEMORY = "memory"
+CONNECTIONS = "connections"
+OTHERS = {
+    START: ("start to first acknowledged record", ["start_s"]),
+    MEMORY: ("after 10 million 100 B records", ["memory_mb"]),
+    CONNECTIONS: ("10,000 idle connections", ["connections", "connections_mb_more", "kb_per_connection"]),
+}
+
+NAMES = (*(workload.name for workload in WORKLOADS), *OTHERS)

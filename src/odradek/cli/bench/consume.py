@@ -1,0 +1,131 @@
+"""`odradek bench consume`: how many records a second the cluster gives."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+from confluent_kafka import TopicPartition
+
+from odradek.cli.bench.options import connections_option, duration_option, engine_option, topic_option
+from odradek.cli.bench.raw_consume import run_raw
+from odradek.cli.bench.results import Result, Tick, progress_bar
+from odradek.cli.bench.topics import existing_topic
+from odradek.cli.commands import command
+from odradek.cli.consume_range import PartitionRange, Start, find_ranges
+from odradek.cli.failure import Failure
+from odradek.cli.options import cluster_options
+from odradek.cli.record_reader import END_OF_PARTITION
+
+if TYPE_CHECKING:
+    from odradek.cli.cluster import Cluster
+
+CHUNK_RECORDS = 10_000
+STALL_S = 30.0
+
+
+@command(
+    examples=[
+        ("all that `odradek bench produce` wrote", "odradek bench consume"),
+        ("a topic of yours, at most a million records", "odradek bench consume --topic pump -n 1000000"),
+        ("what the broker can do, without a client in the way", "odradek bench consume --engine raw"),
+    ]
+)
+@topic_option
+@click.option(
+    "--records", "-n", type=click.IntRange(min=1), metavar="N", help="Stop after N records; at the end if absent."
+)
+@click.option(
+    "--fetch-size",
+    type=click.IntRange(min=1),
+    default=1_048_576,
+    show_default=True,
+    metavar="BYTES",
+    help="Most bytes of a partition in one answer.",
+)
+@duration_option
+@engine_option
+@connections_option
+@cluster_options
+def consume(
+    *,
+    topic: str,
+    records: int | None,
+    fetch_size: int,
+    duration_ms: int | None,
+    engine: str,
+    connections: int,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """How many records a second the cluster gives, from the beginning of a topic to its end."""
+    description = existing_topic(cluster, topic)
+    partitions = [partition.id for partition in description.partitions]
+    ranges = [
+        r for r in find_ranges(cluster, topic, partitions, Start(from_beginning=True)) if r.start_offset < r.end_offset
+    ]
+    held = sum(r.end_offset - r.start_offset for r in ranges)
+    if not held:
+        raise Failure(f"topic {topic} holds no records; `odradek bench produce` writes some")
+    total = min(records or held, held)
+    asked: dict[str, Any] = {
+        "ranges": ranges,
+        "total": total,
+        "fetch_size": fetch_size,
+        "duration_ms": duration_ms,
+    }
+    with progress_bar("consuming", total) as tick:
+        if engine == "raw":
+            result = run_raw(description, connection_count=connections, tick=tick, **asked)
+        else:
+            result = run_client(cluster, topic=topic, tick=tick, **asked)
+    result.facts = {"topic": topic, "partitions": len(partitions), "fetch_size": fetch_size}
+    result.show(as_json)
+
+
+def run_client(
+    cluster: Cluster,
+    *,
+    topic: str,
+    ranges: list[PartitionRange],
+    total: int,
+    fetch_size: int,
+    duration_ms: int | None,
+    tick: Tick,
+) -> Result:
+    """librdkafka's consumer; the clock starts when partitions are assigned. Records are counted, not looked at."""
+    consumer = cluster.consumer(
+        {
+            "fetch.message.max.bytes": fetch_size,
+            "queued.max.messages.kbytes": 262_144,
+            "queued.min.messages": 1_000_000,
+            "check.crcs": False,
+            "enable.partition.eof": True,
+        }
+    )
+    unread = {r.partition for r in ranges}
+    count = size_bytes = 0
+    seconds = 0.0
+    began_at = heard_at = time.perf_counter()
+    try:
+        consumer.assign([TopicPartition(topic, r.partition, r.start_offset) for r in ranges])
+        while unread and count < total and (duration_ms is None or seconds * 1000 < duration_ms):
+            messages = consumer.consume(CHUNK_RECORDS, 0.1)
+            seconds = time.perf_counter() - began_at
+            if messages:
+                heard_at = time.perf_counter()
+            elif time.perf_counter() - heard_at > STALL_S:
+                raise Failure(f"no record came for {STALL_S:.0f} s, {count:,} of {total:,} were read")
+            for event in [message for message in messages if message.error() is not None]:
+                error = event.error()
+                if error is not None and error.name() != END_OF_PARTITION:
+                    raise cluster.failure(error, f"topic {topic}, partition {event.partition()}")
+                unread.discard(event.partition())
+                messages.remove(event)
+            count += len(messages)
+            size_bytes += sum(map(len, messages))
+            tick(count)
+    finally:
+        consumer.close()
+    return Result("consume", "client", count, size_bytes, seconds)

@@ -1,0 +1,154 @@
+"""`odradek bench latency`: how long a record takes from the producer's call to the consumer's hands."""
+
+from __future__ import annotations
+
+import struct
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+from confluent_kafka import TopicPartition
+
+from odradek.cli.bench.options import (
+    acks_option,
+    compression_option,
+    partitions_option,
+    size_option,
+    topic_option,
+)
+from odradek.cli.bench.results import Result, Tick, progress_bar
+from odradek.cli.bench.topics import bench_topic, payload
+from odradek.cli.bench.workload import ProduceWorkload
+from odradek.cli.commands import command
+from odradek.cli.consume_range import PartitionRange, Start, find_ranges
+from odradek.cli.failure import Failure
+from odradek.cli.options import cluster_options
+from odradek.cli.output import count_text
+from odradek.cli.times import DurationType
+
+if TYPE_CHECKING:
+    from odradek.cli.cluster import Cluster
+
+STAMP = struct.Struct(">Qq")  # which run, and when (monotonic nanoseconds)
+WARM_UP_S = 0.5  # the first records pay for connections and caches
+DRAIN_S = 5.0
+
+
+@command(
+    examples=[
+        ("1,000 records a second for five seconds", "odradek bench latency"),
+        ("10,000 a second, for a program", "odradek bench latency --rate 10000 --duration 10s --format json"),
+        ("one partition, leader only", "odradek bench latency --topic lat-1 --partitions 1 --acks 1"),
+    ]
+)
+@topic_option
+@click.option(
+    "--rate", type=click.FloatRange(min=1), default=1000, show_default=True, metavar="N", help="Records a second."
+)
+@click.option(
+    "--duration",
+    "duration_ms",
+    type=DurationType(),
+    default="5s",
+    show_default=True,
+    metavar="DURATION",
+    help="How long to measure.",
+)
+@size_option
+@click.option(
+    "--linger",
+    "linger_ms",
+    type=DurationType(),
+    default="0ms",
+    show_default=True,
+    metavar="DURATION",
+    help="How long a batch waits for more records.",
+)
+@click.option(
+    "--batch-size",
+    type=click.IntRange(min=1),
+    default=1_000_000,
+    show_default=True,
+    metavar="BYTES",
+    help="Largest batch.",
+)
+@acks_option
+@compression_option
+@partitions_option
+@cluster_options
+def latency(cluster: Cluster, as_json: bool, topic: str, partitions: int, size: int, **options: Any) -> None:
+    """How long a record takes from the producer's call to the consumer's hands, at a given rate.
+
+    Producer and consumer are this one process, so that one clock times both ends. The first half second is not counted.
+    """
+    description = bench_topic(cluster, topic, partitions)
+    ids = [partition.id for partition in description.partitions]
+    ranges = find_ranges(cluster, topic, ids, Start())
+    value = payload(max(size, STAMP.size))
+    workload = ProduceWorkload(topic=topic, value=value, records=None, **options)
+    with progress_bar("measuring", None) as tick:
+        result = run(cluster, workload, ranges, tick)
+    result.facts = {"topic": topic, "partitions": len(ids), **workload.facts()}
+    result.show(as_json)
+
+
+class Listener(threading.Thread):
+    """The consumer: stamps what it reads with the time that passed since it was produced."""
+
+    def __init__(self, cluster: Cluster, workload: ProduceWorkload, ranges: list[PartitionRange], run_id: int) -> None:
+        super().__init__(name="bench-consumer", daemon=True)
+        self.run_id = run_id
+        self.received = 0
+        self.latencies_ns: list[tuple[int, int]] = []  # produced at, latency
+        self.is_stopped = False
+        self.consumer = cluster.consumer({"fetch.wait.max.ms": 100, "fetch.min.bytes": 1, "fetch.queue.backoff.ms": 1})
+        self.consumer.assign([TopicPartition(workload.topic, r.partition, r.start_offset) for r in ranges])
+
+    def run(self) -> None:
+        while not self.is_stopped:
+            first = self.consumer.poll(0.1)
+            if first is None:
+                continue
+            for message in [first, *self.consumer.consume(1000, 0)]:
+                now = time.perf_counter_ns()
+                value = message.value()
+                if message.error() is None and value is not None and len(value) >= STAMP.size:
+                    run_id, produced_at = STAMP.unpack_from(value)
+                    if run_id == self.run_id:
+                        self.received += 1
+                        self.latencies_ns.append((produced_at, now - produced_at))
+        self.consumer.close()
+
+
+def run(cluster: Cluster, workload: ProduceWorkload, ranges: list[PartitionRange], tick: Tick) -> Result:
+    run_id = time.time_ns()
+    listener = Listener(cluster, workload, ranges, run_id)
+    listener.start()
+    producer = cluster.producer(workload.client_settings())
+    rest = workload.value[STAMP.size :]
+    chunk = workload.chunk_records(1000)
+    try:
+        began_at = time.perf_counter()
+        sent = 0
+        while not workload.is_over(sent, time.perf_counter() - began_at - WARM_UP_S):
+            for _ in range(chunk):
+                producer.produce(workload.topic, STAMP.pack(run_id, time.perf_counter_ns()) + rest)
+            sent += chunk
+            workload.pace(sent, began_at, time.sleep)
+            producer.poll(0)
+            tick(sent)
+        while producer.flush(0.5):
+            pass
+        seconds = time.perf_counter() - began_at
+        deadline = time.monotonic() + DRAIN_S
+        while listener.received < sent and time.monotonic() < deadline:
+            time.sleep(0.01)
+    finally:
+        listener.is_stopped = True
+        listener.join()
+    if listener.received < sent:
+        raise Failure(f"only {listener.received:,} of {count_text(sent, 'record')} came through; see the broker's log")
+    counted_from = int((began_at + WARM_UP_S) * 1e9)
+    latencies = [taken / 1e6 for produced_at, taken in listener.latencies_ns if produced_at >= counted_from]
+    return Result("latency", "client", sent, sent * len(workload.value), seconds, latencies, "end to end")

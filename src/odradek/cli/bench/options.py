@@ -1,0 +1,43 @@
+"""Options that the benches share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from odradek.cli.bench.topics import BENCH_TOPIC
+from odradek.cli.options import complete_topics
+from odradek.cli.times import DurationType
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+topic_option = click.option(
+    "--topic", "-t", default=BENCH_TOPIC, show_default=True, shell_complete=complete_topics, help="The topic to use."
+)
+partitions_option = click.option(
+    "--partitions", "-p", type=click.IntRange(min=1), default=6, show_default=True, metavar="N",
+    help="Partitions of the topic when it has to be created.",
+)  # fmt: skip
+size_option = click.option(
+    "--size", "-s", type=click.IntRange(min=0), default=100, show_default=True, metavar="BYTES", help="Size of a value."
+)
+acks_option = click.option(
+    "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="Whom to wait for."
+)
+compression_option = click.option(
+    "--compression", "-z", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]), default="none",
+    show_default=True, help="The codec of the batches.",
+)  # fmt: skip
+duration_option = click.option(
+    "--duration", "duration_ms", type=DurationType(), metavar="DURATION", help="Stop after so long (10s, 1m)."
+)
+engine_option = click.option(
+    "--engine", type=click.Choice(["client", "raw"]), default="client", show_default=True,
+    help="`client` is librdkafka; `raw` replays ready-made requests: hardly any CPU, so it measures the broker alone.",
+)  # fmt: skip
+connections_option = click.option(
+    "--connections", type=click.IntRange(min=1, max=64), default=2, show_default=True, metavar="N",
+    help="Connections of the raw engine.",
+)  # fmt: skip

@@ -1,0 +1,95 @@
+"""A connection of the raw engine: a non-blocking socket that sends ready-made frames and cuts answers out of bytes.
+
+No client is lighter: a produce request is encoded once and sent again and again, an answer is decoded for its errors.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.protocol.schema import Request
+
+CLIENT_ID = b"odradek-bench"
+CORRELATION_POSITION = 8
+RECEIVE_BYTES = 1 << 20
+_HEADER = struct.Struct(">ihhih")
+
+
+def encode_frame(request: Request, version: int) -> bytearray:
+    """Length, request header, body; the correlation id (at CORRELATION_POSITION) is zero."""
+    body = b"".join(cast("list[bytes]", request.encode(version)))
+    tags = b"\0" if request.is_flexible(version) else b""
+    size_bytes = _HEADER.size - 4 + len(CLIENT_ID) + len(tags) + len(body)
+    head = _HEADER.pack(size_bytes, request.api_key, version, 0, len(CLIENT_ID))
+    return bytearray(head + CLIENT_ID + tags + body)
+
+
+class RawConnection:
+    """Sends one frame after another and yields answers; the owner waits for the socket with a selector."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.socket = socket.create_connection((host, port), timeout=5)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket.setblocking(False)
+        self._unsent = memoryview(b"")
+        self._received = bytearray(RECEIVE_BYTES)
+        self._start = 0
+        self._end = 0
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    @property
+    def is_sending(self) -> bool:
+        return len(self._unsent) > 0
+
+    def send(self, frame: bytearray | bytes) -> None:
+        """Begin to send a frame; only when the one before is gone. What does not fit waits for `send_more`."""
+        self._unsent = memoryview(frame)
+        self.send_more()
+
+    def send_more(self) -> None:
+        while self._unsent:
+            try:
+                self._unsent = self._unsent[self.socket.send(self._unsent) :]
+            except BlockingIOError:
+                return
+
+    def answers(self) -> Iterator[memoryview]:
+        """Receive once, and yield every whole answer without its length; each is valid until the next is asked for."""
+        self._make_room()
+        try:
+            with memoryview(self._received) as buffer:
+                count = self.socket.recv_into(buffer[self._end :])
+        except BlockingIOError:
+            return
+        if not count:
+            raise ConnectionResetError("the broker closed the connection")
+        self._end += count
+        while self._end - self._start >= 4:
+            size_bytes = int.from_bytes(self._received[self._start : self._start + 4], "big")
+            after = self._start + 4 + size_bytes
+            if after > self._end:
+                return
+            with memoryview(self._received) as buffer, buffer[self._start + 4 : after] as answer:
+                yield answer
+            self._start = after
+
+    def _make_room(self) -> None:
+        """Move what is left to the front, and grow to hold the whole of an answer that has begun."""
+        left = self._end - self._start
+        if self._start:
+            self._received[:left] = self._received[self._start : self._end]
+            self._start, self._end = 0, left
+        if left >= 4:
+            needed = 4 + int.from_bytes(self._received[:4], "big")
+            if needed > len(self._received):
+                self._received.extend(bytes(needed - len(self._received)))
+
+    def close(self) -> None:
+        self.socket.close()

@@ -1,0 +1,89 @@
+"""What a bench prints: rates and percentiles, for people and for programs; and the bar meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from odradek.cli.output import count_text, duration_text, print_json, say, shows_progress, size_text, strong
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+REFRESH_S = 0.1
+
+Tick = Callable[[int], None]
+
+
+@dataclass
+class Result:
+    """One run. `latencies_ms` are a sample; `facts` are what was asked for."""
+
+    bench: str
+    engine: str
+    records: int
+    size_bytes: int
+    seconds: float
+    latencies_ms: Sequence[float] = ()
+    latency_of: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    def show(self, as_json: bool) -> None:
+        """Print the result: sentences, or one object."""
+        rate = self.records / self.seconds if self.seconds else 0.0
+        rate_bytes = self.size_bytes / self.seconds if self.seconds else 0.0
+        spread = percentiles(self.latencies_ms)
+        if as_json:
+            fields = {
+                "bench": self.bench,
+                "engine": self.engine,
+                **self.facts,
+                "records": self.records,
+                "bytes": self.size_bytes,
+                "seconds": round(self.seconds, 4),
+                "records_per_second": round(rate, 1),
+                "bytes_per_second": round(rate_bytes, 1),
+            }
+            if spread:
+                fields["latency_ms"] = {name: round(value, 4) for name, value in spread.items()}
+            print_json(fields)
+            return
+        took = f"{count_text(self.records, 'record')}, {size_text(self.size_bytes)} in {self.seconds:.2f} s"
+        say(f"{strong(self.bench)}  {took}")
+        say(f"  {count_text(rate, 'record')}/s · {size_text(rate_bytes)}/s")
+        if spread:
+            shown = ", ".join(f"{name} {duration_text(value)}" for name, value in spread.items())
+            say(f"  {self.latency_of}: {shown}")
+
+
+def percentiles(values: Sequence[float]) -> dict[str, float]:
+    """p50 to p99.9 and the greatest, by nearest rank; nothing of nothing."""
+    ordered = sorted(values)
+    if not ordered:
+        return {}
+    last = len(ordered) - 1
+    named = {name: ordered[min(last, int(share * len(ordered)))] for name, share in PERCENTILES.items()}
+    return {**named, "max": ordered[-1]}
+
+
+@contextmanager
+def progress_bar(description: str, total: int | None) -> Iterator[Tick]:
+    """Yields a function that takes how many records are done; it draws ten times a second, where someone watches."""
+    if not shows_progress():
+        yield lambda _done: None
+        return
+    from odradek.cli.progress import count_progress  # noqa: PLC0415 - rich is only for those who watch
+
+    began_at = shown_at = time.monotonic()
+
+    with count_progress(description, total) as update:
+
+        def tick(done: int) -> None:
+            nonlocal shown_at
+            now = time.monotonic()
+            if now - shown_at >= REFRESH_S:
+                shown_at = now
+                update(done, f"{done / (now - began_at):,.0f}/s")
+
+        yield tick

@@ -1,0 +1,45 @@
+"""The topic that a bench runs on: found, or created with the partitions that were asked for."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from odradek.cli.failure import Failure
+from odradek.cli.output import note
+
+if TYPE_CHECKING:
+    from odradek.cli.cluster import Cluster
+    from odradek.cli.kafka_admin import TopicDescription
+
+BENCH_TOPIC = "odradek-bench"
+
+
+def bench_topic(cluster: Cluster, name: str, partitions: int) -> TopicDescription:
+    """The topic as it is, or a new one; its partitions have leaders when this returns."""
+    if cluster.create_topic(name, partitions):
+        note(f"created topic {name} with {partitions} partitions; `odradek topic delete {name}` removes it")
+    description = existing_topic(cluster, name)
+    cluster.latest_offsets(name, [partition.id for partition in description.partitions])
+    return description
+
+
+def existing_topic(cluster: Cluster, name: str) -> TopicDescription:
+    try:
+        return cluster.describe_topic(name)
+    except Failure as failure:
+        raise Failure(f"{failure.message}; `odradek bench produce` makes and fills one") from None
+
+
+def written_so_far(cluster: Cluster, description: TopicDescription) -> int:
+    """The sum of the partitions' end offsets: its growth is what a run has really written."""
+    partitions = [partition.id for partition in description.partitions]
+    return sum(cluster.latest_offsets(description.name, partitions).values())
+
+
+def payload(size_bytes: int) -> bytes:
+    """Text that compresses about as well as JSON does, the same on every run."""
+    words = random.Random(7).choices(
+        [b"pressure", b"temperature", b"oil", b"rig", b"107", b"30", b"18", b"valve"], k=size_bytes
+    )
+    return b" ".join(words)[:size_bytes]

@@ -1,0 +1,152 @@
+"""`odradek demo`: a broker, a topic, a producer and a consumer, on screen; what `make up` runs."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import time
+
+import click
+from confluent_kafka import TopicPartition
+
+from odradek.cli.cluster import Cluster
+from odradek.cli.commands import command
+from odradek.cli.demo_screen import Screen, chosen_screen
+from odradek.cli.failure import Failure
+from odradek.cli.options import format_option
+from odradek.cli.rig_records import rig_records
+from odradek.testing import BrokerError, RunningBroker
+
+TOPIC = "rigs"
+PARTITIONS = 3
+SEED = 7
+
+
+@command(
+    examples=[
+        ("until Ctrl-C", "odradek demo"),
+        ("ten seconds, another port, data kept", "odradek demo --seconds 10 --port 9192 --data-dir ./demo-data"),
+        ("meanwhile, in another terminal", "odradek consume rigs --from-beginning"),
+    ]
+)
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Stop after N seconds.")
+@click.option(
+    "--port",
+    type=click.IntRange(min=0, max=65535),
+    default=9092,
+    show_default=True,
+    metavar="PORT",
+    help="Where the broker listens; 0 takes a free one.",
+)
+@click.option(
+    "--data-dir", type=click.Path(file_okay=False), help="Where the broker keeps its data; a temporary place if absent."
+)
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True),
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Records a second.",
+)
+@format_option
+def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as_json: bool) -> None:
+    """A broker with a topic that is produced to and consumed from on screen.
+
+    Readings of oil rigs go into the topic `rigs`. Everything stops on Ctrl-C.
+    """
+    check_port(port)
+    began_at = time.monotonic()
+    running = start_broker(port, data_dir)
+    try:
+        screen = chosen_screen(running.bootstrap_servers, TOPIC, time.monotonic() - began_at, as_json)
+        stream(Cluster(running.bootstrap_servers, {}), screen, seconds, rate)
+    finally:
+        running.close()
+    screen.print_summary()
+
+
+def check_port(port: int) -> None:
+    """Failure with advice when something listens there already."""
+    if not port:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise Failure(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
+            other = port + 100 if port + 100 < 65536 else 0
+            raise Failure(
+                f"something else listens on 127.0.0.1:{port} already; choose another port: odradek demo --port {other} "
+                f'(with make: make up ARGS="--port {other}")'
+            ) from None
+
+
+def start_broker(port: int, data_dir: str | None) -> RunningBroker:
+    running = RunningBroker(port=port, data_directory=data_dir)
+    try:
+        return running.start()
+    except BrokerError as error:
+        running.close()
+        raise Failure(str(error).replace("\n", " | ")) from None
+    except BaseException:
+        running.close()
+        raise
+
+
+class Field(threading.Thread):
+    """The rigs: a producer that writes at a steady rate until told to stop."""
+
+    def __init__(self, cluster: Cluster, rate: float) -> None:
+        super().__init__(name="demo-producer", daemon=True)
+        self.producer = cluster.producer({"linger.ms": 0, "acks": "all"})
+        self.rate = rate
+        self.sent = 0
+        self.is_stopped = threading.Event()
+
+    def run(self) -> None:
+        began_at = time.monotonic()
+        for key, value in rig_records(SEED):
+            wait_s = began_at + self.sent / self.rate - time.monotonic()
+            if self.is_stopped.wait(max(0.0, wait_s)):
+                break
+            headers: list[tuple[str, str | bytes | None]] = [("sent-ns", str(time.perf_counter_ns()).encode())]
+            try:
+                self.producer.produce(TOPIC, value, key, headers=headers)
+            except BufferError:
+                self.producer.poll(0.1)
+                continue
+            self.sent += 1
+            self.producer.poll(0)
+        self.producer.flush(5)
+
+
+def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float) -> None:
+    """Produce and consume until the time is over or Ctrl-C; both are clean ends."""
+    cluster.create_topic(TOPIC, PARTITIONS)  # or it exists: a data directory of an earlier demo
+    consumer = cluster.consumer({"fetch.wait.max.ms": 100})
+    partitions = [partition.id for partition in cluster.describe_topic(TOPIC).partitions]
+    ends = cluster.latest_offsets(TOPIC, partitions)
+    consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
+    field = Field(cluster, rate)
+    deadline = None if seconds is None else time.monotonic() + seconds
+    try:
+        with screen:
+            field.start()
+            while deadline is None or time.monotonic() < deadline:
+                first = consumer.poll(0.1)
+                for message in [] if first is None else [first, *consumer.consume(1000, 0)]:
+                    screen.take(message, time.perf_counter_ns())
+                screen.refresh(field.sent)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        field.is_stopped.set()
+        field.join()
+        for message in consumer.consume(1_000_000, 0.3):
+            screen.take(message, time.perf_counter_ns())
+        screen.sent = field.sent
+        consumer.close()

@@ -1,0 +1,88 @@
+"""What commands print: aligned columns and sentences for people, one JSON object a line for programs.
+
+Columns are never cut to the width of the terminal: output that is piped, or searched, must be whole.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def print_json(value: Any) -> None:
+    """One object, one line."""
+    click.echo(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def say(text: str = "") -> None:
+    click.echo(text)
+
+
+def note(text: str) -> None:
+    """Something for the person at the terminal, kept out of what a program reads."""
+    click.echo(click.style(text, dim=True), err=True)
+
+
+def strong(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def faint(text: str) -> str:
+    return click.style(text, dim=True)
+
+
+def print_columns(titles: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "") -> None:
+    """A table: numbers to the right, text to the left, as wide as it must be."""
+    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
+    widths = [
+        max(len(title), *(len(row[i]) for row in cells)) if cells else len(title) for i, title in enumerate(titles)
+    ]
+    numeric = [bool(rows) and all(isinstance(row[i], int | None) for row in rows) for i in range(len(titles))]
+    numeric = [is_number or title in RIGHT_ALIGNED for is_number, title in zip(numeric, titles, strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, numeric, strict=True)
+        ]
+        return (indent + "  ".join(padded)).rstrip()
+
+    say(strong(line(titles)))
+    for row in cells:
+        say(line(row))
+
+
+RIGHT_ALIGNED = frozenset({"SIZE"})
+
+
+def size_text(size_bytes: float) -> str:
+    """12 B, 3.4 KB, 1.2 GB: powers of 1000, as disks are sold and rates are told."""
+    for unit in ("B", "KB", "MB", "GB"):
+        if abs(size_bytes) < 1000:
+            return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1000
+    return f"{size_bytes:.1f} TB"
+
+
+def count_text(count: float, noun: str) -> str:
+    """`1 record`, `12,000 records`."""
+    return f"{count:,.0f} {noun}{'' if round(count) == 1 else 's'}"
+
+
+def duration_text(duration_ms: float) -> str:
+    if duration_ms < 10:
+        return f"{duration_ms:.2f} ms"
+    if duration_ms < 1000:
+        return f"{duration_ms:.1f} ms"
+    return f"{duration_ms / 1000:.2f} s"
+
+
+def shows_progress() -> bool:
+    """Progress is drawn on stderr, and only where someone can see it."""
+    return sys.stderr.isatty()

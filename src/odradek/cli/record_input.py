@@ -1,0 +1,155 @@
+"""Records as `odradek produce` reads them: a line split by a format string, or a JSON object a line."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from odradek.cli.format_string import FormatError, parse_format
+from odradek.cli.times import parse_time_ms
+
+INPUT_VERBS = "kvshpT"
+_PATTERNS = {"p": rb"\d+", "T": rb"[^\s]+?"}
+
+
+class InputError(ValueError):
+    """A line that is not a record; the message says why."""
+
+
+@dataclass(slots=True)
+class InputRecord:
+    """What one line asks to be written; None for partition and timestamp leaves them to the client."""
+
+    value: bytes | None = None
+    key: bytes | None = None
+    headers: list[tuple[str, bytes | None]] = field(default_factory=list)
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+LineReader = Callable[[bytes], InputRecord]
+
+
+def line_reader(input_format: str) -> LineReader:
+    """The reader of lines for a format: `json`, or a format string; FormatError when it makes no sense."""
+    return read_json_line if input_format == "json" else format_reader(input_format)
+
+
+def format_reader(input_format: str) -> LineReader:
+    r"""A reader of lines such as `%k\t%v`: a verb takes what stands before the next literal, the last one the rest."""
+    pieces = parse_format(input_format.removesuffix("\\n"), INPUT_VERBS)
+    verbs = ["v" if piece == "s" else piece for piece in pieces if isinstance(piece, str)]
+    if not verbs or len(set(verbs)) != len(verbs):
+        raise FormatError("a format takes each of %k, %v, %h, %p, %T at most once, and at least one of them")
+    if any(isinstance(a, str) and isinstance(b, str) for a, b in itertools.pairwise(pieces)):
+        raise FormatError("two verbs need something between them that tells where one ends")
+    if verbs == ["v"] and len(pieces) == 1:
+        return lambda line: InputRecord(value=line)
+    groups = (
+        re.escape(piece) if isinstance(piece, bytes) else b"(" + _PATTERNS.get(piece, b".*?") + b")" for piece in pieces
+    )
+    pattern = re.compile(b"".join(groups), re.DOTALL)
+
+    def read(line: bytes) -> InputRecord:
+        match = pattern.fullmatch(line)
+        if match is None:
+            raise InputError(f"it does not look like {input_format}")
+        record = InputRecord()
+        for verb, text in zip(verbs, match.groups(), strict=True):
+            set_part(record, verb, text)
+        return record
+
+    return read
+
+
+def set_part(record: InputRecord, verb: str, text: bytes) -> None:
+    if verb == "v":
+        record.value = text
+    elif verb == "k":
+        record.key = text
+    elif verb == "h":
+        record.headers = parse_headers(text)
+    elif verb == "p":
+        record.partition = int(text)
+    else:
+        record.timestamp_ms = read_timestamp(text.decode(errors="replace"))
+
+
+def parse_headers(text: bytes) -> list[tuple[str, bytes | None]]:
+    """`a=1,b=2` as `consume` writes headers; a name without `=` has no value."""
+    headers: list[tuple[str, bytes | None]] = []
+    for part in text.split(b",") if text else []:
+        name, equals, value = part.partition(b"=")
+        headers.append((name.decode(errors="replace"), value if equals else None))
+    return headers
+
+
+def read_timestamp(value: object) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    try:
+        return parse_time_ms(str(value), int(time.time() * 1000))
+    except ValueError:
+        raise InputError(f"{value!r} is not a time (ISO, or milliseconds since the epoch)") from None
+
+
+JSON_FIELDS = frozenset(
+    {"key", "value", "key_encoding", "value_encoding", "headers", "partition", "timestamp", "timestamp_type"}
+    | {"topic", "offset"}
+)  # the last ones are what `consume --format json` adds: accepted, and left to the command line and the broker
+
+
+def read_json_line(line: bytes) -> InputRecord:
+    """An object with `value` and optionally `key`, `headers`, `partition`, `timestamp`; as `consume` writes it."""
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"it is not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise InputError("it is not a JSON object with a value")
+    unknown = fields.keys() - JSON_FIELDS
+    if unknown:
+        raise InputError(f"{min(unknown)!r} is not a field of a record ({', '.join(sorted(JSON_FIELDS))})")
+    partition = fields.get("partition")
+    if partition is not None and (not isinstance(partition, int) or partition < 0):
+        raise InputError(f"{partition!r} is not a partition")
+    timestamp = fields.get("timestamp")
+    return InputRecord(
+        value=json_bytes(fields.get("value"), fields.get("value_encoding")),
+        key=json_bytes(fields.get("key"), fields.get("key_encoding")),
+        headers=json_headers(fields.get("headers") or []),
+        partition=partition,
+        timestamp_ms=None if timestamp is None else read_timestamp(timestamp),
+    )
+
+
+def json_bytes(value: Any, encoding: object = None) -> bytes | None:
+    """A string as UTF-8, base64 where it says so, any other JSON value as its own text."""
+    if value is None:
+        return None
+    if encoding == "base64":
+        try:
+            return base64.b64decode(value, validate=True)
+        except (binascii.Error, TypeError, ValueError):
+            raise InputError(f"{value!r} is not base64") from None
+    if encoding is not None:
+        raise InputError(f"{encoding!r} is not an encoding; there is base64")
+    if isinstance(value, str):
+        return value.encode()
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def json_headers(headers: Any) -> list[tuple[str, bytes | None]]:
+    """A list of {"key", "value"} objects, or one object of names and values."""
+    if isinstance(headers, dict):
+        return [(name, json_bytes(value)) for name, value in headers.items()]
+    if isinstance(headers, list) and all(isinstance(h, dict) and isinstance(h.get("key"), str) for h in headers):
+        return [(h["key"], json_bytes(h.get("value"), h.get("value_encoding"))) for h in headers]
+    raise InputError('headers are [{"key": "a", "value": "1"}] or {"a": "1"}')

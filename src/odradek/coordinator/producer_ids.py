@@ -1,0 +1,30 @@
+"""Hands out producer ids. Blocks of them are reserved durably, so an id is never given twice, whatever crashes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odradek.metadata.controller import Controller
+
+BLOCK_SIZE = 1000
+
+
+class ProducerIds:
+    """What is left of a block at a restart is lost: there are 2^63 of them."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._next_id = 0
+        self._end_id = 0
+        self._one_at_a_time = asyncio.Lock()
+
+    async def allocate(self) -> int:
+        async with self._one_at_a_time:
+            if self._next_id == self._end_id:
+                self._next_id = await self._controller.allocate_producer_ids(BLOCK_SIZE)
+                self._end_id = self._next_id + BLOCK_SIZE
+            producer_id = self._next_id
+            self._next_id += 1
+            return producer_id

@@ -1,0 +1,50 @@
+"""AlterClientQuotas, versions 0 and 1. Quotas are kept with the metadata; they are not enforced yet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    EntityData,
+    EntryDataResponse,
+)
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+
+async def handle(request: AlterClientQuotasRequest, context: RequestContext) -> AlterClientQuotasResponse:
+    if not context.allows_on_cluster(Operation.ALTER_CONFIGS):
+        refused = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return AlterClientQuotasResponse(
+            entries=[
+                EntryDataResponse(error_code=refused, error_message=None, entity=e.entity) for e in request.entries
+            ]
+        )
+    results = await context.services.controller.alter_client_quotas(
+        [
+            QuotaAlteration(
+                entity=[(part.entity_type, part.entity_name) for part in entry.entity],
+                operations=[QuotaOperation(op.key, op.value, op.remove) for op in entry.ops],
+            )
+            for entry in request.entries
+        ],
+        validate_only=request.validate_only,
+    )
+    return AlterClientQuotasResponse(
+        entries=[
+            EntryDataResponse(
+                error_code=result.error,
+                error_message=result.message,
+                entity=[
+                    EntityData(entity_type=kind, entity_name=name) for kind, name in sorted(result.entity, key=str)
+                ],
+            )
+            for result in results
+        ]
+    )

@@ -1,0 +1,44 @@
+"""CreatePartitions, versions 0 to 3: more partitions for a topic that exists."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.metadata.topic_decisions import NewPartitions
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+
+async def handle(request: CreatePartitionsRequest, context: RequestContext) -> CreatePartitionsResponse:
+    allowed = [topic for topic in request.topics if context.allows_on_topic(Operation.ALTER, topic.name)]
+    results = await context.services.controller.create_partitions(
+        [
+            NewPartitions(
+                name=topic.name,
+                count=topic.count,
+                assignments=None
+                if topic.assignments is None
+                else [tuple(assignment.broker_ids) for assignment in topic.assignments],
+            )
+            for topic in allowed
+        ],
+        validate_only=request.validate_only,
+    )
+    answers = [
+        CreatePartitionsTopicResult(name=result.name or "", error_code=result.error, error_message=result.message)
+        for result in results
+    ]
+    answers += [
+        CreatePartitionsTopicResult(name=topic.name, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        for topic in request.topics
+        if topic not in allowed
+    ]
+    return CreatePartitionsResponse(results=answers)

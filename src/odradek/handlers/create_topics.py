@@ -1,0 +1,81 @@
+"""CreateTopics, versions 2 to 7.
+
+Departures from Kafka: the topic can be used when the answer comes, so `timeout_ms` has nothing to wait for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.metadata.topic_decisions import Assignment, NewTopic
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+    from odradek.metadata.results import TopicResult
+
+NO_TOPIC_ID = UUID(int=0)
+
+
+async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
+    may_create_all = context.allows_on_cluster(Operation.CREATE)
+    allowed: list[CreatableTopic] = []
+    refused: list[CreatableTopic] = []
+    for topic in request.topics:
+        may_create = may_create_all or context.allows_on_topic(Operation.CREATE, topic.name)
+        (allowed if may_create else refused).append(topic)
+    results = await context.services.controller.create_topics(
+        [_new_topic(topic) for topic in allowed], validate_only=request.validate_only
+    )
+    return CreateTopicsResponse(topics=[_describe(result, request.validate_only) for result in results] + [
+        CreatableTopicResult(
+            name=topic.name,
+            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            error_message="Authorization failed.",
+        )
+        for topic in refused
+    ])  # fmt: skip
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partition_count=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[Assignment(each.partition_index, tuple(each.broker_ids)) for each in topic.assignments],
+        configs={config.name: config.value for config in topic.configs},
+    )
+
+
+def _describe(result: TopicResult, validate_only: bool) -> CreatableTopicResult:
+    topic = result.topic
+    if topic is None:
+        return CreatableTopicResult(
+            name=result.name or "", error_code=result.error, error_message=result.message, configs=[]
+        )
+    return CreatableTopicResult(
+        name=topic.name,
+        topic_id=NO_TOPIC_ID if validate_only else topic.topic_id,
+        error_message=None,
+        num_partitions=len(topic.partitions),
+        replication_factor=len(topic.partitions[0].replicas),
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.is_read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in result.configs
+        ],
+    )

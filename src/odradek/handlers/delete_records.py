@@ -1,0 +1,52 @@
+"""DeleteRecords, versions 0 to 2: move a partition's start forward."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+    from odradek.protocol.messages.delete_records import DeleteRecordsPartition
+
+UP_TO_HIGH_WATERMARK = -1
+
+
+async def handle(request: DeleteRecordsRequest, context: RequestContext) -> DeleteRecordsResponse:
+    response = DeleteRecordsResponse(
+        topics=[
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[_delete(topic.name, partition, context) for partition in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+    # An acknowledged deletion stays one after a crash.
+    await context.services.partitions.checkpoint_log_start_offsets()
+    return response
+
+
+def _delete(topic: str, asked: DeleteRecordsPartition, context: RequestContext) -> DeleteRecordsPartitionResult:
+    result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=-1)
+    partition = context.services.partitions.find(topic, asked.partition_index)
+    if not context.allows_on_topic(Operation.DELETE, topic):
+        result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif partition is None:
+        result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif not partition.log.config.is_deleted:
+        result.error_code = ErrorCode.POLICY_VIOLATION  # a topic that is only compacted keeps its keys
+    else:
+        offset = partition.high_watermark if asked.offset == UP_TO_HIGH_WATERMARK else asked.offset
+        result.error_code = partition.delete_records_before(offset)
+        if result.error_code == ErrorCode.NONE:
+            result.low_watermark = partition.log.log_start_offset
+    return result

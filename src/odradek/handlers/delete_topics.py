@@ -1,0 +1,75 @@
+"""DeleteTopics, versions 1 to 6: by name, from version 6 also by id. Files are renamed at once and removed later."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+NO_TOPIC_ID = UUID(int=0)
+FIRST_VERSION_WITH_TOPIC_IDS = 6
+
+
+async def handle(request: DeleteTopicsRequest, context: RequestContext) -> DeleteTopicsResponse:
+    names: list[str] = []
+    topic_ids: list[UUID] = []
+    refused: list[DeletableTopicResult] = []
+    if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        for topic in request.topics:
+            _sort(topic.name, topic.topic_id, context, names, topic_ids, refused)
+    else:
+        for name in request.topic_names:
+            _sort(name, NO_TOPIC_ID, context, names, topic_ids, refused)
+    results = await context.services.controller.delete_topics(names, topic_ids)
+    return DeleteTopicsResponse(
+        responses=refused
+        + [
+            DeletableTopicResult(
+                name=result.name,
+                topic_id=result.topic_id or NO_TOPIC_ID,
+                error_code=result.error,
+                error_message=result.message,
+            )
+            for result in results
+        ]
+    )
+
+
+def _sort(
+    name: str | None,
+    topic_id: UUID,
+    context: RequestContext,
+    names: list[str],
+    topic_ids: list[UUID],
+    refused: list[DeletableTopicResult],
+) -> None:
+    """Put one wish on the list it belongs to."""
+    if (name is None) == (topic_id == NO_TOPIC_ID):
+        refused.append(
+            DeletableTopicResult(
+                name=name,
+                topic_id=topic_id,
+                error_code=ErrorCode.INVALID_REQUEST,
+                error_message="A topic is named by its name or by its id, not by both or neither.",
+            )
+        )
+        return
+    if name is None:
+        known = context.services.image.topic_by_id(topic_id)
+        if known is None or context.allows_on_topic(Operation.DELETE, known.name):
+            topic_ids.append(topic_id)
+            return
+    elif context.allows_on_topic(Operation.DELETE, name):
+        names.append(name)
+        return
+    refused.append(DeletableTopicResult(name=name, topic_id=topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED))

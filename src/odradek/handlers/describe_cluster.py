@@ -1,0 +1,43 @@
+"""DescribeCluster, versions 0 to 2: the brokers, the controller and the cluster's id."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.handlers.context import CLUSTER_NAME
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from odradek.security.authorizer import Operation, ResourceType, authorized_operations
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+BROKER_ENDPOINTS = 1
+
+
+def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
+    services = context.services
+    if request.endpoint_type != BROKER_ENDPOINTS:
+        return DescribeClusterResponse(
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_message="This is a broker's listener: ask for broker endpoints.",
+            cluster_id=services.image.cluster_id,
+        )
+    response = DescribeClusterResponse(
+        cluster_id=services.image.cluster_id, controller_id=services.image.controller_id, brokers=[]
+    )
+    if context.allows_on_cluster(Operation.DESCRIBE):
+        response.brokers = [
+            DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)
+            for broker in services.image.brokers.values()
+            for host, port in (broker.endpoints[context.connection.listener_name],)
+        ]
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = authorized_operations(
+            services.authorizer, context.connection.principal, ResourceType.CLUSTER, CLUSTER_NAME
+        )
+    return response

@@ -1,0 +1,51 @@
+"""DescribeLogDirs, versions 1 to 5: which partition takes how much room in which directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+    from odradek.replica.partition import Partition
+
+
+async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> DescribeLogDirsResponse:
+    if not context.allows_on_cluster(Operation.DESCRIBE):
+        return DescribeLogDirsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    table, host = context.services.partitions, context.services.host
+    wanted = None
+    if request.topics is not None:
+        wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    partitions = [each for each in table if wanted is None or (each.topic, each.index) in wanted]
+    results = []
+    for directory in table.directories:
+        total_bytes, usable_bytes = await host.workers.run(host.disk.space, directory.path)
+        results.append(
+            DescribeLogDirsResult(
+                log_dir=directory.path,
+                topics=_topics([each for each in partitions if each.directory is directory]),
+                total_bytes=total_bytes,
+                usable_bytes=usable_bytes,
+            )
+        )
+    return DescribeLogDirsResponse(results=results)
+
+
+def _topics(partitions: list[Partition]) -> list[DescribeLogDirsTopic]:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for partition in partitions:
+        topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic, partitions=[]))
+        topic.partitions.append(
+            DescribeLogDirsPartition(partition_index=partition.index, partition_size=partition.log.size_bytes)
+        )
+    return list(topics.values())

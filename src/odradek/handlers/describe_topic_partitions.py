@@ -1,0 +1,85 @@
+"""DescribeTopicPartitions, version 0: topics a page at a time, in order of their names (KIP-966)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from odradek.security.authorizer import Operation, ResourceType, authorized_operations
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+    from odradek.metadata.image import PartitionImage, TopicImage
+
+
+def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
+    response = DescribeTopicPartitionsResponse(topics=[])
+    cursor = request.cursor
+    remaining = min(max(request.response_partition_limit, 1), context.services.config.max_request_partition_size_limit)
+    for name in _names(request, context):
+        first = 0
+        if cursor is not None:
+            if name < cursor.topic_name:
+                continue
+            if name == cursor.topic_name:
+                first = max(cursor.partition_index, 0)
+        if remaining == 0:
+            response.next_cursor = Cursor(topic_name=name, partition_index=0)
+            break
+        topic = context.services.image.topics.get(name)
+        if topic is None:
+            response.topics.append(_unknown(name))
+            continue
+        page = topic.partitions[first : first + remaining]
+        response.topics.append(_describe(topic, page, context))
+        remaining -= len(page)
+        if first + len(page) < len(topic.partitions):
+            response.next_cursor = Cursor(topic_name=name, partition_index=first + len(page))
+            break
+    return response
+
+
+def _names(request: DescribeTopicPartitionsRequest, context: RequestContext) -> list[str]:
+    names = {topic.name for topic in request.topics} or context.services.image.topics.keys()
+    return sorted(name for name in names if context.allows_on_topic(Operation.DESCRIBE, name))
+
+
+def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, partitions=[]
+    )
+
+
+def _describe(
+    topic: TopicImage, page: tuple[PartitionImage, ...], context: RequestContext
+) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[
+            DescribeTopicPartitionsResponsePartition(
+                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=partition.index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.in_sync_replicas),
+                # Empty, never null: a null makes Kafka's own `kafka-topics --describe` throw.
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+                offline_replicas=[],
+            )
+            for partition in page
+        ],
+        topic_authorized_operations=authorized_operations(
+            context.services.authorizer, context.connection.principal, ResourceType.TOPIC, topic.name
+        ),
+    )

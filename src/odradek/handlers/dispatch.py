@@ -1,0 +1,102 @@
+"""From a frame to an answer: read the header, find the API, decode, call its handler, encode.
+
+No sockets here: the server hands frames in and writes what comes back, and so does the simulator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from odradek.handlers.context import CloseConnection, RequestContext
+from odradek.host.logs import get_logger
+from odradek.protocol.framing import RequestHeader, decode_request_header, encode_response_header
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.schema import Response
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Mapping
+
+    from odradek.handlers.context import ClientConnection, Services
+    from odradek.handlers.registry import Api
+    from odradek.protocol.slices import Part
+
+log = get_logger(__name__)
+
+API_VERSIONS_KEY = 18
+
+Answer: TypeAlias = "list[Part] | None"  # None: this request has no answer (acks=0)
+
+
+class Dispatcher:
+    """Hands each request to its API's handler."""
+
+    def __init__(self, apis: Mapping[int, Api], services: Services) -> None:
+        self._apis = apis
+        self._services = services
+
+    def handle(self, frame: memoryview, connection: ClientConnection) -> Answer | Awaitable[Answer]:
+        """The answer as a list of parts with their frame size, or an awaitable of it when it must wait.
+
+        Raises MalformedMessage or CloseConnection when the only answer is to hang up. The frame's memory is not
+        looked at any more once this has returned.
+        """
+        header = decode_request_header(frame, self._flexible_from)
+        api = self._apis.get(header.api_key)
+        if api is None:
+            raise MalformedMessage(f"API key {header.api_key} is not one of this broker's")
+        version = header.api_version
+        if not api.min_version <= version <= api.max_version:
+            if header.api_key != API_VERSIONS_KEY:
+                raise MalformedMessage(
+                    f"{api.name} version {version} is not one of this broker's ({api.min_version} to {api.max_version})"
+                )
+            # A client newer than us learns in the oldest format what it may ask for (KIP-511).
+            return _frame(header.correlation_id, self._services.advertised_apis.unsupported_version(), 0, False)
+        request = api.request.decode(frame, header.body_position, version)
+        context = RequestContext(self._services, connection, version, header.client_id)
+        try:
+            response = api.handle(request, context)
+        except CloseConnection:
+            raise
+        except Exception as problem:
+            raise _failed(api, header, problem) from problem
+        if response is None or isinstance(response, Response):
+            return _encode(api, header, response)
+        return self._answer_later(api, header, response)
+
+    async def _answer_later(self, api: Api, header: RequestHeader, response: Awaitable[Any]) -> Answer:
+        try:
+            return _encode(api, header, await response)
+        except CloseConnection:
+            raise
+        except Exception as problem:
+            raise _failed(api, header, problem) from problem
+
+    def _flexible_from(self, api_key: int) -> int | None:
+        api = self._apis.get(api_key)
+        return None if api is None else api.request.flexible_from
+
+
+def _encode(api: Api, header: RequestHeader, response: Response | None) -> Answer:
+    if response is None:
+        return None
+    flexible_from = api.response.flexible_from
+    # ApiVersions keeps the old response header for ever: the client does not know yet what we speak.
+    is_flexible = api.key != API_VERSIONS_KEY and flexible_from is not None and header.api_version >= flexible_from
+    return _frame(header.correlation_id, response, header.api_version, is_flexible)
+
+
+def _frame(correlation_id: int, response: Response, version: int, is_flexible: bool) -> list[Part]:
+    head = encode_response_header(correlation_id, is_flexible)
+    body = response.encode(version)
+    size = len(head)
+    for part in body:
+        size += len(part)
+    body.insert(0, size.to_bytes(4, "big") + head)
+    return body
+
+
+def _failed(api: Api, header: RequestHeader, problem: Exception) -> CloseConnection:
+    """A handler raised what it should not: a bug or a broken disk. Say so here; the client sees a closed socket."""
+    log.error("request failed", api=api.name, version=header.api_version, client_id=header.client_id, exc_info=problem)
+    return CloseConnection(f"{api.name} failed: {problem}")

@@ -1,0 +1,187 @@
+"""Incremental fetch sessions (KIP-227): the broker remembers what a consumer reads, so that each fetch names only
+what changed and each answer holds only what is new.
+
+The cache is bounded by `max.incremental.fetch.session.cache.slots`. A session that was used in the last two minutes
+is never thrown out for a new one: the newcomer is served without a session, which every client understands.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from odradek.host.clock import Clock
+    from odradek.host.entropy import Entropy
+    from odradek.protocol.messages.fetch import FetchRequest
+    from odradek.replica.partition import FetchResult
+
+NO_SESSION_ID = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+LARGEST_EPOCH = 2**31 - 1
+EVICTABLE_AFTER_MS = 120_000
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+UNKNOWN = -1
+
+
+class TopicPartition(NamedTuple):
+    """A partition as the client names it: by topic name, or by topic id from version 13."""
+
+    topic: str | UUID
+    partition: int
+
+
+class FetchedPartition:
+    """What the client wants of one partition, and what it was last told about it."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "key",
+        "last_fetched_epoch",
+        "max_bytes",
+        "told_high_watermark",
+        "told_log_start_offset",
+    )
+
+    def __init__(
+        self, key: TopicPartition, fetch_offset: int, max_bytes: int, current_leader_epoch: int, last_fetched_epoch: int
+    ) -> None:
+        self.key = key
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.last_fetched_epoch = last_fetched_epoch
+        self.told_high_watermark = UNKNOWN
+        self.told_log_start_offset = UNKNOWN
+
+    def take_over(self, newer: FetchedPartition) -> None:
+        self.fetch_offset = newer.fetch_offset
+        self.max_bytes = newer.max_bytes
+        self.current_leader_epoch = newer.current_leader_epoch
+        self.last_fetched_epoch = newer.last_fetched_epoch
+
+    def is_news(self, result: FetchResult) -> bool:
+        """Whether an incremental answer must mention this partition."""
+        return (
+            result.records is not None
+            or result.error is not ErrorCode.NONE
+            or result.diverging_epoch != UNKNOWN
+            or result.high_watermark != self.told_high_watermark
+            or result.log_start_offset != self.told_log_start_offset
+        )
+
+    def told(self, result: FetchResult) -> None:
+        # After an error the next good answer is news, whatever it says.
+        is_good = result.error is ErrorCode.NONE
+        self.told_high_watermark = result.high_watermark if is_good else UNKNOWN
+        self.told_log_start_offset = result.log_start_offset if is_good else UNKNOWN
+
+
+class FetchSession:
+    """The partitions of one consumer, in the order in which they are served next."""
+
+    __slots__ = ("epoch", "is_incremental", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
+
+    def __init__(self, session_id: int, uses_topic_ids: bool) -> None:
+        self.session_id = session_id
+        self.epoch = INITIAL_EPOCH
+        self.uses_topic_ids = uses_topic_ids
+        self.is_incremental = False
+        self.last_used_ms = 0.0
+        self.partitions: dict[TopicPartition, FetchedPartition] = {}
+
+    def put(self, wanted: Iterable[FetchedPartition]) -> None:
+        partitions = self.partitions
+        for partition in wanted:
+            known = partitions.get(partition.key)
+            if known is None:
+                partitions[partition.key] = partition
+            else:
+                known.take_over(partition)
+
+    def served(self, key: TopicPartition) -> None:
+        """What gave data goes to the back, so that a small limit starves nobody."""
+        self.partitions[key] = self.partitions.pop(key)
+
+
+class FetchSessions:
+    """All sessions, least recently used first."""
+
+    def __init__(self, slots: int, clock: Clock, entropy: Entropy) -> None:
+        self._slots = slots
+        self._clock = clock
+        self._entropy = entropy
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, request: FetchRequest, version: int) -> FetchSession | ErrorCode:
+        """The session that this request belongs to, brought up to date; one with id 0 when there is to be none."""
+        uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
+        if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._sessions.pop(request.session_id, None)
+            session = FetchSession(NO_SESSION_ID, uses_topic_ids)
+            session.put(_wanted(request, uses_topic_ids))
+            if request.session_epoch == INITIAL_EPOCH and session.partitions:
+                self._remember(session)
+            return session
+        return self._resume(request, uses_topic_ids)
+
+    def _resume(self, request: FetchRequest, uses_topic_ids: bool) -> FetchSession | ErrorCode:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+        if session.epoch != request.session_epoch:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH
+        if session.uses_topic_ids != uses_topic_ids:
+            return ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+        session.put(_wanted(request, uses_topic_ids))
+        for forgotten in request.forgotten_topics_data:
+            topic = forgotten.topic_id if uses_topic_ids else forgotten.topic
+            for index in forgotten.partitions:
+                session.partitions.pop(TopicPartition(topic, index), None)
+        session.epoch = _next_epoch(session.epoch)
+        session.is_incremental = True
+        session.last_used_ms = self._clock.monotonic_ms()
+        self._sessions.move_to_end(session.session_id)
+        return session
+
+    def _remember(self, session: FetchSession) -> None:
+        now_ms = self._clock.monotonic_ms()
+        if len(self._sessions) >= self._slots:
+            oldest = next(iter(self._sessions.values()), None)
+            if oldest is None or now_ms - oldest.last_used_ms < EVICTABLE_AFTER_MS:
+                return
+            del self._sessions[oldest.session_id]
+        session_id = NO_SESSION_ID
+        while session_id == NO_SESSION_ID or session_id in self._sessions:
+            session_id = 1 + self._entropy.random_below(LARGEST_EPOCH)
+        session.session_id = session_id
+        session.epoch = _next_epoch(INITIAL_EPOCH)
+        session.last_used_ms = now_ms
+        self._sessions[session_id] = session
+
+
+def _next_epoch(epoch: int) -> int:
+    return 1 if epoch == LARGEST_EPOCH else epoch + 1
+
+
+def _wanted(request: FetchRequest, uses_topic_ids: bool) -> Iterable[FetchedPartition]:
+    for topic in request.topics:
+        name = topic.topic_id if uses_topic_ids else topic.topic
+        for partition in topic.partitions:
+            yield FetchedPartition(
+                TopicPartition(name, partition.partition),
+                partition.fetch_offset,
+                partition.partition_max_bytes,
+                partition.current_leader_epoch,
+                partition.last_fetched_epoch,
+            )

@@ -1,0 +1,21 @@
+"""InitProducerId, versions 0 to 6: an id for an idempotent producer.
+
+Departures from Kafka: a transactional id is refused until transactions are built.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+
+async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
+    if request.transactional_id is not None:
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+    producer_id = await context.services.producer_ids.allocate()
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

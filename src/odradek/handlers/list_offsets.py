@@ -1,0 +1,128 @@
+"""ListOffsets, versions 1 to 11: the offset at the start, at the end, of the largest timestamp, or from a time on.
+
+Departures from Kafka: there is no tiered storage, so "latest tiered" is unknown and "earliest local" is the earliest.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_offsets import (
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from odradek.handlers.context import RequestContext
+    from odradek.protocol.messages.list_offsets import ListOffsetsPartition
+    from odradek.replica.partition import Partition
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+
+
+def handle(
+    request: ListOffsetsRequest, context: RequestContext
+) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
+    """Special times are known in memory; a look-up by time reads the disk and goes to a worker."""
+    by_time = any(
+        partition.timestamp >= 0 or partition.timestamp == MAX_TIMESTAMP
+        for topic in request.topics
+        for partition in topic.partitions
+    )
+    return _look_up(request, context) if by_time else _answer(request, context, {})
+
+
+async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+    found: dict[tuple[str, int], ListOffsetsPartitionResponse] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
+                partition = _checked(topic.name, asked, context)
+                if not isinstance(partition, ErrorCode):
+                    found[topic.name, asked.partition_index] = await _by_time(partition, asked, context)
+    return _answer(request, context, found)
+
+
+async def _by_time(
+    partition: Partition, asked: ListOffsetsPartition, context: RequestContext
+) -> ListOffsetsPartitionResponse:
+    workers, log = context.services.host.workers, partition.log
+    if asked.timestamp == MAX_TIMESTAMP:
+        place = await workers.run(log.max_timestamp_offset)
+    else:
+        place = await workers.run(log.offset_for_timestamp, asked.timestamp)
+    if place is None or place.offset >= partition.high_watermark:
+        return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        timestamp=place.timestamp_ms,
+        offset=place.offset,
+        leader_epoch=place.leader_epoch,
+    )
+
+
+def _answer(
+    request: ListOffsetsRequest,
+    context: RequestContext,
+    found: dict[tuple[str, int], ListOffsetsPartitionResponse],
+) -> ListOffsetsResponse:
+    counts = Counter(
+        (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
+    )
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            if counts[key] > 1:
+                partitions.append(_error(asked, ErrorCode.INVALID_REQUEST))
+            else:
+                partitions.append(found.get(key) or _special_time(topic.name, asked, context))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _checked(topic: str, asked: ListOffsetsPartition, context: RequestContext) -> Partition | ErrorCode:
+    if not context.allows_on_topic(Operation.DESCRIBE, topic):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if context.api_version < FIRST_VERSION_OF.get(asked.timestamp, 0):
+        return ErrorCode.UNSUPPORTED_VERSION
+    partition = context.services.partitions.find(topic, asked.partition_index)
+    if partition is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    error = partition.check_epoch(asked.current_leader_epoch)
+    return partition if error is ErrorCode.NONE else error
+
+
+def _special_time(topic: str, asked: ListOffsetsPartition, context: RequestContext) -> ListOffsetsPartitionResponse:
+    partition = _checked(topic, asked, context)
+    if isinstance(partition, ErrorCode):
+        return _error(asked, partition)
+    log = partition.log
+    if asked.timestamp == LATEST:
+        offset, epoch = partition.high_watermark, partition.leader_epoch
+    elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
+        offset = log.log_start_offset
+        epoch = log.leader_epochs.epoch_at(offset)
+    elif asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        offset = epoch = -1
+    else:
+        return _error(asked, ErrorCode.UNSUPPORTED_VERSION)
+    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, offset=offset, leader_epoch=epoch)
+
+
+def _error(asked: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error)

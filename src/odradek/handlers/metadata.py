@@ -1,0 +1,144 @@
+"""Metadata, versions 0 to 13: where the brokers are, and who leads which partition.
+
+Departures from Kafka: a topic that is created automatically is in the answer at once, where Kafka says "not yet" once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.handlers.context import CLUSTER_NAME
+from odradek.metadata.topic_decisions import NewTopic
+from odradek.metadata.topic_names import illegal_name_reason
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from odradek.security.authorizer import Operation, ResourceType, authorized_operations
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from odradek.handlers.context import RequestContext
+    from odradek.metadata.image import TopicImage
+
+NO_TOPIC_ID = UUID(int=0)
+FIRST_VERSION_WITH_EMPTY_LIST = 1
+FIRST_VERSION_WITH_TOPIC_IDS = 12
+LAST_VERSION_WITH_CLUSTER_OPERATIONS = 10
+
+
+def handle(request: MetadataRequest, context: RequestContext) -> MetadataResponse | Awaitable[MetadataResponse]:
+    missing = _topics_to_create(request, context)
+    if missing:
+        return _create_then_answer(request, context, missing)
+    return _answer(request, context)
+
+
+def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list[str]:
+    """The named topics that do not exist but may be made by asking for them."""
+    services = context.services
+    if not (request.topics and request.allow_auto_topic_creation and services.config.auto_create_topics_enable):
+        return []
+    topics = services.image.topics
+    return [
+        topic.name
+        for topic in request.topics
+        if topic.name is not None
+        and topic.topic_id == NO_TOPIC_ID
+        and topic.name not in topics
+        and illegal_name_reason(topic.name) is None
+        and (context.allows_on_cluster(Operation.CREATE) or context.allows_on_topic(Operation.CREATE, topic.name))
+    ]
+
+
+async def _create_then_answer(
+    request: MetadataRequest, context: RequestContext, missing: list[str]
+) -> MetadataResponse:
+    await context.services.controller.create_topics([NewTopic(name=name) for name in dict.fromkeys(missing)])
+    return _answer(request, context)
+
+
+def _answer(request: MetadataRequest, context: RequestContext) -> MetadataResponse:
+    image = context.services.image
+    response = MetadataResponse(
+        brokers=[
+            MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
+            for broker in image.brokers.values()
+            for host, port in (broker.endpoints[context.connection.listener_name],)
+        ],
+        cluster_id=image.cluster_id,
+        controller_id=image.controller_id,
+        topics=_topics(request, context),
+    )
+    if request.include_cluster_authorized_operations and context.api_version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS:
+        response.cluster_authorized_operations = authorized_operations(
+            context.services.authorizer, context.connection.principal, ResourceType.CLUSTER, CLUSTER_NAME
+        )
+    return response
+
+
+def _topics(request: MetadataRequest, context: RequestContext) -> list[MetadataResponseTopic]:
+    wanted = request.topics
+    if wanted is None or (not wanted and context.api_version < FIRST_VERSION_WITH_EMPTY_LIST):
+        return [
+            _describe(topic, request, context)
+            for topic in context.services.image.topics.values()
+            if context.allows_on_topic(Operation.DESCRIBE, topic.name)
+        ]
+    return [_one_topic(topic, request, context) for topic in wanted]
+
+
+def _one_topic(
+    wanted: MetadataRequestTopic, request: MetadataRequest, context: RequestContext
+) -> MetadataResponseTopic:
+    image = context.services.image
+    if wanted.topic_id != NO_TOPIC_ID:
+        if context.api_version < FIRST_VERSION_WITH_TOPIC_IDS:
+            return MetadataResponseTopic(
+                error_code=ErrorCode.INVALID_REQUEST, name=wanted.name or "", topic_id=wanted.topic_id
+            )
+        by_id = image.topic_by_id(wanted.topic_id)
+        if by_id is None or not context.allows_on_topic(Operation.DESCRIBE, by_id.name):
+            return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=wanted.topic_id)
+        return _describe(by_id, request, context)
+    name = wanted.name or ""
+    if illegal_name_reason(name) is not None:
+        return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
+    if not context.allows_on_topic(Operation.DESCRIBE, name):
+        return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
+    topic = image.topics.get(name)
+    if topic is None:
+        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
+    return _describe(topic, request, context)
+
+
+def _describe(topic: TopicImage, request: MetadataRequest, context: RequestContext) -> MetadataResponseTopic:
+    described = MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.is_internal,
+        partitions=[
+            MetadataResponsePartition(
+                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                partition_index=partition.index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=list(partition.replicas),
+                isr_nodes=list(partition.in_sync_replicas),
+                offline_replicas=[],
+            )
+            for partition in topic.partitions
+        ],
+    )
+    if request.include_topic_authorized_operations:
+        described.topic_authorized_operations = authorized_operations(
+            context.services.authorizer, context.connection.principal, ResourceType.TOPIC, topic.name
+        )
+    return described

@@ -1,0 +1,44 @@
+"""OffsetForLeaderEpoch, versions 2 to 4: where an epoch ended, so that a reader finds out whether the log was cut
+behind its back (KIP-101, KIP-279, KIP-320)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+    from odradek.protocol.messages.offset_for_leader_epoch import OffsetForLeaderPartition
+
+
+def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_end_of_epoch(topic.topic, partition, context) for partition in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end_of_epoch(topic: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
+    if not context.allows_on_topic(Operation.DESCRIBE, topic):
+        return EpochEndOffset(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, partition=asked.partition)
+    partition = context.services.partitions.find(topic, asked.partition)
+    if partition is None:
+        return EpochEndOffset(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition=asked.partition)
+    error = partition.check_epoch(asked.current_leader_epoch)
+    if error is not ErrorCode.NONE:
+        return EpochEndOffset(error_code=error, partition=asked.partition)
+    epoch, end_offset = partition.log.epoch_end_offset(asked.leader_epoch)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=epoch, end_offset=end_offset)

@@ -1,0 +1,106 @@
+"""Produce, versions 3 to 13: append one batch to each partition named, without looking at its records.
+
+Departures from Kafka: transactional batches are refused until transactions are built.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.handlers.context import CloseConnection
+from odradek.host.logs import get_logger
+from odradek.log.append_result import AppendResult
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from odradek.replica.partition import ALL_IN_SYNC
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.handlers.context import RequestContext
+    from odradek.protocol.messages.produce import PartitionProduceData, TopicProduceData
+    from odradek.replica.partition import Partition
+
+log = get_logger(__name__)
+
+FIRST_VERSION_WITH_TOPIC_IDS = 13
+NO_ACKNOWLEDGEMENT = 0
+LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
+
+_INVALID_ACKS = AppendResult(ErrorCode.INVALID_REQUIRED_ACKS)
+
+
+def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
+    uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    failure: AppendResult | None = None if request.acks in LEGAL_ACKS else _INVALID_ACKS
+    answers: list[TopicProduceResponse] = []
+    for topic in request.topic_data:
+        partitions, refusal = _find_topic(topic, uses_topic_ids, context)
+        refusal = failure or refusal
+        answers.append(
+            TopicProduceResponse(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_responses=[_append(data, partitions, request.acks, refusal) for data in topic.partition_data],
+            )
+        )
+    if request.acks == NO_ACKNOWLEDGEMENT:
+        _hang_up_on_error(answers)
+        return None
+    return ProduceResponse(responses=answers)
+
+
+def _find_topic(
+    topic: TopicProduceData, uses_topic_ids: bool, context: RequestContext
+) -> tuple[Sequence[Partition], AppendResult | None]:
+    """The topic's partitions, or why nothing may be appended to it."""
+    table = context.services.partitions
+    partitions = table.topic_by_id(topic.topic_id) if uses_topic_ids else table.topic(topic.name)
+    if not partitions:
+        unknown = ErrorCode.UNKNOWN_TOPIC_ID if uses_topic_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return (), AppendResult(unknown)
+    if not context.allows_on_topic(Operation.WRITE, partitions[0].topic):
+        return (), AppendResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    return partitions, None
+
+
+def _append(
+    data: PartitionProduceData, partitions: Sequence[Partition], acks: int, refusal: AppendResult | None
+) -> PartitionProduceResponse:
+    index = data.index
+    if refusal is not None:
+        result = refusal
+    elif not 0 <= index < len(partitions):
+        result = AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    elif data.records is None:
+        result = AppendResult(ErrorCode.INVALID_RECORD)
+    else:
+        partition = partitions[index]
+        try:
+            result = partition.append(data.records, acks)
+        except OSError as problem:
+            log.error("append failed", topic=partition.topic, partition=index, reason=str(problem))
+            result = AppendResult(ErrorCode.KAFKA_STORAGE_ERROR)
+        if result.error is ErrorCode.NONE:
+            return PartitionProduceResponse(
+                index=index,
+                error_code=0,
+                base_offset=result.base_offset,
+                log_append_time_ms=result.log_append_time_ms,
+                log_start_offset=partition.log.log_start_offset,
+            )
+    return PartitionProduceResponse(index=index, error_code=result.error, base_offset=-1, log_start_offset=-1)
+
+
+def _hang_up_on_error(answers: list[TopicProduceResponse]) -> None:
+    """With acks=0 there is no answer to carry an error: a closed connection makes the client refresh its metadata."""
+    for topic in answers:
+        for partition in topic.partition_responses:
+            if partition.error_code != ErrorCode.NONE:
+                raise CloseConnection(f"produce with acks=0 failed: {ErrorCode(partition.error_code).name}")

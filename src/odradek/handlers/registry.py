@@ -1,0 +1,92 @@
+"""The one table of APIs: what is listed here is served and advertised, nothing else is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from odradek.handlers import (
+    alter_client_quotas,
+    alter_configs,
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_records,
+    delete_topics,
+    describe_client_quotas,
+    describe_cluster,
+    describe_configs,
+    describe_log_dirs,
+    describe_topic_partitions,
+    fetch,
+    incremental_alter_configs,
+    init_producer_id,
+    list_config_resources,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.protocol.schema import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One Kafka API: its tables, its handler, the versions that are served and the smallest that is advertised."""
+
+    key: int
+    name: str
+    request: type[Request]
+    response: type[Response]
+    handle: Callable[[Any, Any], Any]
+    min_version: int
+    max_version: int
+    advertised_min_version: int
+
+
+def _api(module: Any, name: str, *, advertised_min_version: int | None = None) -> Api:
+    request: type[Request] = getattr(module, f"{name}Request")
+    response: type[Response] = getattr(module, f"{name}Response")
+    smallest, largest = request.versions
+    return Api(
+        key=request.api_key,
+        name=name,
+        request=request,
+        response=response,
+        handle=module.handle,
+        min_version=smallest,
+        max_version=largest,
+        advertised_min_version=smallest if advertised_min_version is None else advertised_min_version,
+    )
+
+
+def build_registry() -> dict[int, Api]:
+    """Every API by its key."""
+    apis = [
+        # librdkafka decides by Produce 0 what a broker is, though nobody may send it any more (KAFKA-18659).
+        _api(produce, "Produce", advertised_min_version=0),
+        _api(fetch, "Fetch"),
+        _api(list_offsets, "ListOffsets"),
+        _api(metadata, "Metadata"),
+        _api(api_versions, "ApiVersions"),
+        _api(create_topics, "CreateTopics"),
+        _api(delete_topics, "DeleteTopics"),
+        _api(delete_records, "DeleteRecords"),
+        _api(init_producer_id, "InitProducerId"),
+        _api(offset_for_leader_epoch, "OffsetForLeaderEpoch"),
+        _api(describe_configs, "DescribeConfigs"),
+        _api(alter_configs, "AlterConfigs"),
+        _api(describe_log_dirs, "DescribeLogDirs"),
+        _api(create_partitions, "CreatePartitions"),
+        _api(incremental_alter_configs, "IncrementalAlterConfigs"),
+        _api(describe_client_quotas, "DescribeClientQuotas"),
+        _api(alter_client_quotas, "AlterClientQuotas"),
+        _api(describe_cluster, "DescribeCluster"),
+        _api(list_config_resources, "ListConfigResources"),
+        _api(describe_topic_partitions, "DescribeTopicPartitions"),
+    ]
+    return {api.key: api for api in apis}

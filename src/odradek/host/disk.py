@@ -1,0 +1,70 @@
+"""The disk as the broker sees it: files written and read at positions, and the few directory operations a log needs.
+Nothing here is durable before `sync`, `sync_directory` or `replace_file` has returned."""
+
+import sqlite3
+from typing import Protocol, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """An open file. It closes itself when its last reference goes, so whoever still holds one (a slice on its way to a
+    socket) can read a file that was removed meanwhile; `close` is for an owner who knows that nobody does."""
+
+    def write_at(self, data: Buffer, position: int) -> None:
+        """All of it, or OSError (then any part of it may have been written)."""
+
+    def read_at(self, size_bytes: int, position: int) -> bytes:
+        """Short only at the end of the file."""
+
+    def truncate(self, size_bytes: int) -> None: ...
+
+    def size(self) -> int: ...
+
+    def sync(self) -> None:
+        """Blocks until the disk has it: called on a worker."""
+
+    def close(self) -> None: ...
+
+    @property
+    def descriptor(self) -> int:
+        """For sendfile."""
+
+
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    def open(self, path: str, *, create: bool = False) -> File: ...
+
+    def exists(self, path: str) -> bool: ...
+
+    def list_directory(self, path: str) -> list[str]: ...
+
+    def make_directories(self, path: str) -> None: ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Atomic, replaces the target, and is durable only once the directory is synced."""
+
+    def remove(self, path: str) -> None: ...
+
+    def remove_tree(self, path: str) -> None: ...
+
+    def file_size(self, path: str) -> int: ...
+
+    def read_file(self, path: str) -> bytes: ...
+
+    def replace_file(self, path: str, data: bytes) -> None:
+        """Durable when it returns; a half-written file never shows. Blocks: called on a worker."""
+
+    def sync_directory(self, path: str) -> None: ...
+
+    def space(self, path: str) -> tuple[int, int]:
+        """Total and usable bytes of the file system that holds this path."""
+
+    def lock(self, path: str) -> Lock | None:
+        """An exclusive lock, or None while another process holds it."""
+
+    def open_database(self, path: str) -> sqlite3.Connection:
+        """In autocommit mode, durable at each commit, usable from worker threads one at a time."""

@@ -1,0 +1,21 @@
+"""One value that carries the whole outside world; the composition root makes it and hands it down."""
+
+from dataclasses import dataclass
+
+from odradek.host.clock import Clock, SystemClock
+from odradek.host.disk import Disk
+from odradek.host.entropy import Entropy, SystemEntropy
+from odradek.host.real_disk import RealDisk
+from odradek.host.workers import ThreadWorkers, Workers
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    clock: Clock
+    disk: Disk
+    entropy: Entropy
+    workers: Workers
+
+
+def real_host() -> Host:
+    return Host(clock=SystemClock(), disk=RealDisk(), entropy=SystemEntropy(), workers=ThreadWorkers())

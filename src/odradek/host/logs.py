@@ -1,0 +1,88 @@
+"""Structured logs on the standard library: an event and its fields, written as text or as JSON lines.
+
+`get_logger(__name__).warning("connection closed", client=host)`. Standard `logging` underneath, so that whoever embeds
+the broker can route the records; a richer package would cost more start-up time than all the rest of the broker.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import logging
+import sys
+from typing import Any, TextIO
+
+_FIELDS = "odradek_fields"
+
+
+class Logger:
+    """Events with named fields."""
+
+    __slots__ = ("_logger",)
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._logger = logger
+
+    def debug(self, event: str, **fields: object) -> None:
+        self._write(logging.DEBUG, event, fields)
+
+    def info(self, event: str, **fields: object) -> None:
+        self._write(logging.INFO, event, fields)
+
+    def warning(self, event: str, **fields: object) -> None:
+        self._write(logging.WARNING, event, fields)
+
+    def error(self, event: str, *, exc_info: BaseException | None = None, **fields: object) -> None:
+        self._write(logging.ERROR, event, fields, exc_info)
+
+    def _write(self, level: int, event: str, fields: dict[str, object], exc_info: BaseException | None = None) -> None:
+        if self._logger.isEnabledFor(level):
+            self._logger.log(level, event, exc_info=exc_info, extra={_FIELDS: fields})
+
+
+def get_logger(name: str) -> Logger:
+    return Logger(logging.getLogger(name))
+
+
+def _parts(record: logging.LogRecord) -> tuple[str, dict[str, object]]:
+    moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
+    return moment.isoformat(timespec="milliseconds"), getattr(record, _FIELDS, {})
+
+
+class TextFormatter(logging.Formatter):
+    """`time level event key=value …`, one line, values quoted where they need it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment, fields = _parts(record)
+        pairs = "".join(f" {key}={_quoted(value)}" for key, value in fields.items())
+        line = f"{moment} {record.levelname:<7} {record.getMessage()}{pairs}"
+        return line if record.exc_info is None else f"{line}\n{self.formatException(record.exc_info)}"
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment, fields = _parts(record)
+        entry: dict[str, Any] = {
+            "time": moment, "level": record.levelname.lower(), "event": record.getMessage(), "logger": record.name,
+        }  # fmt: skip
+        entry.update(fields)
+        if record.exc_info is not None:
+            entry["exception"] = self.formatException(record.exc_info)
+        return json.dumps(entry, default=str)
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return text if text and not any(c.isspace() or c in "\"'=" or not c.isprintable() for c in text) else repr(text)
+
+
+def configure_logs(*, level: str = "info", style: str = "text", stream: TextIO | None = None) -> None:
+    """Send the broker's events to a stream, standard error unless told otherwise."""
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
+    root = logging.getLogger("odradek")
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    root.propagate = False

@@ -1,0 +1,177 @@
+"""The door to sockets: listening, and writing responses without copying file bytes through Python.
+
+`SocketWriter` writes straight to the descriptor of a transport, because uvloop has no `sendfile`: bytes go out with
+`send`, file slices with `os.sendfile`. When the socket is full it waits for writability on a duplicate descriptor,
+since the event loop refuses a second watcher on a descriptor that a transport owns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from odradek.host.slices import FileSlice
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.protocol.slices import Part
+
+MORE_FOLLOWS = getattr(socket, "MSG_MORE", 0)  # Linux: hold a small header back until the file bytes follow
+TURN_BYTES = 4 << 20  # what one connection may send before the others get their turn
+
+
+class SocketWriter:
+    """The output side of one connection: an ordered queue of bytes and file slices.
+
+    `write` sends at once as much as the socket takes. `is_drained` tells whether everything is out; when a write
+    could not finish, `on_drained` is called once the rest is, and `on_failed` when the peer is gone.
+    """
+
+    __slots__ = ("_descriptor", "_loop", "_on_drained", "_on_failed", "_queue", "_socket")
+
+    def __init__(
+        self,
+        transport: asyncio.BaseTransport,
+        loop: asyncio.AbstractEventLoop,
+        on_drained: Callable[[], None],
+        on_failed: Callable[[OSError], None],
+    ) -> None:
+        pseudo: socket.socket = transport.get_extra_info("socket")
+        # A second socket object on the same descriptor, not a duplicate: ten thousand idle connections
+        # should cost ten thousand descriptors. `close` detaches it, so only the transport ever closes it.
+        self._socket = socket.socket(pseudo.family, pseudo.type, pseudo.proto, fileno=pseudo.fileno())
+        self._loop = loop
+        self._on_drained = on_drained
+        self._on_failed = on_failed
+        self._queue: deque[memoryview | FileSlice] = deque()
+        self._descriptor = -1
+
+    @property
+    def is_drained(self) -> bool:
+        return not self._queue
+
+    def write(self, parts: Sequence[Part]) -> None:
+        """Queue one response and send what the socket takes now."""
+        queue = self._queue
+        pending: list[Any] = []
+        for part in parts:
+            if isinstance(part, FileSlice):
+                if pending:
+                    queue.append(memoryview(b"".join(pending)))
+                    pending = []
+                queue.append(part)
+            else:
+                pending.append(part)
+        if not queue:
+            self._send_small(b"".join(pending))
+            return
+        if pending:
+            queue.append(memoryview(b"".join(pending)))
+        if self._descriptor < 0:
+            self._send_queued()
+
+    def _send_small(self, data: bytes) -> None:
+        """The common case, an answer without file bytes and nothing before it: one system call."""
+        try:
+            sent = self._socket.send(data)
+        except (BlockingIOError, InterruptedError):
+            sent = 0
+        except OSError as error:
+            self._on_failed(error)
+            return
+        if sent < len(data):
+            self._queue.append(memoryview(data)[sent:])
+            self._watch()
+
+    def _send_queued(self) -> None:
+        queue, budget = self._queue, TURN_BYTES
+        try:
+            while queue and budget > 0:
+                budget -= self._send_first(queue)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError as error:
+            self._queue.clear()
+            self._unwatch()
+            self._on_failed(error)
+            return
+        if queue:
+            self._watch()
+        else:
+            self._unwatch()
+
+    def _send_first(self, queue: deque[memoryview | FileSlice]) -> int:
+        first = queue[0]
+        if isinstance(first, FileSlice):
+            sent = os.sendfile(self._socket.fileno(), first.file.descriptor, first.position, first.size_bytes)
+            if sent == 0:
+                raise OSError(f"the file ended {first.size_bytes} bytes before the slice that was promised")
+            if sent < first.size_bytes:
+                queue[0] = FileSlice(first.file, first.position + sent, first.size_bytes - sent)
+                return sent
+        else:
+            sent = self._socket.send(first, MORE_FOLLOWS if len(queue) > 1 else 0)
+            if sent < len(first):
+                queue[0] = first[sent:]
+                return sent
+        queue.popleft()
+        return sent
+
+    def _watch(self) -> None:
+        if self._descriptor < 0:
+            self._descriptor = os.dup(self._socket.fileno())
+            self._loop.add_writer(self._descriptor, self._writable)
+
+    def _unwatch(self) -> None:
+        if self._descriptor >= 0:
+            self._loop.remove_writer(self._descriptor)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def _writable(self) -> None:
+        self._send_queued()
+        if not self._queue and self._socket.fileno() >= 0:
+            self._on_drained()
+
+    def close(self) -> None:
+        """Forget what was not sent; the transport closes the descriptor."""
+        self._queue.clear()
+        self._unwatch()
+        self._socket.detach()
+
+
+async def listen(
+    protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, backlog: int
+) -> asyncio.Server:
+    """A listening server; an empty host means every interface, port 0 one that the kernel picks."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(protocol_factory, host or None, port, backlog=backlog, reuse_address=True)
+
+
+def bound_port(server: asyncio.Server) -> int:
+    port: int = server.sockets[0].getsockname()[1]
+    return port
+
+
+def machine_name() -> str:
+    """The name by which others may reach this machine, for a listener bound to every interface.
+
+    A host name that does not resolve helps nobody: then the loopback address is told.
+    """
+    name = socket.getfqdn()
+    try:
+        socket.getaddrinfo(name, None)
+    except OSError:
+        return "127.0.0.1"
+    return name
+
+
+def run_on_fast_loop(main: Callable[[], Any]) -> Any:
+    """Run a coroutine function on uvloop, the only event loop of the broker."""
+    import uvloop  # noqa: PLC0415 - the simulated host never needs it
+
+    return uvloop.run(main())

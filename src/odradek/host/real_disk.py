@@ -1,0 +1,173 @@
+"""The operating system's disk: positional reads and writes, and what Linux and macOS each need for durability."""
+
+import contextlib
+import errno
+import fcntl
+import os
+import shutil
+import sqlite3
+
+from odradek.host.disk import Buffer, Lock
+
+_FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone leaves the data in the drive's cache
+_sync_data = getattr(os, "fdatasync", os.fsync)  # fdatasync writes the size too, all that an append changes
+_OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
+_FILE_MODE = 0o644
+
+
+def _sync_descriptor(descriptor: int) -> None:
+    if _FULL_SYNC is not None:
+        try:
+            fcntl.fcntl(descriptor, _FULL_SYNC)
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL):  # network file systems know only fsync
+                raise
+        else:
+            return
+    _sync_data(descriptor)
+
+
+class RealFile:
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def write_at(self, data: Buffer, position: int) -> None:
+        written = os.pwrite(self._descriptor, data, position)
+        if written != len(data):
+            self._write_rest(data, position, written)
+
+    def _write_rest(self, data: Buffer, position: int, written: int) -> None:
+        view = memoryview(data)
+        while written < len(view):
+            count = os.pwrite(self._descriptor, view[written:], position + written)
+            if count == 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            written += count
+
+    def read_at(self, size_bytes: int, position: int) -> bytes:
+        data = os.pread(self._descriptor, size_bytes, position)
+        if len(data) == size_bytes or not data:
+            return data
+        parts = [data]
+        remaining = size_bytes - len(data)
+        while remaining > 0:
+            position += len(data)
+            data = os.pread(self._descriptor, remaining, position)
+            if not data:
+                break
+            parts.append(data)
+            remaining -= len(data)
+        return b"".join(parts)
+
+    def truncate(self, size_bytes: int) -> None:
+        os.ftruncate(self._descriptor, size_bytes)
+
+    def size(self) -> int:
+        return os.fstat(self._descriptor).st_size
+
+    def sync(self) -> None:
+        _sync_descriptor(self._descriptor)
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __del__(self) -> None:
+        # Reference counts decide when nobody can read any more; there is no other owner to ask (see File).
+        if self._descriptor >= 0:
+            self.close()
+
+    @property
+    def descriptor(self) -> int:
+        if self._descriptor < 0:
+            raise ValueError("the file is closed")
+        return self._descriptor
+
+
+class RealLock:
+    __slots__ = ("_descriptor",)
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+class RealDisk:
+    __slots__ = ()
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
+        return RealFile(os.open(path, flags, _FILE_MODE))
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def make_directories(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        os.replace(source, target)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        shutil.rmtree(path)
+
+    def file_size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb") as file:
+            return file.read()
+
+    def replace_file(self, path: str, data: bytes) -> None:
+        temporary = path + ".tmp"
+        descriptor = os.open(temporary, _OPEN_FLAGS | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+        try:
+            file = RealFile(descriptor)
+            file.write_at(data, 0)
+            file.sync()
+            file.close()
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+        self.sync_directory(os.path.dirname(path) or ".")
+
+    def sync_directory(self, path: str) -> None:
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def space(self, path: str) -> tuple[int, int]:
+        status = os.statvfs(path)
+        return status.f_frsize * status.f_blocks, status.f_frsize * status.f_bavail
+
+    def lock(self, path: str) -> Lock | None:
+        descriptor = os.open(path, _OPEN_FLAGS | os.O_CREAT, _FILE_MODE)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        return RealLock(descriptor)
+
+    def open_database(self, path: str) -> sqlite3.Connection:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        return connection

@@ -1,0 +1,112 @@
+"""Walking through the batches of a segment file by their headers, in bounded memory: to find an offset, to rebuild
+producer state, and (with checksums) to recover what a crash left."""
+
+import struct
+from collections.abc import Iterator
+
+from crc32c import crc32c
+
+from odradek.host.disk import File
+from odradek.protocol.batch import (
+    ATTRIBUTES_POSITION,
+    CURRENT_MAGIC,
+    HEADER_SIZE_BYTES,
+    LENGTH_END_POSITION,
+    BatchHeader,
+    read_batch_header,
+)
+
+_LOOKUP_CHUNK_BYTES = 8 * 1024
+_CHUNK_BYTES = 1 << 20
+_SMALLEST_BATCH_LENGTH = HEADER_SIZE_BYTES - LENGTH_END_POSITION
+
+# Base offset, batch length, …, last offset delta: all that finding a place needs.
+_PLACE = struct.Struct(">qi11xi")
+
+
+def locate_batch(file: File, offset: int, position: int, end_position: int) -> tuple[int, int] | None:
+    """Where the first batch that ends at or after `offset` begins and ends, walking from `position`."""
+    chunk = b""
+    chunk_position = position
+    while position + HEADER_SIZE_BYTES <= end_position:
+        inside = position - chunk_position
+        if inside + _PLACE.size > len(chunk):
+            chunk = file.read_at(min(_LOOKUP_CHUNK_BYTES, end_position - position), position)
+            chunk_position, inside = position, 0
+            if len(chunk) < _PLACE.size:
+                return None
+        base_offset, batch_length, last_offset_delta = _PLACE.unpack_from(chunk, inside)
+        next_position = position + LENGTH_END_POSITION + batch_length
+        if base_offset + last_offset_delta >= offset:
+            return position, next_position
+        if next_position <= position:
+            return None
+        position = next_position
+    return None
+
+
+def scan_headers(file: File, position: int, end_position: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Every whole batch from `position` on, checksums unchecked; stops where there is none."""
+    chunk = b""
+    chunk_position = position
+    while position + HEADER_SIZE_BYTES <= end_position:
+        inside = position - chunk_position
+        if inside + HEADER_SIZE_BYTES > len(chunk):
+            chunk = file.read_at(min(_LOOKUP_CHUNK_BYTES, end_position - position), position)
+            chunk_position, inside = position, 0
+            if len(chunk) < HEADER_SIZE_BYTES:
+                return
+        header = read_batch_header(chunk, inside)
+        next_position = position + header.size_bytes
+        if not _is_plausible(header) or next_position > end_position:
+            return
+        yield position, header
+        position = next_position
+
+
+def scan_checked(file: File, end_position: int) -> Iterator[tuple[int, BatchHeader]]:
+    """Every batch from the start of the file whose checksum is right; stops before the first that is not whole."""
+    chunk = memoryview(b"")
+    chunk_position = position = 0
+    while position + HEADER_SIZE_BYTES <= end_position:
+        inside = position - chunk_position
+        if inside + HEADER_SIZE_BYTES > len(chunk):
+            chunk = memoryview(file.read_at(min(_CHUNK_BYTES, end_position - position), position))
+            chunk_position, inside = position, 0
+            if len(chunk) < HEADER_SIZE_BYTES:
+                return
+        header = read_batch_header(chunk, inside)
+        next_position = position + header.size_bytes
+        if not _is_plausible(header) or next_position > end_position:
+            return
+        if next_position > chunk_position + len(chunk) and header.size_bytes <= _CHUNK_BYTES and inside:
+            chunk = memoryview(file.read_at(min(_CHUNK_BYTES, end_position - position), position))
+            chunk_position, inside = position, 0
+        if _checksum(file, chunk, inside, position, header) != header.crc:
+            return
+        yield position, header
+        position = next_position
+
+
+def _is_plausible(header: BatchHeader) -> bool:
+    return (
+        header.magic == CURRENT_MAGIC
+        and header.batch_length >= _SMALLEST_BATCH_LENGTH
+        and header.base_offset >= 0
+        and header.last_offset_delta >= 0
+    )
+
+
+def _checksum(file: File, chunk: memoryview, inside: int, position: int, header: BatchHeader) -> int:
+    """Of the batch at `position`, whose beginning lies in the chunk; what is beyond is read piece by piece, so that a
+    length that is nonsense cannot fill the memory."""
+    end = inside + header.size_bytes
+    checksum = crc32c(chunk[inside + ATTRIBUTES_POSITION : end])
+    read = min(len(chunk), end) - inside
+    while read < header.size_bytes:
+        piece = file.read_at(min(_CHUNK_BYTES, header.size_bytes - read), position + read)
+        if not piece:
+            return -1
+        checksum = crc32c(piece, checksum)
+        read += len(piece)
+    return checksum

@@ -1,0 +1,87 @@
+"""What a batch from a client must satisfy before it may be appended, judged by its header and checksum alone.
+The order of the checks and their error codes are Kafka's (ProduceRequest.validateRecords, UnifiedLog, LogValidator)."""
+
+from odradek.log.log_config import NO_LIMIT_MS, LogConfig, TimestampType
+from odradek.protocol.batch import (
+    COMPRESSION_MASK,
+    CONTROL_FLAG,
+    CURRENT_MAGIC,
+    HEADER_SIZE_BYTES,
+    LENGTH_END_POSITION,
+    LOG_APPEND_TIME_FLAG,
+    BatchHeader,
+    has_valid_checksum,
+    read_batch_header,
+)
+from odradek.protocol.compression import Compression
+from odradek.protocol.errors import ErrorCode
+
+_MAGIC_POSITION = 16
+# The smallest batch length of any format: what is below cannot even be a message of magic 0.
+_SMALLEST_LEGACY_LENGTH = 14
+_REFUSED_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
+NO_TIMESTAMP = -1
+
+
+def check_batch(  # noqa: C901, PLR0911, PLR0912 - a flat list of checks, in the order that decides which error wins
+    batch: memoryview, config: LogConfig, now_ms: int
+) -> BatchHeader | ErrorCode:
+    """The header of the one batch that these bytes must be, or why it is refused."""
+    size_bytes = len(batch)
+    if size_bytes < HEADER_SIZE_BYTES:
+        return _judge_foreign_bytes(batch)
+    header = read_batch_header(batch)
+    batch_length = header.batch_length
+    if header.magic != CURRENT_MAGIC or batch_length + LENGTH_END_POSITION != size_bytes:
+        return _judge_foreign_bytes(batch)
+    if header.base_offset != 0:
+        return ErrorCode.INVALID_RECORD
+    if size_bytes > config.max_message_bytes:
+        return ErrorCode.MESSAGE_TOO_LARGE
+    if size_bytes > config.segment_bytes:
+        return ErrorCode.RECORD_LIST_TOO_LARGE
+    if not has_valid_checksum(batch, 0, header):
+        return ErrorCode.CORRUPT_MESSAGE
+    record_count = header.record_count
+    if record_count <= 0 or record_count != header.last_offset_delta + 1:
+        return ErrorCode.INVALID_RECORD
+    attributes = header.attributes
+    if attributes & _REFUSED_FLAGS:
+        return ErrorCode.INVALID_RECORD if attributes & CONTROL_FLAG else ErrorCode.INVALID_TIMESTAMP
+    if attributes & COMPRESSION_MASK > Compression.ZSTD:
+        return ErrorCode.INVALID_RECORD
+    if header.producer_id >= 0 and header.base_sequence < 0:
+        return ErrorCode.INVALID_RECORD
+    if config.message_timestamp_type is TimestampType.CREATE_TIME:
+        # The records' own timestamps are not looked at; the header knows the first and the largest one.
+        max_timestamp = header.max_timestamp
+        if max_timestamp - now_ms > config.message_timestamp_after_max_ms:
+            return ErrorCode.INVALID_TIMESTAMP
+        if config.message_timestamp_before_max_ms != NO_LIMIT_MS and _is_too_old(header, config, now_ms):
+            return ErrorCode.INVALID_TIMESTAMP
+    return header
+
+
+def _is_too_old(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
+    oldest_ms = now_ms - config.message_timestamp_before_max_ms
+    return any(
+        timestamp != NO_TIMESTAMP and timestamp < oldest_ms
+        for timestamp in (header.base_timestamp, header.max_timestamp)
+    )
+
+
+def _judge_foreign_bytes(batch: memoryview) -> ErrorCode:
+    """Bytes that are not exactly one batch of magic 2: nonsense is corrupt, anything else is not what Produce takes."""
+    if len(batch) < LENGTH_END_POSITION:
+        return ErrorCode.INVALID_RECORD
+    batch_length = int.from_bytes(batch[8:12], "big", signed=True)
+    if batch_length < _SMALLEST_LEGACY_LENGTH:
+        return ErrorCode.CORRUPT_MESSAGE
+    if len(batch) <= _MAGIC_POSITION:
+        return ErrorCode.INVALID_RECORD
+    magic = batch[_MAGIC_POSITION]
+    if magic > CURRENT_MAGIC:
+        return ErrorCode.CORRUPT_MESSAGE
+    if magic == CURRENT_MAGIC and batch_length < HEADER_SIZE_BYTES - LENGTH_END_POSITION:
+        return ErrorCode.CORRUPT_MESSAGE
+    return ErrorCode.INVALID_RECORD

@@ -1,0 +1,49 @@
+"""Kafka's offset checkpoint files: a version, a count, and one line `topic partition offset` for each partition."""
+
+from collections.abc import Mapping
+
+from odradek.host.disk import Disk
+from odradek.protocol.malformed import MalformedMessage
+
+_VERSION = 0
+
+
+class OffsetCheckpoint:
+    """One such file. Writing blocks (fsync); a file that was never written is empty."""
+
+    __slots__ = ("_disk", "path")
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self.path = path
+
+    def read(self) -> dict[tuple[str, int], int]:
+        try:
+            data = self._disk.read_file(self.path)
+        except FileNotFoundError:
+            return {}
+        return decode_checkpoint(data)
+
+    def write(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        self._disk.replace_file(self.path, encode_checkpoint(offsets))
+
+
+def encode_checkpoint(offsets: Mapping[tuple[str, int], int]) -> bytes:
+    lines = [str(_VERSION), str(len(offsets))]
+    lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    return ("\n".join(lines) + "\n").encode()
+
+
+def decode_checkpoint(data: bytes) -> dict[tuple[str, int], int]:
+    offsets: dict[tuple[str, int], int] = {}
+    try:
+        lines = data.decode().splitlines()
+        version, count = int(lines[0]), int(lines[1])
+        for line in lines[2:]:
+            topic, partition, offset = line.split()
+            offsets[topic, int(partition)] = int(offset)
+    except (ValueError, IndexError) as error:
+        raise MalformedMessage(f"not an offset checkpoint: {error}") from error
+    if version != _VERSION or count != len(offsets):
+        raise MalformedMessage(f"an offset checkpoint of version {version} with {count} entries has {len(offsets)}")
+    return offsets

@@ -1,0 +1,61 @@
+"""The settings of one topic that its logs need, with Kafka's names and defaults."""
+
+import enum
+from dataclasses import dataclass
+
+from odradek.protocol.compression import Compression
+
+NO_LIMIT_MS = 2**63 - 1
+
+_COMPRESSION_TYPES = {
+    "producer": None,
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+
+
+class TimestampType(enum.Enum):
+    CREATE_TIME = "CreateTime"
+    LOG_APPEND_TIME = "LogAppendTime"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 << 20
+    index_interval_bytes: int = 4096
+    max_message_bytes: int = 1048588
+    message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
+    message_timestamp_before_max_ms: int = NO_LIMIT_MS
+    message_timestamp_after_max_ms: int = 3600 * 1000
+    compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
+    is_compacted: bool = False
+    is_deleted: bool = True
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    retention_bytes: int = -1
+    file_delete_delay_ms: int = 60 * 1000
+    flush_messages: int = 2**63 - 1
+    flush_ms: int = NO_LIMIT_MS
+    min_insync_replicas: int = 1
+
+    @property
+    def target_compression(self) -> Compression | None:
+        """The codec that every batch is stored with, None when the producer's is kept."""
+        return _COMPRESSION_TYPES[self.compression_type]
+
+    def compression_level(self, codec: Compression) -> int | None:
+        if codec is Compression.GZIP:
+            return self.compression_gzip_level
+        if codec is Compression.LZ4:
+            return self.compression_lz4_level
+        if codec is Compression.ZSTD:
+            return self.compression_zstd_level
+        return None

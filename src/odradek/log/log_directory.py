@@ -1,0 +1,197 @@
+"""One entry of `log.dirs`: who it belongs to, which partitions lie in it, and the files that Kafka keeps beside them
+(`.lock`, `meta.properties`, the clean-shutdown mark, the offset checkpoints). All of it blocks: called on a worker."""
+
+import base64
+import binascii
+import re
+import uuid
+from dataclasses import dataclass
+
+from odradek.host.disk import Lock
+from odradek.host.host import Host
+from odradek.log.checkpoints import OffsetCheckpoint
+
+LOCK_FILE = ".lock"
+META_PROPERTIES_FILE = "meta.properties"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
+LOG_START_OFFSET_FILE = "log-start-offset-checkpoint"
+HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
+PARTITION_METADATA_FILE = "partition.metadata"
+DELETE_SUFFIX = "-delete"
+STRAY_SUFFIX = "-stray"
+
+_LONGEST_NAME = 255
+_TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_PARTITION_NAME = re.compile(r"([A-Za-z0-9._-]{1,249})-(\d{1,10})")
+
+
+class LogDirectoryError(Exception):
+    """The directory cannot be used; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    cluster_id: str
+    node_id: int
+    directory_id: uuid.UUID
+
+
+def encode_uuid(value: uuid.UUID) -> str:
+    return base64.urlsafe_b64encode(value.bytes).rstrip(b"=").decode()
+
+
+def decode_uuid(text: str) -> uuid.UUID:
+    """ValueError when it is none."""
+    try:
+        return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
+    except binascii.Error as error:
+        raise ValueError(f"{text!r} is not a Kafka uuid") from error
+
+
+def read_meta_properties(path: str, host: Host) -> MetaProperties | None:
+    """Whose directory it is; None when it was never used."""
+    file = f"{path}/{META_PROPERTIES_FILE}"
+    try:
+        text = host.disk.read_file(file).decode()
+    except FileNotFoundError:
+        return None
+    lines = [line.partition("=") for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    properties = {name.strip(): value.strip() for name, _, value in lines}
+    try:
+        if properties["version"] != "1":
+            raise ValueError(f"version {properties['version']}")
+        return MetaProperties(
+            properties["cluster.id"], int(properties["node.id"]), decode_uuid(properties["directory.id"])
+        )
+    except (KeyError, ValueError) as error:
+        raise LogDirectoryError(
+            f"{file} cannot be read ({error}): restore it, or move the directory away to start with an empty one"
+        ) from error
+
+
+class LogDirectory:
+    __slots__ = (
+        "_host",
+        "_lock",
+        "high_watermarks",
+        "log_start_offsets",
+        "meta_properties",
+        "path",
+        "recovery_points",
+        "was_cleanly_shut_down",
+    )
+
+    def __init__(
+        self, path: str, host: Host, meta_properties: MetaProperties, lock: Lock, was_cleanly_shut_down: bool
+    ) -> None:
+        self.path = path
+        self.meta_properties = meta_properties
+        self.was_cleanly_shut_down = was_cleanly_shut_down
+        self.recovery_points = OffsetCheckpoint(host.disk, f"{path}/{RECOVERY_POINT_FILE}")
+        self.log_start_offsets = OffsetCheckpoint(host.disk, f"{path}/{LOG_START_OFFSET_FILE}")
+        self.high_watermarks = OffsetCheckpoint(host.disk, f"{path}/{HIGH_WATERMARK_FILE}")
+        self._host = host
+        self._lock = lock
+
+    @classmethod
+    def open(cls, path: str, host: Host, *, cluster_id: str, node_id: int) -> "LogDirectory":
+        """Takes the directory for this broker, making it when it is not there; LogDirectoryError when it cannot."""
+        disk = host.disk
+        if not disk.exists(path):
+            disk.make_directories(path)
+            disk.sync_directory(path.rpartition("/")[0] or ".")
+        lock = disk.lock(f"{path}/{LOCK_FILE}")
+        if lock is None:
+            raise LogDirectoryError(f"{path} is used by another broker: stop it, or set another log.dirs")
+        try:
+            meta_properties = _claim(path, host, cluster_id, node_id)
+            was_cleanly_shut_down = disk.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+            if was_cleanly_shut_down:
+                # From here on a crash must be noticed.
+                disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
+                disk.sync_directory(path)
+            for name in disk.list_directory(path):
+                if name.endswith(DELETE_SUFFIX):
+                    disk.remove_tree(f"{path}/{name}")
+        except BaseException:
+            lock.release()
+            raise
+        return cls(path, host, meta_properties, lock, was_cleanly_shut_down)
+
+    def close(self, *, is_clean: bool) -> None:
+        """`is_clean` when every log was closed: then the next start trusts what it finds."""
+        if is_clean:
+            self._host.disk.replace_file(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", b'{"version":0,"brokerEpoch":-1}')
+        self._lock.release()
+
+    def partition_directory(self, topic: str, index: int) -> str:
+        """ValueError for a name that is no topic's: what comes from outside must never lead out of this directory."""
+        if not _TOPIC_NAME.fullmatch(topic) or topic in (".", "..") or index < 0:
+            raise ValueError(f"{topic!r} partition {index} is not a partition's name")
+        return f"{self.path}/{topic}-{index}"
+
+    def partitions(self) -> dict[tuple[str, int], str]:
+        """The partitions whose directories are here."""
+        found = {}
+        for name in self._host.disk.list_directory(self.path):
+            match = _PARTITION_NAME.fullmatch(name)
+            if match:
+                found[match[1], int(match[2])] = f"{self.path}/{name}"
+        return found
+
+    def write_partition_metadata(self, topic: str, index: int, topic_id: uuid.UUID) -> None:
+        """Not synced: the metadata store knows the id too, and thousands of partitions may be created at once."""
+        data = f"version: 0\ntopic_id: {encode_uuid(topic_id)}\n".encode()
+        file = self._host.disk.open(f"{self.partition_directory(topic, index)}/{PARTITION_METADATA_FILE}", create=True)
+        file.write_at(data, 0)
+        file.truncate(len(data))
+
+    def read_partition_metadata(self, topic: str, index: int) -> uuid.UUID | None:
+        """The topic's id; None when a crash kept it from the disk."""
+        try:
+            data = self._host.disk.read_file(f"{self.partition_directory(topic, index)}/{PARTITION_METADATA_FILE}")
+            version, topic_id = data.decode().splitlines()
+            if version != "version: 0":
+                return None
+            return decode_uuid(topic_id.removeprefix("topic_id: "))
+        except (FileNotFoundError, ValueError):
+            return None
+
+    def schedule_delete(self, topic: str, index: int) -> str:
+        """Renames the partition's directory, quick and atomic; what is left to do is `remove_tree` of the result."""
+        return self._rename(topic, index, DELETE_SUFFIX)
+
+    def set_aside(self, topic: str, index: int) -> str:
+        """Renames the directory of a partition that nobody knows, as Kafka does with strays: a person may want it."""
+        return self._rename(topic, index, STRAY_SUFFIX)
+
+    def _rename(self, topic: str, index: int, suffix: str) -> str:
+        source = self.partition_directory(topic, index)
+        suffix = f"-{index}.{self._host.entropy.uuid().hex}{suffix}"
+        target = f"{self.path}/{topic[: _LONGEST_NAME - len(suffix)]}{suffix}"
+        self._host.disk.rename(source, target)
+        return target
+
+
+def _claim(path: str, host: Host, cluster_id: str, node_id: int) -> MetaProperties:
+    found = read_meta_properties(path, host)
+    if found is None:
+        claimed = MetaProperties(cluster_id, node_id, host.entropy.uuid())
+        lines = [
+            f"cluster.id={cluster_id}",
+            f"directory.id={encode_uuid(claimed.directory_id)}",
+            f"node.id={node_id}",
+            "version=1",
+        ]
+        host.disk.replace_file(f"{path}/{META_PROPERTIES_FILE}", ("\n".join(lines) + "\n").encode())
+        return claimed
+    if found.cluster_id != cluster_id:
+        raise LogDirectoryError(
+            f"{path} belongs to cluster {found.cluster_id}, this broker to {cluster_id}: set another log.dirs"
+        )
+    if found.node_id != node_id:
+        raise LogDirectoryError(
+            f"{path} belongs to node.id {found.node_id}, this broker is {node_id}: set node.id or log.dirs accordingly"
+        )
+    return found

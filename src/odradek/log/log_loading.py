@@ -1,0 +1,229 @@
+"""From the files of a partition to a log that can be used: as it was closed, or recovered after a crash.
+
+After a clean shutdown nothing is scanned but the few kilobytes after the last index entry. Otherwise every batch from
+the recovery point's segment on is checked, what is torn is cut off, and indexes and producer state are rebuilt."""
+
+import re
+from dataclasses import dataclass, field
+
+from odradek.host.host import Host
+from odradek.log.batch_scan import scan_headers
+from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
+from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
+from odradek.log.log_config import LogConfig
+from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
+from odradek.log.producer_state import ProducerState
+from odradek.log.segment import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    NAME_DIGITS,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+)
+from odradek.log.snapshot_files import SnapshotFiles
+from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.malformed import MalformedMessage
+
+CLEANED_SUFFIX = ".cleaned"
+
+_OFFSET_NAME = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
+
+
+@dataclass(slots=True)
+class LoadedLog:
+    segments: list[Segment]
+    snapshots: SnapshotFiles
+    log_start_offset: int
+    log_end_offset: int = 0
+    recovery_point_offset: int = 0
+    has_new_names: bool = False
+    unsynced_segments: list[Segment] = field(default_factory=list)
+    producers: ProducerState = field(default_factory=ProducerState)
+    leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
+
+
+@dataclass(frozen=True, slots=True)
+class LogLoader:
+    directory: str
+    config: LogConfig
+    host: Host
+    clean_shutdown: bool
+    recovery_point_offset: int
+    log_start_offset: int
+
+    def load(self) -> LoadedLog:
+        self.host.disk.make_directories(self.directory)
+        log = self._open_files()
+        log.leader_epochs, epochs_are_whole = self._load_leader_epochs()
+        if not self.clean_shutdown:
+            self._recover_segments(log)
+        active = log.segments[-1]
+        if not active.is_writable and not active.load_for_writing():
+            active.recover(self.config.index_interval_bytes)
+            log.unsynced_segments.append(active)
+        self._complete(log, epochs_are_whole)
+        return log
+
+    def _open_files(self) -> LoadedLog:
+        disk = self.host.disk
+        by_suffix: dict[str, set[int]] = {
+            suffix: set() for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
+        }
+        for name in disk.list_directory(self.directory):
+            path = f"{self.directory}/{name}"
+            if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)) or name == EPOCHS_FILE_NAME + ".tmp":
+                disk.remove(path)  # what was being removed or made when the last run ended
+                continue
+            match = _OFFSET_NAME.fullmatch(name)
+            if match and match[2] in by_suffix:
+                by_suffix[match[2]].add(int(match[1]))
+        base_offsets = sorted(by_suffix[LOG_SUFFIX])
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            for orphan in by_suffix[suffix].difference(base_offsets):
+                disk.remove(Segment(disk, self.directory, orphan).path(suffix))
+        segments = [self._open_segment(base_offset) for base_offset in base_offsets]
+        if not segments:
+            segments = [self.create_segment(self.log_start_offset)]
+        return LoadedLog(
+            segments,
+            SnapshotFiles(disk, self.directory, by_suffix[SNAPSHOT_SUFFIX]),
+            log_start_offset=max(self.log_start_offset, segments[0].base_offset),
+            has_new_names=not (self.clean_shutdown and base_offsets),
+        )
+
+    def _open_segment(self, base_offset: int) -> Segment:
+        segment = self._new_segment(base_offset)
+        segment.size_bytes = self.host.disk.file_size(segment.path(LOG_SUFFIX))
+        return segment
+
+    def create_segment(self, base_offset: int) -> Segment:
+        segment = self._new_segment(base_offset)
+        segment.create()
+        return segment
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        segment = Segment(self.host.disk, self.directory, base_offset)
+        segment.created_ms = self.host.clock.now_ms()
+        segment.roll_jitter_ms = choose_jitter(self.config, self.host)
+        return segment
+
+    def _load_leader_epochs(self) -> tuple[LeaderEpochs, bool]:
+        """False when the file is there and says nothing: then all batches are asked."""
+        try:
+            return LeaderEpochs(
+                decode_leader_epochs(self.host.disk.read_file(f"{self.directory}/{EPOCHS_FILE_NAME}"))
+            ), True
+        except FileNotFoundError:
+            return LeaderEpochs(), True
+        except MalformedMessage:
+            return LeaderEpochs(), False
+
+    def _recover_segments(self, log: LoadedLog) -> None:
+        first = max((i for i, s in enumerate(log.segments) if s.base_offset <= self.recovery_point_offset), default=0)
+        end = first
+        for segment in log.segments[first:]:
+            if end > first and self._is_hole(log.segments[end - 1], segment):
+                break
+            cut_bytes = segment.recover(self.config.index_interval_bytes)
+            log.unsynced_segments.append(segment)
+            end += 1
+            if cut_bytes:
+                break
+        self._discard(log, end)
+        for segment in log.segments[first:-1]:
+            segment.become_read_only()
+            segment.release()
+
+    def _is_hole(self, earlier: Segment, later: Segment) -> bool:
+        """A lost tail that happened to end with a whole batch. Compaction leaves holes too."""
+        if self.config.is_compacted:
+            return later.base_offset < earlier.next_offset
+        return later.base_offset != earlier.next_offset
+
+    def _discard(self, log: LoadedLog, from_index: int) -> None:
+        """What comes after the end of the log cannot be told from what was never acknowledged."""
+        for segment in log.segments[from_index:]:
+            for path in segment.rename_for_removal():
+                self.host.disk.remove(path)
+        if log.segments[from_index:]:
+            self.host.disk.sync_directory(self.directory)
+        del log.segments[from_index:]
+
+    def _complete(self, log: LoadedLog, epochs_are_whole: bool) -> None:
+        for segment in log.segments[:-1]:
+            if segment not in log.unsynced_segments and not self._has_indexes(segment):
+                segment.recover(self.config.index_interval_bytes)
+                segment.become_read_only()
+                log.unsynced_segments.append(segment)
+        log.log_end_offset = log.segments[-1].next_offset
+        if log.log_end_offset < log.log_start_offset:
+            # Records below the start were deleted, but a crash took the end of the log back before it.
+            self._discard(log, 0)
+            log.segments.append(self.create_segment(log.log_start_offset))
+            log.unsynced_segments.clear()
+            log.log_end_offset = log.log_start_offset
+        log.recovery_point_offset = log.log_end_offset
+        if not self.clean_shutdown:
+            log.recovery_point_offset = min(self.recovery_point_offset, log.log_end_offset)
+        self._complete_leader_epochs(log, epochs_are_whole)
+        log.snapshots.remove_after(log.log_end_offset)
+        rebuild_producers(log.producers, log.snapshots, log.segments, log.log_end_offset)
+        log.snapshots.remove_stray(segment.base_offset for segment in log.segments)
+
+    def _has_indexes(self, segment: Segment) -> bool:
+        """Kafka's sanity checks that need no reading: a closed segment has both, and its largest timestamp."""
+        disk = self.host.disk
+        try:
+            offset_bytes = disk.file_size(segment.path(OFFSET_INDEX_SUFFIX))
+            time_bytes = disk.file_size(segment.path(TIME_INDEX_SUFFIX))
+        except FileNotFoundError:
+            return False
+        return offset_bytes % OFFSET_ENTRY_BYTES == 0 and time_bytes % TIME_ENTRY_BYTES == 0
+
+    def _complete_leader_epochs(self, log: LoadedLog, epochs_are_whole: bool) -> None:
+        epochs = log.leader_epochs
+        epochs.truncate_from_end(log.log_end_offset)
+        scanned = log.unsynced_segments if epochs_are_whole else log.segments
+        for segment in scanned:
+            for _, header in scan_headers(segment.file, 0, segment.size_bytes):
+                if header.partition_leader_epoch > epochs.latest_epoch:
+                    epochs.assign(header.partition_leader_epoch, header.base_offset)
+        epochs.truncate_from_start(log.log_start_offset)
+
+
+def choose_jitter(config: LogConfig, host: Host) -> int:
+    """So that the segments of many partitions that were created together do not all roll together."""
+    bound = min(config.segment_jitter_ms, config.segment_ms)
+    return host.entropy.random_below(bound) if bound > 0 else 0
+
+
+def rebuild_producers(
+    producers: ProducerState, snapshots: SnapshotFiles, segments: list[Segment], log_end_offset: int
+) -> None:
+    """The newest snapshot, and the headers of all batches after it."""
+    snapshots.load_newest(producers, log_end_offset)
+    start_offset = producers.end_offset
+    for index, segment in enumerate(segments):
+        if index + 1 < len(segments) and segments[index + 1].base_offset <= start_offset:
+            continue
+        if segment.size_bytes == 0 or start_offset >= log_end_offset:
+            continue
+        place = segment.locate(start_offset)
+        if place is not None:
+            for _, header in scan_headers(segment.file, place[0], segment.size_bytes):
+                note_producer(producers, header)
+        if index + 1 < len(segments):
+            segment.release()
+    producers.end_offset = log_end_offset
+
+
+def note_producer(producers: ProducerState, header: BatchHeader) -> None:
+    if header.producer_id < 0:
+        return
+    if header.is_control:
+        producers.update_epoch(header.producer_id, header.producer_epoch, header.max_timestamp)
+    elif header.base_sequence >= 0:
+        producers.update(header, header.last_offset, header.max_timestamp)

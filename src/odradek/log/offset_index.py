@@ -1,0 +1,135 @@
+"""Kafka's offset index: for every few kilobytes of a segment, the last offset of a batch and where that batch begins.
+Entries of the segment being written are kept in memory and reach the file in groups; those of older ones stay there."""
+
+import sys
+from array import array
+from bisect import bisect_right
+from contextlib import suppress
+from itertools import pairwise
+
+from odradek.host.disk import Disk, File
+
+ENTRY_BYTES = 8
+GROUP_ENTRIES = 64
+
+
+class OffsetIndex:
+    """Offsets are relative to the segment's base offset. `load` before writing; `release` gives the memory back."""
+
+    __slots__ = ("_disk", "_file", "_next_group", "_written_entries", "entry_count", "offsets", "path", "positions")
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self.path = path
+        self._file: File | None = None
+        self.offsets: array[int] | None = None
+        self.positions: array[int] = array("I")
+        self.entry_count = -1
+        self._written_entries = 0
+        self._next_group = GROUP_ENTRIES
+
+    def create(self) -> None:
+        """An empty one. The file comes with the first entries, so thousands of idle partitions cost no writes."""
+        self.offsets = array("I")
+        self.positions = array("I")
+        self.entry_count = 0
+        self._written_entries = 0
+        self._next_group = GROUP_ENTRIES
+
+    def load(self) -> bool:
+        """False when the file is missing or cannot be an index: then it must be rebuilt from the segment."""
+        try:
+            data = self._disk.read_file(self.path)
+        except FileNotFoundError:
+            return False
+        if len(data) % ENTRY_BYTES:
+            return False
+        numbers = array("I", data)
+        if sys.byteorder == "little":
+            numbers.byteswap()
+        offsets, positions = numbers[0::2], numbers[1::2]
+        if any(earlier >= later for earlier, later in pairwise(offsets)):
+            return False
+        self.offsets, self.positions = offsets, positions
+        self.entry_count = self._written_entries = len(offsets)
+        self._next_group = self.entry_count + GROUP_ENTRIES
+        return True
+
+    def append(self, relative_offset: int, position: int) -> None:
+        assert self.offsets is not None, "the index of an old segment is read-only"
+        # The array that is searched grows last: a worker thread may be looking something up meanwhile.
+        self.positions.append(position)
+        self.offsets.append(relative_offset)
+        self.entry_count += 1
+        if self.entry_count >= self._next_group:
+            # The segment itself is written already; a full disk shows at the next append, not as a failure of this one.
+            with suppress(OSError):
+                self.write()
+            self._next_group = self.entry_count + GROUP_ENTRIES
+
+    def lookup(self, relative_offset: int) -> int:
+        """The position of the last indexed batch that ends at or before this offset, or 0."""
+        positions = self.positions  # before the offsets: `release` on the event loop drops those first
+        offsets = self.offsets
+        if offsets is None:
+            return self._lookup_on_disk(relative_offset)
+        index = bisect_right(offsets, relative_offset)
+        return positions[index - 1] if index else 0
+
+    def _lookup_on_disk(self, relative_offset: int) -> int:
+        """A search of the file by halves: a cold read costs some twenty small reads and no memory."""
+        file = self._open_file()
+        low, high = 0, file.size() // ENTRY_BYTES
+        position = 0
+        while low < high:
+            middle = (low + high) // 2
+            entry = file.read_at(ENTRY_BYTES, middle * ENTRY_BYTES)
+            if int.from_bytes(entry[:4], "big") <= relative_offset:
+                position = int.from_bytes(entry[4:], "big")
+                low = middle + 1
+            else:
+                high = middle
+        return position
+
+    def _open_file(self) -> File:
+        file = self._file
+        if file is None:
+            file = self._file = self._disk.open(self.path)
+        return file
+
+    def last_entry(self) -> tuple[int, int] | None:
+        if not self.offsets:
+            return None
+        return self.offsets[-1], self.positions[-1]
+
+    def truncate(self, relative_offset: int) -> None:
+        """Drops the entries at and after this offset, from the file too."""
+        assert self.offsets is not None
+        keep = bisect_right(self.offsets, relative_offset - 1)
+        self.offsets, self.positions = self.offsets[:keep], self.positions[:keep]
+        self.entry_count = keep
+        self._written_entries = min(self._written_entries, keep)
+        self._next_group = keep + GROUP_ENTRIES
+        self._disk.open(self.path, create=True).truncate(self._written_entries * ENTRY_BYTES)
+
+    def write(self) -> None:
+        """Appends to the file what is not there yet, and creates it even when it stays empty."""
+        if self.offsets is None:
+            return
+        start, end = self._written_entries, self.entry_count
+        numbers = array("I", bytes(ENTRY_BYTES * (end - start)))
+        numbers[0::2] = self.offsets[start:end]
+        numbers[1::2] = self.positions[start:end]
+        if sys.byteorder == "little":
+            numbers.byteswap()
+        file = self._disk.open(self.path, create=True)
+        if start == 0:
+            file.truncate(0)  # what an earlier run left
+        file.write_at(numbers.tobytes(), start * ENTRY_BYTES)
+        self._written_entries = end
+
+    def release(self) -> None:
+        """Of a segment that takes no more batches: drops what is in memory, and the descriptor."""
+        self.offsets = None
+        self.positions = array("I")
+        self._file = None

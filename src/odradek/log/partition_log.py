@@ -1,0 +1,364 @@
+"""The log of one partition: validated batches in, stretches of files out.
+
+Everything runs on the event loop without blocking, except what says that it blocks: that is called on a worker, also
+while the loop goes on appending and reading (the order of reads and writes of shared fields below matters for this).
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from odradek.host.host import Host
+from odradek.host.slices import FileSlice
+from odradek.log.append_result import NO_TIMESTAMP, AppendResult
+from odradek.log.batch_conversion import convert_batch
+from odradek.log.batch_validation import check_batch
+from odradek.log.log_config import LogConfig, TimestampType
+from odradek.log.log_loading import LoadedLog, LogLoader, choose_jitter, rebuild_producers
+from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from odradek.log.producer_state import ProducerBatch
+from odradek.log.segment import LARGEST_RELATIVE_OFFSET, Segment
+from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
+from odradek.log.unsynced_files import UnsyncedFiles
+from odradek.protocol.batch import assign_offset, set_append_time
+from odradek.protocol.errors import ErrorCode
+
+
+class PartitionLog:
+    __slots__ = (
+        "_active",
+        "_clock",
+        "_cold_segment",
+        "_config",
+        "_converts_batches",
+        "_host",
+        "_is_changed",
+        "_opened_end_offset",
+        "_removed_files",
+        "_segments",
+        "_snapshots",
+        "_stamps_batches",
+        "_unsynced",
+        "directory",
+        "leader_epochs",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+        "recovery_point_offset",
+        "size_bytes",
+    )
+
+    def __init__(self, directory: str, config: LogConfig, host: Host, loaded: LoadedLog) -> None:
+        self.directory = directory
+        self._host = host
+        self._clock = host.clock
+        self.config = config
+        self._segments = loaded.segments
+        self._active = loaded.segments[-1]
+        self._cold_segment: Segment | None = None
+        self._snapshots = loaded.snapshots
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point_offset = loaded.recovery_point_offset
+        self.producers = loaded.producers
+        self.leader_epochs = loaded.leader_epochs
+        self.size_bytes = sum(segment.size_bytes for segment in loaded.segments)
+        rolled_segments = [segment for segment in loaded.unsynced_segments if segment is not self._active]
+        self._unsynced = UnsyncedFiles(
+            host.disk, directory, loaded.snapshots, rolled_segments, is_new=loaded.has_new_names
+        )
+        self._opened_end_offset = loaded.log_end_offset
+        self._is_changed = bool(loaded.unsynced_segments)
+        self._removed_files: list[str] = []
+
+    @classmethod
+    def open(
+        cls,
+        directory: str,
+        config: LogConfig,
+        host: Host,
+        *,
+        clean_shutdown: bool,
+        recovery_point_offset: int = 0,
+        log_start_offset: int = 0,
+    ) -> "PartitionLog":
+        """Creates it, or loads or recovers what is there. Blocks."""
+        loader = LogLoader(directory, config, host, clean_shutdown, recovery_point_offset, log_start_offset)
+        return cls(directory, config, host, loader.load())
+
+    @property
+    def config(self) -> LogConfig:
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._converts_batches = config.is_compacted or config.target_compression is not None
+        self._stamps_batches = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        return self._segments
+
+    # Appending
+
+    def append(self, batch: memoryview, leader_epoch: int) -> AppendResult:
+        """Appends the one batch that a client sent; the view is written to. Refusals are error codes, and OSError means
+        that the disk failed: either way nothing has changed."""
+        config = self._config
+        now_ms = self._clock.now_ms()
+        header = check_batch(batch, config, now_ms)
+        if isinstance(header, ErrorCode):
+            return AppendResult(header)
+        is_idempotent = header.producer_id >= 0
+        if is_idempotent:
+            verdict = self.producers.check(header)
+            if verdict is not None:
+                return self._refuse(verdict)
+        if self._converts_batches:
+            converted = convert_batch(batch, header, config)
+            if isinstance(converted, ErrorCode):
+                return AppendResult(converted)
+            batch = converted
+        base_offset = self.log_end_offset
+        last_offset = base_offset + header.last_offset_delta
+        assign_offset(batch, 0, base_offset, leader_epoch)
+        max_timestamp = header.max_timestamp
+        append_time_ms = NO_TIMESTAMP
+        if self._stamps_batches:
+            set_append_time(batch, 0, now_ms)
+            max_timestamp = append_time_ms = now_ms
+        segment = self._active
+        size_bytes = len(batch)
+        if self._must_roll(segment, size_bytes, last_offset, max_timestamp, now_ms):
+            self.roll()
+            segment = self._active
+        segment.append(batch, last_offset, max_timestamp, config.index_interval_bytes)
+        if leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, base_offset)
+        if is_idempotent:
+            self.producers.update(header, last_offset, max_timestamp)
+        self.size_bytes += size_bytes
+        self.log_end_offset = last_offset + 1
+        return AppendResult(ErrorCode.NONE, base_offset, last_offset, append_time_ms)
+
+    def _refuse(self, verdict: ErrorCode | ProducerBatch) -> AppendResult:
+        if isinstance(verdict, ErrorCode):
+            return AppendResult(verdict)
+        append_time_ms = verdict.timestamp if self._stamps_batches else NO_TIMESTAMP
+        return AppendResult(ErrorCode.NONE, verdict.base_offset, verdict.last_offset, append_time_ms, True)
+
+    def _must_roll(self, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
+        config = self._config
+        if segment.size_bytes + size_bytes > config.segment_bytes:
+            return True
+        if segment.size_bytes:
+            # By the records' own time where they have one, so that a segment spans a stretch of it (Kafka's rule).
+            first_timestamp = segment.first_timestamp
+            waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
+            if waited_ms > config.segment_ms - segment.roll_jitter_ms:
+                return True
+        return (
+            segment.offset_index.entry_count >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
+            or segment.time_index.entry_count >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1
+            or last_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET
+        )
+
+    def roll(self) -> None:
+        """Begins a new segment. Nothing is synced here: `flush` does it for all segments that were rolled."""
+        rolled = self._active
+        if rolled.size_bytes == 0:
+            return
+        segment = self._create_segment(self.log_end_offset)
+        rolled.write_indexes()
+        self._snapshots.write(self.producers, self.log_end_offset)
+        # A flush that sees the old segment no longer as the active one must find it here.
+        self._unsynced.rolled_segments.append(rolled)
+        self._segments.append(segment)
+        self._active = segment
+        rolled.become_read_only()
+
+    def _create_segment(self, base_offset: int) -> Segment:
+        segment = Segment(self._host.disk, self.directory, base_offset)
+        segment.created_ms = self._clock.now_ms()
+        segment.roll_jitter_ms = choose_jitter(self._config, self._host)
+        segment.create()
+        self._unsynced.has_new_names = True
+        return segment
+
+    # Reading
+
+    def read(
+        self, fetch_offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool
+    ) -> FileSlice | ErrorCode | None:
+        """From the batch that holds `fetch_offset` on, at most to the one that holds `end_offset`, within one segment.
+        It may end inside a batch, as in Kafka; with `whole_first_batch` the first one is whole even over the limit."""
+        if not self.log_start_offset <= fetch_offset <= self.log_end_offset:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        if fetch_offset >= end_offset:
+            return None
+        segment = self._active
+        place: tuple[int, int] | None
+        if fetch_offset >= segment.base_offset:
+            end_position = segment.size_bytes  # before the end of the log: an append may come between (on a worker)
+            place = segment.locate(fetch_offset)
+            holds_end = end_offset < self.log_end_offset
+        else:
+            segment, place, next_base_offset = self._locate_in_old_segments(fetch_offset)
+            end_position = segment.size_bytes
+            holds_end = end_offset < next_base_offset
+        if place is None:
+            return None
+        position, first_end_position = place
+        if holds_end:
+            end_place = segment.locate(end_offset)
+            if end_place is not None:
+                end_position = end_place[0]
+        size_bytes = end_position - position
+        if size_bytes > max_bytes:
+            size_bytes = max(max_bytes, first_end_position - position) if whole_first_batch else max_bytes
+        return FileSlice(segment.file, position, size_bytes) if size_bytes > 0 else None
+
+    def needs_disk(self, fetch_offset: int) -> bool:
+        """Whether finding this offset reads files: then `read` is better called on a worker."""
+        active = self._active
+        return fetch_offset - active.base_offset < active.recent_batches.first_offset
+
+    def _locate_in_old_segments(self, offset: int) -> tuple[Segment, tuple[int, int] | None, int]:
+        """The segment, the place in it, and the base offset of the segment that follows (or the end of the log)."""
+        segments = self._segments
+        index = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
+        while True:
+            segment = segments[index]
+            index += 1
+            is_active = index >= len(segments)
+            if not is_active and segment is not self._cold_segment:
+                # One old segment of a log is open at a time; readers that still send from another keep its file.
+                if self._cold_segment is not None and self._cold_segment not in self._unsynced.rolled_segments:
+                    self._cold_segment.release()
+                self._cold_segment = segment
+            place = segment.locate(offset)
+            # Compaction and truncation leave segments that end before the next one begins.
+            if place is not None or is_active:
+                return segment, place, self.log_end_offset if is_active else segments[index].base_offset
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
+        """The first record that is not older. Blocks."""
+        return find_offset_for_timestamp(tuple(self._segments), timestamp_ms, self.log_start_offset)
+
+    def max_timestamp_offset(self) -> TimestampOffset | None:
+        """The first record with the largest timestamp. Blocks."""
+        return find_max_timestamp(tuple(self._segments), self.log_start_offset)
+
+    def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
+        return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
+
+    # Durability
+
+    @property
+    def has_rolled_segments_to_sync(self) -> bool:
+        return bool(self._unsynced.rolled_segments)
+
+    def flush(self) -> None:
+        """Makes everything up to the present end durable and moves the recovery point there. Blocks. One at a time, and
+        not while the log is truncated."""
+        end_offset = self.log_end_offset  # before the active segment: see UnsyncedFiles.sync
+        active = self._active
+        unsynced = self._unsynced
+        is_synced = end_offset == self.recovery_point_offset and not unsynced.rolled_segments
+        if is_synced and not unsynced.has_new_names and not self.leader_epochs.is_dirty:
+            return
+        unsynced.sync(active, self.leader_epochs)
+        self.recovery_point_offset = max(self.recovery_point_offset, end_offset)
+
+    def close(self) -> None:
+        """Flushes, and leaves what a start without recovery needs. Blocks; the log must not be used any more.
+        A log that was only read costs nothing: with thousands of partitions most are like that."""
+        if self._is_changed or self.log_end_offset != self._opened_end_offset:
+            if self.log_end_offset not in self._snapshots.offsets:
+                self._snapshots.write(self.producers, self.log_end_offset)
+            self._active.write_indexes()
+            self._unsynced.has_new_names = True
+            self.flush()
+            self._active.sync_indexes()
+        for segment in self._segments:
+            segment.release()
+
+    # Removing
+
+    def truncate_to(self, offset: int) -> None:
+        """Removes what is at and after `offset`, to the start of the batch that holds it. Blocks."""
+        if offset >= self.log_end_offset:
+            return
+        if offset < self._segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        kept = bisect_right(self._segments, offset, key=_base_offset)
+        removed = self._segments[kept:]
+        self._segments = self._segments[:kept]
+        self._active = self._segments[-1]
+        if not self._active.is_writable and not self._active.load_for_writing():
+            self._active.recover(self._config.index_interval_bytes)
+        self._remove([*removed])
+        self._finish_truncation(self._active.truncate_to(offset))
+
+    def truncate_fully_and_start_at(self, offset: int) -> None:
+        """Removes everything; the log goes on at `offset`. Blocks."""
+        self._remove(self._segments)
+        self._active = self._create_segment(offset)
+        self._segments = [self._active]
+        self.log_start_offset = offset
+        self.leader_epochs.clear()
+        self._snapshots.remove(self._snapshots.offsets)
+        self._finish_truncation(offset)
+
+    def _finish_truncation(self, end_offset: int) -> None:
+        """Durably: what was cut off must not come back after a crash that also takes what is appended next."""
+        self._is_changed = True
+        self.log_end_offset = end_offset
+        self.log_start_offset = min(self.log_start_offset, end_offset)
+        self.recovery_point_offset = min(self.recovery_point_offset, end_offset)
+        if self._active in self._unsynced.rolled_segments:
+            self._unsynced.rolled_segments.remove(self._active)
+        self._cold_segment = None
+        self.size_bytes = sum(segment.size_bytes for segment in self._segments)
+        self._snapshots.remove_after(end_offset)
+        rebuild_producers(self.producers, self._snapshots, self._segments, end_offset)
+        self.leader_epochs.truncate_from_end(end_offset)
+        self._unsynced.write_leader_epochs(self.leader_epochs)
+        self._active.sync()
+        self._host.disk.sync_directory(self.directory)
+
+    def advance_log_start_offset(self, offset: int) -> None:
+        """Records below are gone; segments that hold nothing else are renamed, to be removed by the owner on a worker
+        (`take_removed_files`). The active segment stays."""
+        if offset > self.log_end_offset:
+            raise ValueError(f"log start offset {offset} is past the end of the log at {self.log_end_offset}")
+        if offset <= self.log_start_offset:
+            return
+        self.log_start_offset = offset
+        self.leader_epochs.truncate_from_start(offset)
+        kept = max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
+        if kept:
+            removed = self._segments[:kept]
+            self._segments = self._segments[kept:]
+            self._remove(removed)
+            self.size_bytes -= sum(segment.size_bytes for segment in removed)
+
+    def take_removed_files(self) -> list[str]:
+        """Paths of renamed files that nobody has been given yet, for removal after `file.delete.delay.ms`."""
+        removed, self._removed_files = self._removed_files, []
+        return removed
+
+    def _remove(self, segments: Sequence[Segment]) -> None:
+        for segment in segments:
+            self._removed_files += segment.rename_for_removal()
+            if segment in self._unsynced.rolled_segments:
+                self._unsynced.rolled_segments.remove(segment)
+            if segment is self._cold_segment:
+                self._cold_segment = None
+        self._snapshots.remove(segment.base_offset for segment in segments)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset

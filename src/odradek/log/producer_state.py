@@ -1,0 +1,137 @@
+"""What idempotence remembers of each producer in one partition, and its rules: what is in order, what is a repetition,
+what is fenced (KIP-98, KIP-360). Pure; the rules are those of Kafka's ProducerAppendInfo and ProducerStateEntry."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.errors import ErrorCode
+
+CACHED_BATCHES = 5  # a producer has at most five requests in flight
+SEQUENCE_MASK = 2**31 - 1  # sequence numbers go on at 0 after the largest int32
+NO_SEQUENCE = -1
+NO_OFFSET = -1
+NO_EPOCH = -1
+
+# Kafka bounds this only by expiry; a client that invents an id per batch would fill the memory first.
+PRODUCERS_LIMIT = 100_000
+
+
+class ProducerBatch(NamedTuple):
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    timestamp: int
+
+    @property
+    def base_sequence(self) -> int:
+        return (self.last_sequence - self.offset_delta) & SEQUENCE_MASK
+
+    @property
+    def base_offset(self) -> int:
+        return self.last_offset - self.offset_delta
+
+
+class ProducerEntry:
+    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp", "next_sequence")
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.batches: list[ProducerBatch] = []  # the oldest first
+        self.next_sequence = 0
+        self.last_timestamp = -1
+        # Transactions come later; until then these two are only carried from and to snapshots.
+        self.coordinator_epoch = -1
+        self.current_txn_first_offset = NO_OFFSET
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ProducerEntry):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"ProducerEntry(epoch={self.epoch}, batches={self.batches})"
+
+
+class ProducerState:
+    """The producers of one partition. `end_offset` says up to where in the log this is the state."""
+
+    __slots__ = ("end_offset", "entries")
+
+    def __init__(self) -> None:
+        self.entries: dict[int, ProducerEntry] = {}
+        self.end_offset = 0
+
+    def check(self, header: BatchHeader) -> ProducerBatch | ErrorCode | None:
+        """None when the batch may be appended, the batch it repeats, or why it is refused."""
+        entry = self.entries.get(header.producer_id)
+        if entry is None:
+            # Its state may have expired or its records been deleted: any sequence may follow (KIP-360).
+            return None
+        producer_epoch, base_sequence = header.producer_epoch, header.base_sequence
+        if producer_epoch == entry.epoch:
+            if base_sequence == entry.next_sequence:
+                return None
+            last_sequence = (base_sequence + header.last_offset_delta) & SEQUENCE_MASK
+            for batch in entry.batches:
+                if batch.last_sequence == last_sequence and batch.base_sequence == base_sequence:
+                    return batch
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        if producer_epoch < entry.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        return None if base_sequence == 0 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+    def update(self, header: BatchHeader, last_offset: int, timestamp: int) -> None:
+        """A batch was appended, or is found in the log while this state is rebuilt: then nothing is checked.
+        Offset and timestamp are those that it was stored with."""
+        producer_id, producer_epoch = header.producer_id, header.producer_epoch
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            if len(self.entries) >= PRODUCERS_LIMIT:
+                self._forget_oldest()
+            entry = self.entries[producer_id] = ProducerEntry(producer_epoch)
+        batches = entry.batches
+        if producer_epoch != entry.epoch:
+            entry.epoch = producer_epoch
+            batches.clear()
+        offset_delta = header.last_offset_delta
+        last_sequence = (header.base_sequence + offset_delta) & SEQUENCE_MASK
+        batches.append(ProducerBatch(last_sequence, last_offset, offset_delta, timestamp))
+        if len(batches) > CACHED_BATCHES:
+            del batches[0]
+        entry.next_sequence = (last_sequence + 1) & SEQUENCE_MASK
+        entry.last_timestamp = timestamp
+
+    def update_epoch(self, producer_id: int, producer_epoch: int, timestamp: int) -> None:
+        """A transaction marker in the log: it carries an epoch, and no sequence."""
+        entry = self.entries.get(producer_id)
+        if entry is None:
+            entry = self.entries[producer_id] = ProducerEntry(producer_epoch)
+        if producer_epoch != entry.epoch:
+            entry.epoch = producer_epoch
+            entry.batches.clear()
+            entry.next_sequence = 0
+        entry.last_timestamp = timestamp
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
+        """Forgets producers without an open transaction that have been silent for so long; how many."""
+        expired = [
+            producer_id
+            for producer_id, entry in self.entries.items()
+            if entry.current_txn_first_offset == NO_OFFSET and now_ms - entry.last_timestamp >= expiration_ms
+        ]
+        for producer_id in expired:
+            del self.entries[producer_id]
+        return len(expired)
+
+    def replace(self, entries: Iterable[tuple[int, ProducerEntry]], end_offset: int) -> None:
+        self.entries = dict(entries)
+        self.end_offset = end_offset
+
+    def _forget_oldest(self) -> None:
+        """An eighth at once, so that the next new producers find room."""
+        by_age = sorted(self.entries, key=lambda producer_id: self.entries[producer_id].last_timestamp)
+        for producer_id in by_age[: PRODUCERS_LIMIT // 8]:
+            del self.entries[producer_id]

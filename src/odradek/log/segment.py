@@ -1,0 +1,275 @@
+"""One segment: a file of batches and its two indexes. The newest one of a log is written to; older ones are only read,
+with a descriptor opened when a reader comes and no index in memory."""
+
+from contextlib import suppress
+
+from odradek.host.disk import Disk, File
+from odradek.log.batch_scan import locate_batch, scan_checked, scan_headers
+from odradek.log.offset_index import OffsetIndex
+from odradek.log.recent_batches import LIMIT, RecentBatches
+from odradek.log.time_index import NO_TIMESTAMP, TimeIndex
+from odradek.protocol.batch import BatchHeader
+
+LOG_SUFFIX = ".log"
+OFFSET_INDEX_SUFFIX = ".index"
+TIME_INDEX_SUFFIX = ".timeindex"
+DELETED_SUFFIX = ".deleted"
+
+LARGEST_RELATIVE_OFFSET = 2**31 - 1
+NAME_DIGITS = 20
+
+
+def file_path(directory: str, base_offset: int, suffix: str) -> str:
+    return f"{directory}/{base_offset:0{NAME_DIGITS}d}{suffix}"
+
+
+class Segment:
+    __slots__ = (
+        "_disk",
+        "_file",
+        "_is_torn",
+        "base_offset",
+        "bytes_since_index_entry",
+        "created_ms",
+        "directory",
+        "first_timestamp",
+        "max_timestamp",
+        "next_offset",
+        "offset_index",
+        "offset_of_max_timestamp",
+        "recent_batches",
+        "roll_jitter_ms",
+        "size_bytes",
+        "time_index",
+    )
+
+    def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
+        self._disk = disk
+        self._file: File | None = None
+        self._is_torn = False
+        self.directory = directory
+        self.base_offset = base_offset
+        self.size_bytes = 0
+        self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX))
+        self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX))
+        self.recent_batches = RecentBatches(0)
+        self.next_offset = base_offset  # known while the segment is written to
+        self.bytes_since_index_entry = 0
+        self.first_timestamp = NO_TIMESTAMP
+        self.max_timestamp = NO_TIMESTAMP
+        self.offset_of_max_timestamp = base_offset
+        self.created_ms = 0
+        self.roll_jitter_ms = 0
+
+    def path(self, suffix: str) -> str:
+        return file_path(self.directory, self.base_offset, suffix)
+
+    @property
+    def file(self) -> File:
+        file = self._file
+        if file is None:
+            file = self._file = self._disk.open(self.path(LOG_SUFFIX))
+        return file
+
+    # Becoming the segment that is written to
+
+    def create(self) -> None:
+        self._file = self._disk.open(self.path(LOG_SUFFIX), create=True)
+        self._file.truncate(0)
+        self.offset_index.create()
+        self.time_index.create()
+
+    def load_for_writing(self) -> bool:
+        """As it was when it was last closed: only what follows the last index entry is read.
+        False when the indexes do not fit the file: then it must be recovered."""
+        self.size_bytes = self.file.size()
+        if not self.offset_index.load() or not self.time_index.load():
+            return False
+        _, position = self.offset_index.last_entry() or (0, 0)
+        if position >= self.size_bytes > 0:
+            return False
+        timestamp, timestamp_offset = self.time_index.last_entry() or (NO_TIMESTAMP, 0)
+        self.max_timestamp = timestamp
+        self.offset_of_max_timestamp = self.base_offset + timestamp_offset
+        self._load_first_timestamp()
+        return self._load_recent_batches(position)
+
+    def _load_first_timestamp(self) -> None:
+        first = next(scan_headers(self.file, 0, self.size_bytes), None)
+        self.first_timestamp = first[1].max_timestamp if first else NO_TIMESTAMP
+
+    def _load_recent_batches(self, position: int) -> bool:
+        self.recent_batches = RecentBatches(0)
+        self.bytes_since_index_entry = self.size_bytes - position
+        self.next_offset = self.base_offset
+        is_first = True
+        for batch_position, header in scan_headers(self.file, position, self.size_bytes):
+            relative_base = header.base_offset - self.base_offset
+            if relative_base < 0 or relative_base + header.last_offset_delta > LARGEST_RELATIVE_OFFSET:
+                return False
+            if is_first:
+                self.recent_batches = RecentBatches(relative_base if position else 0)
+                is_first = False
+            self._note_batch(header.last_offset, header.max_timestamp, batch_position)
+            position = batch_position + header.size_bytes
+        return position == self.size_bytes
+
+    # Writing
+
+    def append(self, batch: memoryview, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
+        """One write; when it fails, nothing has changed and OSError says why."""
+        position = self.size_bytes
+        file = self._file or self.file
+        if self._is_torn:
+            file.truncate(position)
+            self._is_torn = False
+        try:
+            file.write_at(batch, position)
+        except OSError:
+            # What was written of it must not be taken for a batch later; if even that fails, before the next write.
+            self._is_torn = True
+            with suppress(OSError):
+                file.truncate(position)
+                self._is_torn = False
+            raise
+        size_bytes = len(batch)
+        self._note_batch(last_offset, max_timestamp, position)
+        if self.bytes_since_index_entry > index_interval_bytes:
+            self._add_index_entries(last_offset, position)
+            self.bytes_since_index_entry = size_bytes
+        else:
+            self.bytes_since_index_entry += size_bytes
+        self.size_bytes = position + size_bytes
+
+    def _note_batch(self, last_offset: int, max_timestamp: int, position: int) -> None:
+        recent_batches = self.recent_batches
+        recent_batches.positions.append(position)  # before the array that is searched
+        recent_batches.last_offsets.append(last_offset - self.base_offset)
+        if len(recent_batches.positions) >= LIMIT:
+            self.recent_batches = recent_batches.newer_half()
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.offset_of_max_timestamp = last_offset
+        self.next_offset = last_offset + 1
+
+    def _add_index_entries(self, last_offset: int, position: int) -> None:
+        self.offset_index.append(last_offset - self.base_offset, position)
+        self.time_index.append_if_larger(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
+
+    def write_indexes(self) -> None:
+        """The last entry of the time index is the segment's largest timestamp, as Kafka has it of a closed segment."""
+        self.time_index.append_if_larger(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
+        self.offset_index.write()
+        self.time_index.write()
+
+    def become_read_only(self) -> None:
+        """After `write_indexes`: what only the writer needs is given back."""
+        self.recent_batches = RecentBatches(LARGEST_RELATIVE_OFFSET + 1)
+        self.offset_index.release()
+        self.time_index.release()
+
+    @property
+    def is_writable(self) -> bool:
+        return self.offset_index.offsets is not None
+
+    def rename_for_removal(self) -> list[str]:
+        """Quick, unlike removing what may be a gigabyte. Returns what is to be removed."""
+        self.release()
+        renamed = []
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            path = self.path(suffix)
+            with suppress(FileNotFoundError):  # an index that was never written
+                self._disk.rename(path, path + DELETED_SUFFIX)
+                renamed.append(path + DELETED_SUFFIX)
+        return renamed
+
+    def release(self) -> None:
+        """Drops the descriptors; slices that are on their way keep theirs."""
+        self._file = None
+        self.offset_index.release()
+        self.time_index.release()
+
+    def sync(self) -> None:
+        self.file.sync()
+
+    def sync_indexes(self) -> None:
+        for index in (self.offset_index, self.time_index):
+            self._disk.open(index.path).sync()
+
+    # Reading
+
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """Where the first batch that ends at or after `offset` begins and ends; None when the segment has none."""
+        relative_offset = offset - self.base_offset
+        size_bytes = self.size_bytes
+        recent_batches = self.recent_batches
+        if relative_offset >= recent_batches.first_offset:
+            return recent_batches.locate(relative_offset, size_bytes)
+        return locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
+
+    def load_max_timestamp(self) -> int:
+        """Of an old segment, from the last entry of its time index."""
+        if self.max_timestamp == NO_TIMESTAMP:
+            entry = self.time_index.last_entry()
+            if entry:
+                self.offset_of_max_timestamp = self.base_offset + entry[1]
+                self.max_timestamp = entry[0]
+        return self.max_timestamp
+
+    # Truncation and recovery
+
+    def truncate_to(self, offset: int) -> int:
+        """Removes the batches that end at or after `offset`; the segment must be loaded for writing.
+        Returns the offset that comes next: smaller when `offset` lies within a batch, which stays whole or goes."""
+        place = self.locate(offset)
+        end_offset = offset
+        self.offset_index.truncate(max(0, offset - self.base_offset))
+        self.time_index.truncate(max(0, offset - self.base_offset))
+        if place is not None:
+            end_offset = min(offset, int.from_bytes(self.file.read_at(8, place[0]), "big"))
+            self.size_bytes = place[0]
+            self.file.truncate(self.size_bytes)
+        timestamp, timestamp_offset = self.time_index.last_entry() or (NO_TIMESTAMP, 0)
+        self.max_timestamp = timestamp
+        self.offset_of_max_timestamp = self.base_offset + timestamp_offset
+        if self.size_bytes == 0:
+            self.first_timestamp = NO_TIMESTAMP
+        _, position = self.offset_index.last_entry() or (0, 0)
+        self._load_recent_batches(position)
+        return end_offset
+
+    def recover(self, index_interval_bytes: int) -> int:
+        """Checks every batch, cuts off what is not whole, rebuilds the indexes. Returns the bytes cut off."""
+        self.create_indexes()
+        file_size = self.file.size()
+        valid_bytes = 0
+        for position, header in scan_checked(self.file, file_size):
+            if not self._accepts(header):
+                break
+            self._note_batch(header.last_offset, header.max_timestamp, position)
+            if self.bytes_since_index_entry > index_interval_bytes:
+                self._add_index_entries(header.last_offset, position)
+                self.bytes_since_index_entry = 0
+            self.bytes_since_index_entry += header.size_bytes
+            valid_bytes = position + header.size_bytes
+        if valid_bytes < file_size:
+            self.file.truncate(valid_bytes)
+        self.size_bytes = valid_bytes
+        self.write_indexes()
+        return file_size - valid_bytes
+
+    def create_indexes(self) -> None:
+        self.offset_index.create()
+        self.time_index.create()
+        self.recent_batches = RecentBatches(0)
+        self.next_offset = self.base_offset
+        self.bytes_since_index_entry = 0
+        self.first_timestamp = self.max_timestamp = NO_TIMESTAMP
+        self.offset_of_max_timestamp = self.base_offset
+
+    def _accepts(self, header: BatchHeader) -> bool:
+        return (
+            header.base_offset >= self.next_offset and header.last_offset - self.base_offset <= LARGEST_RELATIVE_OFFSET
+        )

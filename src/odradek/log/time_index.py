@@ -1,0 +1,134 @@
+"""Kafka's time index: the largest timestamp so far, and the last offset of the batch that had it, whenever it grew.
+As with the offset index, only the segment being written has it in memory."""
+
+import struct
+from array import array
+from bisect import bisect_left, bisect_right
+from contextlib import suppress
+
+from odradek.host.disk import Disk, File
+
+ENTRY_BYTES = 12
+GROUP_ENTRIES = 64
+NO_TIMESTAMP = -1
+
+_ENTRY = struct.Struct(">qI")
+
+
+class TimeIndex:
+    __slots__ = ("_disk", "_file", "_next_group", "_written_entries", "entry_count", "offsets", "path", "timestamps")
+
+    def __init__(self, disk: Disk, path: str) -> None:
+        self._disk = disk
+        self.path = path
+        self._file: File | None = None
+        self.timestamps: array[int] | None = None
+        self.offsets: array[int] = array("I")
+        self.entry_count = -1
+        self._written_entries = 0
+        self._next_group = GROUP_ENTRIES
+
+    def create(self) -> None:
+        self.timestamps = array("q")
+        self.offsets = array("I")
+        self.entry_count = 0
+        self._written_entries = 0
+        self._next_group = GROUP_ENTRIES
+
+    def load(self) -> bool:
+        """False when the file is missing or cannot be an index: then it must be rebuilt from the segment."""
+        try:
+            data = self._disk.read_file(self.path)
+        except FileNotFoundError:
+            return False
+        if len(data) % ENTRY_BYTES:
+            return False
+        timestamps, offsets = array("q"), array("I")
+        for timestamp, offset in _ENTRY.iter_unpack(data):
+            if timestamps and (timestamp <= timestamps[-1] or offset < offsets[-1]):
+                return False
+            timestamps.append(timestamp)
+            offsets.append(offset)
+        self.timestamps, self.offsets = timestamps, offsets
+        self.entry_count = self._written_entries = len(timestamps)
+        self._next_group = self.entry_count + GROUP_ENTRIES
+        return True
+
+    def append_if_larger(self, timestamp: int, relative_offset: int) -> None:
+        timestamps = self.timestamps
+        assert timestamps is not None, "the index of an old segment is read-only"
+        if timestamp <= (timestamps[-1] if timestamps else NO_TIMESTAMP):
+            return
+        # The array that is searched grows last: a worker thread may be looking something up meanwhile.
+        self.offsets.append(relative_offset)
+        timestamps.append(timestamp)
+        self.entry_count += 1
+        if self.entry_count >= self._next_group:
+            with suppress(OSError):  # as in the offset index: the records are safe, the entries are tried again
+                self.write()
+            self._next_group = self.entry_count + GROUP_ENTRIES
+
+    def lookup(self, timestamp: int) -> int:
+        """The relative offset at or before which no batch has a larger timestamp than this one, or 0."""
+        offsets = self.offsets  # before the timestamps: `release` on the event loop drops those first
+        timestamps = self.timestamps
+        if timestamps is not None:
+            index = bisect_right(timestamps, timestamp)
+            return offsets[index - 1] if index else 0
+        file = self._open_file()
+        low, high = 0, file.size() // ENTRY_BYTES
+        relative_offset = 0
+        while low < high:
+            middle = (low + high) // 2
+            entry_timestamp, entry_offset = _ENTRY.unpack(file.read_at(ENTRY_BYTES, middle * ENTRY_BYTES))
+            if entry_timestamp <= timestamp:
+                relative_offset = entry_offset
+                low = middle + 1
+            else:
+                high = middle
+        return relative_offset
+
+    def last_entry(self) -> tuple[int, int] | None:
+        """(timestamp, relative offset)"""
+        offsets, timestamps = self.offsets, self.timestamps
+        if timestamps is not None:
+            return (timestamps[-1], offsets[len(timestamps) - 1]) if timestamps else None
+        file = self._open_file()
+        count = file.size() // ENTRY_BYTES
+        if count == 0:
+            return None
+        timestamp, relative_offset = _ENTRY.unpack(file.read_at(ENTRY_BYTES, (count - 1) * ENTRY_BYTES))
+        return timestamp, relative_offset
+
+    def _open_file(self) -> File:
+        file = self._file
+        if file is None:
+            file = self._file = self._disk.open(self.path)
+        return file
+
+    def truncate(self, relative_offset: int) -> None:
+        """Drops the entries at and after this offset, from the file too."""
+        assert self.timestamps is not None
+        keep = bisect_left(self.offsets, relative_offset)
+        self.timestamps, self.offsets = self.timestamps[:keep], self.offsets[:keep]
+        self.entry_count = keep
+        self._written_entries = min(self._written_entries, keep)
+        self._next_group = keep + GROUP_ENTRIES
+        self._disk.open(self.path, create=True).truncate(self._written_entries * ENTRY_BYTES)
+
+    def write(self) -> None:
+        timestamps = self.timestamps
+        if timestamps is None:
+            return
+        start, end = self._written_entries, self.entry_count
+        data = b"".join(_ENTRY.pack(timestamps[index], self.offsets[index]) for index in range(start, end))
+        file = self._disk.open(self.path, create=True)
+        if start == 0:
+            file.truncate(0)
+        file.write_at(data, start * ENTRY_BYTES)
+        self._written_entries = end
+
+    def release(self) -> None:
+        self.timestamps = None
+        self.offsets = array("I")
+        self._file = None

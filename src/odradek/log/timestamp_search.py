@@ -1,0 +1,72 @@
+"""Finding records by time: the indexes lead to one batch, and only the records of that one are parsed."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from odradek.log.batch_conversion import DECOMPRESSED_LIMIT_BYTES
+from odradek.log.batch_scan import scan_headers
+from odradek.log.segment import Segment
+from odradek.log.time_index import NO_TIMESTAMP
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.records import Record, read_records
+
+
+class TimestampOffset(NamedTuple):
+    timestamp_ms: int
+    offset: int
+    leader_epoch: int
+
+
+def find_offset_for_timestamp(
+    segments: Sequence[Segment], timestamp_ms: int, log_start_offset: int
+) -> TimestampOffset | None:
+    """The first record at or after `log_start_offset` whose timestamp is at least `timestamp_ms`."""
+    for index, segment in enumerate(segments):
+        is_last = index + 1 == len(segments)
+        if not is_last and segments[index + 1].base_offset <= log_start_offset:
+            continue
+        if segment.load_max_timestamp() < timestamp_ms:
+            continue
+        found = _search_segment(segment, timestamp_ms, log_start_offset)
+        if not is_last:
+            segment.release()
+        if found is not None:
+            return found
+    return None
+
+
+def _search_segment(segment: Segment, timestamp_ms: int, log_start_offset: int) -> TimestampOffset | None:
+    start_offset = max(segment.base_offset + segment.time_index.lookup(timestamp_ms), log_start_offset)
+    position = segment.offset_index.lookup(start_offset - segment.base_offset)
+    for batch_position, header in scan_headers(segment.file, position, segment.size_bytes):
+        if header.max_timestamp < timestamp_ms or header.last_offset < log_start_offset:
+            continue
+        for record in _parse(segment, batch_position, header):
+            if record.timestamp >= timestamp_ms and record.offset >= log_start_offset:
+                return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+    return None
+
+
+def find_max_timestamp(segments: Sequence[Segment], log_start_offset: int) -> TimestampOffset | None:
+    """The first record of the first batch that has the largest timestamp of all."""
+    newest: Segment | None = None
+    for index, segment in enumerate(segments):
+        if index + 1 < len(segments) and segments[index + 1].base_offset <= log_start_offset:
+            continue
+        if segment.load_max_timestamp() > (newest.max_timestamp if newest else NO_TIMESTAMP):
+            newest = segment
+    if newest is None:
+        return None
+    timestamp_ms, last_offset = newest.max_timestamp, newest.offset_of_max_timestamp
+    position = newest.offset_index.lookup(last_offset - newest.base_offset)
+    for batch_position, header in scan_headers(newest.file, position, newest.size_bytes):
+        if header.max_timestamp == timestamp_ms:
+            for record in _parse(newest, batch_position, header):
+                if record.timestamp == timestamp_ms:
+                    return TimestampOffset(timestamp_ms, record.offset, header.partition_leader_epoch)
+    return None
+
+
+def _parse(segment: Segment, position: int, header: BatchHeader) -> list[Record]:
+    batch = segment.file.read_at(header.size_bytes, position)
+    return list(read_records(batch, DECOMPRESSED_LIMIT_BYTES))

@@ -1,0 +1,88 @@
+"""A topic's settings: what may be set, which rules join several settings, and how they become a `LogConfig`.
+
+The table itself is in `topic_config_table`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from odradek.log.log_config import LogConfig, TimestampType
+from odradek.metadata.config_types import ConfigError, Value
+from odradek.metadata.refusal import Refusal
+from odradek.metadata.topic_config_table import TOPIC_CONFIGS
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.metadata.broker_configs import BrokerConfig
+
+__all__ = ["TOPIC_CONFIGS", "check_topic_configs", "effective_topic_values", "log_config"]
+
+
+def effective_topic_values(overrides: Mapping[str, str], broker: BrokerConfig) -> dict[str, Value]:
+    """Every setting of a topic: its own if it has one, else the broker's, else Kafka's default."""
+    return {**broker.topic_defaults, **{name: TOPIC_CONFIGS[name].parse(text) for name, text in overrides.items()}}
+
+
+def check_topic_configs(overrides: Mapping[str, str], broker: BrokerConfig) -> Refusal | None:
+    """Whether a topic may have these settings, all taken together."""
+    for name in overrides:
+        if name not in TOPIC_CONFIGS:
+            return Refusal(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
+    try:
+        values = effective_topic_values(overrides, broker)
+    except ConfigError as error:
+        return Refusal(ErrorCode.INVALID_CONFIG, str(error))
+    minimum = cast("int", values["min.compaction.lag.ms"])
+    maximum = cast("int", values["max.compaction.lag.ms"])
+    if minimum > maximum:
+        return Refusal(
+            ErrorCode.INVALID_CONFIG,
+            f"conflict topic config setting min.compaction.lag.ms ({minimum}) > max.compaction.lag.ms ({maximum})",
+        )
+    if values["remote.storage.enable"]:
+        return Refusal(
+            ErrorCode.INVALID_CONFIG,
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage.",
+        )
+    return None
+
+
+def log_config(topic_overrides: Mapping[str, str], broker: BrokerConfig) -> LogConfig:
+    """What a partition's log needs to know. The settings were checked when they were made."""
+    values = effective_topic_values(topic_overrides, broker)
+
+    def number(name: str) -> int:
+        return cast("int", values[name])
+
+    cleanup_policy = cast("tuple[str, ...]", values["cleanup.policy"])
+    return LogConfig(
+        segment_bytes=cast("int", values["internal.segment.bytes"] or values["segment.bytes"]),
+        segment_ms=number("segment.ms"),
+        segment_jitter_ms=number("segment.jitter.ms"),
+        segment_index_bytes=number("segment.index.bytes"),
+        index_interval_bytes=number("index.interval.bytes"),
+        max_message_bytes=number("max.message.bytes"),
+        message_timestamp_type=(
+            TimestampType.LOG_APPEND_TIME
+            if values["message.timestamp.type"] == "LogAppendTime"
+            else TimestampType.CREATE_TIME
+        ),
+        message_timestamp_before_max_ms=number("message.timestamp.before.max.ms"),
+        message_timestamp_after_max_ms=number("message.timestamp.after.max.ms"),
+        compression_type=cast("str", values["compression.type"]),
+        compression_gzip_level=number("compression.gzip.level"),
+        compression_lz4_level=number("compression.lz4.level"),
+        compression_zstd_level=number("compression.zstd.level"),
+        is_compacted="compact" in cleanup_policy,
+        is_deleted="delete" in cleanup_policy,
+        retention_ms=number("retention.ms"),
+        retention_bytes=number("retention.bytes"),
+        file_delete_delay_ms=number("file.delete.delay.ms"),
+        flush_messages=number("flush.messages"),
+        flush_ms=number("flush.ms"),
+        min_insync_replicas=number("min.insync.replicas"),
+    )

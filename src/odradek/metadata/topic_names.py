@@ -1,0 +1,34 @@
+"""What a topic may be called. A name is not a path, but it will be part of one: nothing else may let a name through."""
+
+import re
+
+MAX_NAME_LENGTH = 249
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+# Kafka's own metadata log: never a topic that a client can make.
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
+
+
+def illegal_name_reason(name: str) -> str | None:
+    """Why a topic cannot have this name, in Kafka's words; None when it can."""
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        reason = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL.fullmatch(name):
+        reason = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    else:
+        return None
+    return f"Topic name is invalid: {reason}"
+
+
+def is_internal(name: str) -> bool:
+    return name in INTERNAL_TOPICS
+
+
+def collision_key(name: str) -> str | None:
+    """Names with the same key would have the same metric names; None for a name that cannot collide."""
+    return name.replace(".", "_") if "." in name or "_" in name else None

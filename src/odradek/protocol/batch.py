@@ -1,0 +1,131 @@
+"""The 61-byte header of a record batch (magic 2), read and patched in place: its records are not looked at.
+
+Base offset and leader epoch lie outside the checksum, so assigning them is cheap; any other change needs a new one.
+"""
+
+import struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from odradek.protocol.compression import Compression
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.varints import Bytes
+
+HEADER_SIZE_BYTES = 61
+CURRENT_MAGIC = 2
+# Base offset and batch length come before what the batch length counts.
+LENGTH_END_POSITION = 12
+# The checksum covers everything from the attributes on.
+CHECKSUM_POSITION = 17
+ATTRIBUTES_POSITION = 21
+
+COMPRESSION_MASK = 0x07
+LOG_APPEND_TIME_FLAG = 0x08
+TRANSACTIONAL_FLAG = 0x10
+CONTROL_FLAG = 0x20
+
+_HEADER = struct.Struct(">qiibIhiqqqhii")
+_unpack_header = _HEADER.unpack_from
+_pack_base_offset = struct.Struct(">q").pack_into
+_pack_leader_epoch = struct.Struct(">i").pack_into
+_pack_checksum = struct.Struct(">I").pack_into
+_pack_timestamp = struct.Struct(">q").pack_into
+_new_tuple = tuple.__new__
+
+
+class BatchHeader(NamedTuple):
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        return LENGTH_END_POSITION + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def compression(self) -> Compression:
+        """Raises MalformedMessage for the three numbers that mean no codec."""
+        try:
+            return Compression(self.attributes & COMPRESSION_MASK)
+        except ValueError:
+            raise MalformedMessage(f"no codec has the number {self.attributes & COMPRESSION_MASK}") from None
+
+    @property
+    def is_transactional(self) -> bool:
+        return bool(self.attributes & TRANSACTIONAL_FLAG)
+
+    @property
+    def is_control(self) -> bool:
+        return bool(self.attributes & CONTROL_FLAG)
+
+    @property
+    def uses_log_append_time(self) -> bool:
+        return bool(self.attributes & LOG_APPEND_TIME_FLAG)
+
+
+def read_batch_header(buffer: Bytes, position: int = 0) -> BatchHeader:
+    """What the bytes say, unchecked but for their number: MalformedMessage when fewer than a header's remain."""
+    try:
+        return _new_tuple(BatchHeader, _unpack_header(buffer, position))
+    except struct.error:
+        raise MalformedMessage(f"{len(buffer) - position} bytes are no batch header") from None
+
+
+def has_valid_checksum(buffer: Bytes, position: int, header: BatchHeader) -> bool:
+    """False also when the batch is shorter than its header or longer than the bytes at hand."""
+    end = position + LENGTH_END_POSITION + header.batch_length
+    if end > len(buffer) or end < position + HEADER_SIZE_BYTES:
+        return False
+    return crc32c(memoryview(buffer)[position + ATTRIBUTES_POSITION : end]) == header.crc
+
+
+def assign_offset(buffer: bytearray | memoryview, position: int, base_offset: int, leader_epoch: int) -> None:
+    _pack_base_offset(buffer, position, base_offset)
+    _pack_leader_epoch(buffer, position + 12, leader_epoch)
+
+
+def set_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
+    """All records of the batch take this timestamp: readers use the greatest one when the flag is set."""
+    buffer[position + ATTRIBUTES_POSITION + 1] |= LOG_APPEND_TIME_FLAG
+    _pack_timestamp(buffer, position + 35, timestamp_ms)
+    _write_checksum(
+        buffer, position, position + LENGTH_END_POSITION + int.from_bytes(buffer[position + 8 : position + 12], "big")
+    )
+
+
+def replace_records(header: BatchHeader, records: Bytes, compression: Compression) -> bytearray:
+    """The same batch with other `records`, already in the form that `compression` names, and a new checksum."""
+    attributes = header.attributes & ~COMPRESSION_MASK | compression
+    return write_batch(
+        header._replace(attributes=attributes, batch_length=HEADER_SIZE_BYTES - LENGTH_END_POSITION + len(records)),
+        records,
+    )
+
+
+def write_batch(header: BatchHeader, records: Bytes) -> bytearray:
+    """The bytes of a batch, with the checksum that they need in place of the header's."""
+    batch = bytearray(HEADER_SIZE_BYTES + len(records))
+    _HEADER.pack_into(batch, 0, *header)
+    batch[HEADER_SIZE_BYTES:] = records
+    _write_checksum(batch, 0, len(batch))
+    return batch
+
+
+def _write_checksum(buffer: bytearray | memoryview, position: int, end: int) -> None:
+    checksum = crc32c(memoryview(buffer)[position + ATTRIBUTES_POSITION : end])
+    _pack_checksum(buffer, position + CHECKSUM_POSITION, checksum)

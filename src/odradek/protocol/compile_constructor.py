@@ -1,0 +1,54 @@
+"""Constructors of structs, and the one shared instance of a struct's defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from odradek.protocol.fields import UNSET
+from odradek.protocol.source import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.protocol.schema import Struct
+
+_shared_defaults: dict[type[Struct], Struct] = {}
+
+
+def compile_constructor(struct_type: type[Struct]) -> Callable[..., None]:
+    source = Source()
+    parameters = ["self"]
+    assignments = []
+    for field in struct_type.fields:
+        name = field.name
+        if field.kind == "array" and field.default is UNSET:
+            parameters.append(f"{name}=UNSET")
+            assignments.append(f"self.{name} = [] if {name} is UNSET else {name}")
+        else:
+            default = shared_default(field.element) if field.default is UNSET else field.default
+            parameters.append(f"{name}={source.bind('default', default)}")
+            assignments.append(f"self.{name} = {name}")
+    if len(parameters) > 1:
+        parameters.insert(1, "*")
+    source.namespace["UNSET"] = UNSET
+    with source.block(f"def __init__({', '.join(parameters)}):"):
+        for assignment in assignments or ["pass"]:
+            source.line(assignment)
+    constructor: Callable[..., None] = source.compile("__init__", f"{struct_type.__name__} constructor")
+    return constructor
+
+
+def shared_default(struct_type: Any) -> Struct:
+    """The struct with every field at its default. Ten partitions of a fetch share three of these instead of making
+    thirty, so they must not change: assign a new struct to the field instead."""
+    shared = _shared_defaults.get(struct_type)
+    if shared is None:
+        shared = struct_type()
+        unchangeable = type(struct_type)(struct_type.__name__, (struct_type,), {"__setattr__": _refuse_assignment})
+        object.__setattr__(shared, "__class__", unchangeable)
+        _shared_defaults[struct_type] = shared
+    return shared
+
+
+def _refuse_assignment(self: object, name: str, _value: object) -> NoReturn:
+    raise AttributeError(f"{type(self).__name__}: the default is shared; assign a new one instead of its {name}")

@@ -1,0 +1,275 @@
+"""Decoders: one function per message and version, with every struct and array inside it written out in line.
+
+Fields of fixed size that stand together are one `unpack` call, which also takes the first byte (or all) of the length
+that follows them. Whatever a peer declares is checked against the bytes that remain before anything is made for it.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from odradek.protocol.compile_constructor import shared_default
+from odradek.protocol.fields import FIXED_FORMATS, UNSET, Field, includes
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.source import Source, compiled_format
+from odradek.protocol.tagged_fields import skip_tagged_fields
+from odradek.protocol.varints import finish_unsigned_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.protocol.schema import Struct
+
+REMEMBERED_UUIDS = 4096
+
+
+class _Uuids(dict[bytes, UUID]):
+    """Making a UUID is dear and topics ask for the same ones again and again."""
+
+    def __missing__(self, value: bytes) -> UUID:
+        if len(self) >= REMEMBERED_UUIDS:
+            self.clear()
+        made = self[value] = UUID(bytes=value)
+        return made
+
+
+_uuids = _Uuids()
+
+
+def compile_decoder(struct_type: type[Struct], version: int, flexible: bool) -> Callable[[memoryview, int], Any]:
+    source = Source()
+    source.namespace.update(
+        MalformedMessage=MalformedMessage,
+        StructError=struct.error,
+        finish_varint=finish_unsigned_varint,
+        new=object.__new__,
+        skip_tagged_fields=skip_tagged_fields,
+        unpack_from=struct.unpack_from,
+        uuids=_uuids,
+    )
+    with source.block("def decode(buffer, position):"):
+        source.line("limit = len(buffer)")
+        with source.block("try:"):
+            writer = _DecoderWriter(source, version, flexible)
+            target = writer.new_struct(struct_type)
+            writer.struct(struct_type, target)
+            writer.flush()
+            source.line(f"return {target}")
+        with source.block("except (StructError, IndexError) as error:"):
+            message = f"{struct_type.__name__} version {version} is cut off near byte %d"
+            source.line(f"raise MalformedMessage('{message}' % position) from error")
+        with source.block("except UnicodeDecodeError as error:"):
+            source.line("raise MalformedMessage('a string before byte %d is not UTF-8' % position) from error")
+    decoder: Callable[[memoryview, int], Any] = source.compile("decode", f"{struct_type.__name__} decoder {version}")
+    return decoder
+
+
+def smallest_size_bytes(element: Any, version: int, flexible: bool) -> int:
+    """The fewest bytes that an array's element can take, never less than one: this is what bounds a declared count."""
+    if isinstance(element, Field):
+        if element.kind in FIXED_FORMATS:
+            return compiled_format(FIXED_FORMATS[element.kind]).size
+        if element.kind == "struct" and not includes(element.nullable, version):
+            return smallest_size_bytes(element.element, version, flexible)
+        if flexible or element.kind == "struct":
+            return 1
+        return 2 if element.kind == "string" else 4
+    fields = [
+        field
+        for field in element.fields
+        if includes(field.versions, version) and not (flexible and includes(field.tagged, version))
+    ]
+    return max(1, sum(smallest_size_bytes(field, version, flexible) for field in fields) + flexible)
+
+
+class _DecoderWriter:
+    def __init__(self, source: Source, version: int, flexible: bool) -> None:
+        self.source = source
+        self.version = version
+        self.flexible = flexible
+        # Fields of fixed size that are still to be unpacked, and what is to be done with them afterwards.
+        self.formats: list[str] = []
+        self.targets: list[str] = []
+        self.afterwards: list[str] = []
+
+    def take(self, format_: str, target: str) -> None:
+        self.formats.append(format_)
+        self.targets.append(target)
+
+    def flush(self) -> None:
+        source = self.source
+        if self.formats == ["B"]:
+            source.line(f"{self.targets[0]} = buffer[position]")
+            source.line("position += 1")
+        elif self.formats:
+            format_ = "".join(self.formats)
+            source.line(f"{', '.join(self.targets)}, = {source.unpacker(format_)}(buffer, position)")
+            source.line(f"position += {compiled_format(format_).size}")
+        for line in self.afterwards:
+            source.line(line)
+        self.formats, self.targets, self.afterwards = [], [], []
+
+    def new_struct(self, struct_type: type[Struct]) -> str:
+        target = self.source.fresh("value")
+        self.source.line(f"{target} = new({self.source.bind(struct_type.__name__, struct_type)})")
+        return target
+
+    def struct(self, struct_type: type[Struct], target: str) -> None:
+        tagged = []
+        for field in struct_type.fields:
+            if not includes(field.versions, self.version):
+                self.afterwards.append(f"{target}.{field.name} = {self.default(field)}")
+            elif self.flexible and includes(field.tagged, self.version):
+                self.afterwards.append(f"{target}.{field.name} = {self.default(field)}")
+                tagged.append(field)
+            else:
+                self.field(field, f"{target}.{field.name}")
+        if self.flexible:
+            self.tagged_fields(tagged, target)
+
+    def default(self, field: Field) -> str:
+        if field.default is UNSET:
+            return "[]" if field.kind == "array" else self.source.bind("default", shared_default(field.element))
+        return self.source.bind("default", field.default)
+
+    def field(self, field: Field, target: str) -> None:
+        nullable = includes(field.nullable, self.version)
+        if field.kind in FIXED_FORMATS:
+            self.fixed(field.kind, target)
+        elif field.kind == "struct":
+            self.nested_struct(field, target, nullable)
+        elif field.kind == "array":
+            self.array(field, target, nullable)
+        else:
+            self.sized(field, target, nullable)
+
+    def fixed(self, kind: str, target: str) -> None:
+        if kind == "uuid":
+            raw = self.source.fresh("raw")
+            self.take("16s", raw)
+            self.afterwards.append(f"{target} = uuids[{raw}]")
+        else:
+            self.take(FIXED_FORMATS[kind], target)
+
+    def nested_struct(self, field: Field, target: str, nullable: bool) -> None:
+        struct_type: Any = field.element
+        if not nullable:
+            nested = self.new_struct(struct_type)
+            self.afterwards.append(f"{target} = {nested}")
+            self.struct(struct_type, nested)
+            return
+        present = self.source.fresh("present")
+        self.take("b", present)
+        self.flush()
+        with self.source.block(f"if {present} < 0:"):
+            self.source.line(f"{target} = None")
+        with self.source.block("else:"):
+            nested = self.new_struct(struct_type)
+            self.source.line(f"{target} = {nested}")
+            self.struct(struct_type, nested)
+            self.flush()
+
+    def length(self, format_: str) -> str:
+        """Emits the reading of a length, after the fields that wait; gives its name. Null is -1 (compact: 0 - 1)."""
+        length = self.source.fresh("n")
+        if not self.flexible:
+            self.take(format_, length)
+            self.flush()
+            return length
+        self.varint(length)
+        self.source.line(f"{length} -= 1")
+        return length
+
+    def varint(self, target: str) -> None:
+        self.take("B", target)
+        self.flush()
+        with self.source.block(f"if {target} > 127:"):
+            self.source.line(f"{target}, position = finish_varint(buffer, position, {target})")
+
+    def null_or_negative(self, length: str, target: str, nullable: bool, name: str) -> None:
+        source = self.source
+        with source.block(f"elif {length} == -1:" if nullable else "else:"):
+            if nullable:
+                source.line(f"{target} = None")
+            else:
+                source.line(f"raise MalformedMessage('{name} of length %d' % {length})")
+        if nullable:
+            with source.block("else:"):
+                source.line(f"raise MalformedMessage('{name} of length %d' % {length})")
+
+    def sized(self, field: Field, target: str, nullable: bool) -> None:
+        source = self.source
+        length = self.length("h" if field.kind == "string" else "i")
+        with source.block(f"if {length} >= 0:"):
+            source.line(f"end = position + {length}")
+            with source.block("if end > limit:"):
+                source.line(
+                    f"raise MalformedMessage('{field.name} of %d bytes, %d left' % ({length}, limit - position))"
+                )
+            content = "buffer[position:end]"
+            if field.kind == "string":
+                content = f"str({content}, 'utf-8')"
+            elif field.kind == "bytes":
+                content = f"bytes({content})"
+            source.line(f"{target} = {content}")
+            source.line("position = end")
+        self.null_or_negative(length, target, nullable, field.name)
+
+    def array(self, field: Field, target: str, nullable: bool) -> None:
+        source = self.source
+        element: Any = field.element
+        count = self.length("i")
+        size_bytes = smallest_size_bytes(element, self.version, self.flexible)
+        with source.block(f"if {count} >= 0:"):
+            with source.block(f"if {count} * {size_bytes} > limit - position:"):
+                source.line(f"raise MalformedMessage('{field.name}: %d, %d bytes left' % ({count}, limit - position))")
+            if isinstance(element, Field) and element.kind in FIXED_FORMATS and element.kind != "uuid":
+                format_ = f'f">{{{count}}}{FIXED_FORMATS[element.kind]}"'
+                source.line(f"{target} = list(unpack_from({format_}, buffer, position)) if {count} else []")
+                source.line(f"position += {count} * {size_bytes}")
+            else:
+                items = source.fresh("items")
+                source.line(f"{target} = {items} = []")
+                with source.block(f"for _ in range({count}):"):
+                    self.element(element, items)
+        self.null_or_negative(count, target, nullable, field.name)
+
+    def element(self, element: Any, items: str) -> None:
+        if isinstance(element, Field):
+            item = self.source.fresh("item")
+            element.name = element.name or element.kind
+            self.field(element, item)
+            self.flush()
+        else:
+            item = self.new_struct(element)
+            self.struct(element, item)
+            self.flush()
+        self.source.line(f"{items}.append({item})")
+
+    def tagged_fields(self, fields: list[Field], target: str) -> None:
+        """Known ones are read, unknown ones skipped by their size."""
+        source = self.source
+        tags = source.fresh("tags")
+        self.take("B", tags)
+        self.flush()
+        with source.block(f"if {tags}:"):
+            with source.block(f"if {tags} > 127:"):
+                source.line(f"{tags}, position = finish_varint(buffer, position, {tags})")
+            if not fields:
+                source.line(f"position = skip_tagged_fields(buffer, position, {tags})")
+                return
+            with source.block(f"for _ in range({tags}):"):
+                tag, size, end = source.fresh("tag"), source.fresh("size"), source.fresh("end")
+                self.varint(tag)
+                self.varint(size)
+                source.line(f"{end} = position + {size}")
+                for number, field in enumerate(fields):
+                    with source.block(f"{'elif' if number else 'if'} {tag} == {field.tag}:"):
+                        self.field(field, f"{target}.{field.name}")
+                        self.flush()
+                with source.block("else:"):
+                    source.line(f"position = {end}")
+                with source.block(f"if position != {end} or position > limit:"):
+                    source.line(f"raise MalformedMessage('a tagged field does not have its %d bytes' % {size})")

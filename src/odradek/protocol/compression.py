@@ -1,0 +1,120 @@
+"""The five codecs of a record batch, each decompression bounded: what a peer declares reserves nothing.
+
+Snappy is written in xerial's framing, as the Java client does, and read with or without it; LZ4 is the frame format
+with independent blocks (KIP-57: Java refuses dependent ones).
+"""
+
+import enum
+import struct
+from collections.abc import Callable
+from typing import TypeAlias
+
+import cramjam
+
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.varints import Bytes
+
+
+class Compression(enum.IntEnum):
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+XERIAL_BLOCK_BYTES = 32 * 1024
+# The longest copy of raw snappy is 64 bytes from 3: a block that declares far more than this is a lie.
+SNAPPY_LARGEST_RATIO = 32
+# Kafka's default level, at which lz4-java takes its fast compressor and not level 9 of the slow one.
+LZ4_DEFAULT_LEVEL = 9
+FIRST_OUTPUT_BYTES = 16 * 1024
+
+_DecompressInto: TypeAlias = Callable[[Bytes, bytearray], int]
+
+
+def compress(codec: Compression, data: Bytes, level: int | None = None) -> bytes:
+    """`level` is Kafka's for that codec (`compression.gzip.level` and its kin); None is Kafka's default."""
+    if codec is Compression.GZIP:
+        return bytes(cramjam.gzip.compress(data, level=None if level == -1 else level))
+    if codec is Compression.SNAPPY:
+        return _compress_xerial(memoryview(data))
+    if codec is Compression.LZ4:
+        fast = level is None or level == LZ4_DEFAULT_LEVEL
+        compressor = cramjam.lz4.Compressor(level=0 if fast else level, content_checksum=False, block_linked=False)
+        compressor.compress(bytes(data))
+        return bytes(compressor.finish())
+    if codec is Compression.ZSTD:
+        return bytes(cramjam.zstd.compress(data, level=3 if level is None else level))
+    return bytes(data)
+
+
+def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
+    """Raises MalformedMessage when `data` is corrupt or its content is larger than `limit_bytes`."""
+    if codec is Compression.GZIP:
+        return _decompress_growing(cramjam.gzip.decompress_into, data, limit_bytes)
+    if codec is Compression.SNAPPY:
+        return _decompress_snappy(memoryview(data), limit_bytes)
+    if codec is Compression.LZ4:
+        return _decompress_growing(cramjam.lz4.decompress_into, data, limit_bytes)
+    if codec is Compression.ZSTD:
+        return _decompress_growing(cramjam.zstd.decompress_into, data, limit_bytes)
+    if len(data) > limit_bytes:
+        raise MalformedMessage(f"records of {len(data)} bytes are over the limit of {limit_bytes}")
+    return bytes(data)
+
+
+def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> bytes:
+    """The decompressors stop when their output is full, so a small buffer that grows fourfold is bound enough:
+    what is done again adds a third to the work of the last attempt."""
+    capacity = min(limit_bytes, max(4 * len(data), FIRST_OUTPUT_BYTES))
+    while True:
+        output = bytearray(capacity)
+        try:
+            size_bytes = decompress_into(data, output)
+        except cramjam.DecompressionError as error:
+            if capacity >= limit_bytes:
+                raise MalformedMessage(
+                    f"compressed records are corrupt or over {limit_bytes} bytes: {error}"
+                ) from error
+            capacity = min(limit_bytes, 4 * capacity)
+        else:
+            return bytes(memoryview(output)[:size_bytes])
+
+
+def _compress_xerial(data: memoryview) -> bytes:
+    parts = [XERIAL_HEADER]
+    for start in range(0, len(data), XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + XERIAL_BLOCK_BYTES]))
+        parts.append(len(block).to_bytes(4, "big"))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: memoryview, limit_bytes: int) -> bytes:
+    # Version numbers after the magic are not looked at: some clients write them in the wrong byte order.
+    if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
+        return _decompress_snappy_block(data, limit_bytes)
+    blocks = []
+    position = len(XERIAL_HEADER)
+    while position < len(data):
+        end = position + 4 + int.from_bytes(data[position : position + 4], "big")
+        if end > len(data):
+            raise MalformedMessage("a snappy block is cut off")
+        block = _decompress_snappy_block(data[position + 4 : end], limit_bytes)
+        limit_bytes -= len(block)
+        blocks.append(block)
+        position = end
+    return b"".join(blocks)
+
+
+def _decompress_snappy_block(block: memoryview, limit_bytes: int) -> bytes:
+    try:
+        size_bytes = cramjam.snappy.decompress_raw_len(block)
+        if size_bytes > limit_bytes or size_bytes > SNAPPY_LARGEST_RATIO * len(block):
+            raise MalformedMessage(f"a snappy block of {len(block)} bytes declares {size_bytes}, over {limit_bytes}")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise MalformedMessage(f"a snappy block is corrupt: {error}") from error

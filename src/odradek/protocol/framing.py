@@ -1,0 +1,63 @@
+"""The headers before every request and response: version 1 and 2 of a request's, 0 and 1 of a response's (KIP-482)."""
+
+import struct
+from collections.abc import Callable
+
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.tagged_fields import skip_tagged_fields
+from odradek.protocol.varints import decode_unsigned_varint
+
+_FIXED_FIELDS = struct.Struct(">hhih")
+_pack_header_0 = struct.Struct(">i").pack
+_pack_header_1 = struct.Struct(">ix").pack
+
+
+class RequestHeader:
+    __slots__ = ("api_key", "api_version", "body_position", "client_id", "correlation_id")
+
+    def __init__(
+        self, api_key: int, api_version: int, correlation_id: int, client_id: str | None, body_position: int
+    ) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.body_position = body_position
+
+    def __repr__(self) -> str:
+        return (
+            f"RequestHeader(api_key={self.api_key}, api_version={self.api_version}, "
+            f"correlation_id={self.correlation_id}, client_id={self.client_id!r}, body_position={self.body_position})"
+        )
+
+
+def decode_request_header(frame: memoryview, flexible_from: Callable[[int], int | None]) -> RequestHeader:
+    """`flexible_from` gives the first flexible version of an API, None for one that has none or is unknown:
+    then nothing after the client's id belongs to the header as far as anyone can tell."""
+    try:
+        api_key, api_version, correlation_id, client_id_length = _FIXED_FIELDS.unpack_from(frame)
+    except struct.error:
+        raise MalformedMessage(f"a frame of {len(frame)} bytes is no request") from None
+    position = _FIXED_FIELDS.size
+    client_id = None
+    if client_id_length >= 0:
+        end = position + client_id_length
+        if end > len(frame):
+            raise MalformedMessage(f"a client id of {client_id_length} bytes in a frame of {len(frame)}")
+        try:
+            client_id = str(frame[position:end], "utf-8")
+        except UnicodeDecodeError as error:
+            raise MalformedMessage(f"the client id is not UTF-8: {error}") from error
+        position = end
+    elif client_id_length != -1:
+        raise MalformedMessage(f"a client id of {client_id_length} bytes")
+    first_flexible_version = flexible_from(api_key)
+    if first_flexible_version is not None and api_version >= first_flexible_version:
+        count, position = decode_unsigned_varint(frame, position)
+        position = skip_tagged_fields(frame, position, count)
+    return RequestHeader(api_key, api_version, correlation_id, client_id, position)
+
+
+def encode_response_header(correlation_id: int, flexible: bool) -> bytes:
+    """ApiVersions' answer is never flexible here, whatever its version: clients read it before they know ours."""
+    return _pack_header_1(correlation_id) if flexible else _pack_header_0(correlation_id)

@@ -1,0 +1,197 @@
+"""Records inside a batch, where they must be parsed or built: look-up by time, compaction, internal topics, tools.
+
+Whatever does not add up (counts, lengths, deltas, bytes left over) is a MalformedMessage; the caller bounds what is
+decompressed.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from odradek.protocol.batch import (
+    CURRENT_MAGIC,
+    HEADER_SIZE_BYTES,
+    LENGTH_END_POSITION,
+    LOG_APPEND_TIME_FLAG,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+    read_batch_header,
+    write_batch,
+)
+from odradek.protocol.compression import Compression, compress, decompress
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.varints import SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
+
+# Length, attributes, timestamp delta, offset delta, key length, value length, header count: a byte each at least.
+SMALLEST_RECORD_BYTES = 7
+SMALLEST_HEADER_BYTES = 2
+
+
+class Record:
+    """One record; `timestamp` is in milliseconds, -1 when it has none."""
+
+    __slots__ = ("headers", "key", "offset", "timestamp", "value")
+
+    def __init__(
+        self,
+        offset: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> None:
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = list(headers)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (self.offset, self.timestamp, self.key, self.value, self.headers) == (
+            other.offset,
+            other.timestamp,
+            other.key,
+            other.value,
+            other.headers,
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r}, {self.headers!r})"
+
+
+def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
+    """The records of the one batch at the start of `batch`; not more than `limit_bytes` of them are decompressed.
+
+    The checksum is the caller's business. Nothing is read before the first record is asked for.
+    """
+    header = read_batch_header(batch)
+    if header.magic != CURRENT_MAGIC:
+        raise MalformedMessage(f"a batch of magic {header.magic} holds no records of magic {CURRENT_MAGIC}")
+    if header.size_bytes < HEADER_SIZE_BYTES or header.size_bytes > len(batch):
+        raise MalformedMessage(f"a batch of {header.size_bytes} bytes in {len(batch)}")
+    section = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
+    # Compaction may leave a header alone to keep the producer's sequence: nothing to decompress.
+    data = decompress(header.compression, section, limit_bytes) if section or header.record_count else b""
+    if not 0 <= header.record_count <= len(data) // SMALLEST_RECORD_BYTES:
+        raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
+    position = 0
+    previous_delta = -1
+    for _ in range(header.record_count):
+        record, position = _read_record(data, position, header)
+        delta = record.offset - header.base_offset
+        if not previous_delta < delta <= header.last_offset_delta:
+            raise MalformedMessage(
+                f"offset delta {delta} after {previous_delta}, the last being {header.last_offset_delta}"
+            )
+        previous_delta = delta
+        yield record
+    if position != len(data):
+        raise MalformedMessage(f"{len(data) - position} bytes after the last record")
+
+
+def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:
+    size_bytes, position = decode_varlong(data, position)
+    end = position + size_bytes
+    if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > len(data):
+        raise MalformedMessage(f"a record of {size_bytes} bytes with {len(data) - position} left")
+    timestamp_delta, position = decode_varlong(data, position + 1)
+    offset_delta, position = decode_varlong(data, position)
+    key, position = _read_nullable_bytes(data, position, end)
+    value, position = _read_nullable_bytes(data, position, end)
+    header_count, position = decode_varlong(data, position)
+    if not 0 <= header_count <= (end - position) // SMALLEST_HEADER_BYTES:
+        raise MalformedMessage(f"{header_count} headers in {end - position} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(header_count):
+        name, position = _read_nullable_bytes(data, position, end)
+        header_value, position = _read_nullable_bytes(data, position, end)
+        headers.append((_decode_header_name(name), header_value))
+    if position != end:
+        raise MalformedMessage(f"a record ends {end - position} bytes before its length says")
+    timestamp = header.max_timestamp if header.uses_log_append_time else header.base_timestamp + timestamp_delta
+    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), end
+
+
+def _read_nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    size_bytes, position = decode_varlong(data, position)
+    if size_bytes == -1:
+        return None, position
+    value_end = position + size_bytes
+    if size_bytes < 0 or value_end > end:
+        raise MalformedMessage(f"a field of {size_bytes} bytes with {end - position} left in its record")
+    return data[position:value_end], value_end
+
+
+def _decode_header_name(name: bytes | None) -> str:
+    if name is None:
+        raise MalformedMessage("a record header without a name")
+    try:
+        return name.decode()
+    except UnicodeDecodeError as error:
+        raise MalformedMessage(f"a record header's name is not UTF-8: {error}") from error
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    compression: Compression = Compression.NONE,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    leader_epoch: int = -1,
+    log_append_time: int | None = None,
+    level: int | None = None,
+) -> bytearray:
+    """One batch of these records, at least one, whose offsets count from `base_offset` on."""
+    base_timestamp = records[0].timestamp
+    parts: list[bytes] = []
+    for record in records:
+        _append_record(parts, record, record.timestamp - base_timestamp, record.offset - base_offset)
+    section = compress(compression, b"".join(parts), level)
+    attributes = compression | (TRANSACTIONAL_FLAG if transactional else 0)
+    if log_append_time is not None:
+        attributes |= LOG_APPEND_TIME_FLAG
+        max_timestamp = log_append_time
+    else:
+        max_timestamp = max(record.timestamp for record in records)
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=HEADER_SIZE_BYTES - LENGTH_END_POSITION + len(section),
+        partition_leader_epoch=leader_epoch,
+        magic=CURRENT_MAGIC,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=records[-1].offset - base_offset,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
+    )
+    return write_batch(header, section)
+
+
+def _append_record(parts: list[bytes], record: Record, timestamp_delta: int, offset_delta: int) -> None:
+    fields = [b"\x00", encode_varlong(timestamp_delta), encode_varlong(offset_delta)]
+    _append_nullable_bytes(fields, record.key)
+    _append_nullable_bytes(fields, record.value)
+    fields.append(encode_varlong(len(record.headers)))
+    for name, value in record.headers:
+        _append_nullable_bytes(fields, name.encode())
+        _append_nullable_bytes(fields, value)
+    body = b"".join(fields)
+    parts.append(encode_varlong(len(body)))
+    parts.append(body)
+
+
+def _append_nullable_bytes(fields: list[bytes], value: bytes | None) -> None:
+    if value is None:
+        fields.append(SINGLE_BYTE_VARINTS[1])
+    else:
+        fields.append(encode_varlong(len(value)))
+        fields.append(value)

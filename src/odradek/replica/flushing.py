@@ -1,0 +1,45 @@
+"""One log's trips to the disk: one fsync at a time, and everybody who asked meanwhile shares the next one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odradek.host.workers import Workers
+    from odradek.log.partition_log import PartitionLog
+
+
+class LogFlusher:
+    """Group commit: fsync runs on a worker while the event loop goes on appending."""
+
+    __slots__ = ("_log", "_running", "_workers", "dirty_since_ms")
+
+    def __init__(self, log: PartitionLog, workers: Workers) -> None:
+        self._log = log
+        self._workers = workers
+        self._running: asyncio.Future[None] | None = None
+        self.dirty_since_ms: float | None = None  # when housekeeping first saw something to flush
+
+    async def flush_to(self, end_offset: int) -> None:
+        """Return when everything before this offset is on the disk; OSError when the disk failed."""
+        while self._log.recovery_point_offset < end_offset:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """One fsync, or the one that is already running and then one more decision by the caller."""
+        if self._running is None:
+            self._running = asyncio.ensure_future(self._workers.run(self._log.flush))
+            self._running.add_done_callback(self._finished)
+        await asyncio.shield(self._running)
+
+    async def settle(self) -> None:
+        """Wait for a running flush, whatever comes of it: nobody may close the log under it."""
+        if self._running is not None:
+            await asyncio.wait([self._running])
+
+    def _finished(self, flush: asyncio.Future[None]) -> None:
+        self._running = None
+        self.dirty_since_ms = None
+        if not flush.cancelled():
+            flush.exception()  # whoever waited has seen it

@@ -1,0 +1,100 @@
+"""What a broker does by the clock: fsync by `flush.ms`, checkpoints, expired producers, removed files.
+
+One timer walks over all partitions; there is none per partition.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from odradek.host.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.host.clock import Timer
+    from odradek.host.host import Host
+    from odradek.metadata.broker_configs import BrokerConfig
+    from odradek.replica.partition import Partition
+    from odradek.replica.partition_table import PartitionTable
+
+log = get_logger(__name__)
+
+ROUND_MS = 1_000
+
+
+class Housekeeping:
+    def __init__(self, table: PartitionTable, host: Host, broker_config: Callable[[], BrokerConfig]) -> None:
+        self._table = table
+        self._host = host
+        self._broker_config = broker_config
+        self._timer: Timer | None = None
+        self._round: asyncio.Future[None] | None = None
+        self._last_checkpoint_ms = self._last_expiry_ms = host.clock.monotonic_ms()
+        self._removed_files: list[tuple[float, str]] = []
+
+    def start(self) -> None:
+        self._timer = self._host.clock.call_after(ROUND_MS, self._begin_round)
+
+    async def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._round is not None:
+            await asyncio.wait([self._round])
+        await self._remove_files(float("inf"))
+
+    def _begin_round(self) -> None:
+        self._round = asyncio.ensure_future(self._keep_house())
+        self._round.add_done_callback(self._end_round)
+
+    def _end_round(self, round_: asyncio.Future[None]) -> None:
+        self._round = None
+        if not round_.cancelled() and (problem := round_.exception()) is not None:
+            log.error("housekeeping failed", exc_info=problem)
+        self.start()
+
+    async def _keep_house(self) -> None:
+        now_ms = self._host.clock.monotonic_ms()
+        config = self._broker_config()
+        for partition in tuple(self._table):
+            self._collect_removed_files(partition, now_ms)
+            if self._must_flush(partition, now_ms):
+                await partition.flusher.flush()
+        await self._remove_files(now_ms)
+        if now_ms - self._last_checkpoint_ms >= config.log_flush_offset_checkpoint_interval_ms:
+            self._last_checkpoint_ms = now_ms
+            await self._table.checkpoint()
+        if now_ms - self._last_expiry_ms >= config.producer_id_expiration_check_interval_ms:
+            self._last_expiry_ms = now_ms
+            for partition in self._table:
+                partition.log.producers.remove_expired(self._host.clock.now_ms(), config.producer_id_expiration_ms)
+
+    def _must_flush(self, partition: Partition, now_ms: float) -> bool:
+        """Rolled segments soon, by Kafka's example; the active one when its topic's `flush.ms` has passed."""
+        partition_log = partition.log
+        if partition_log.has_rolled_segments_to_sync:
+            return True
+        if partition_log.log_end_offset <= partition_log.recovery_point_offset:
+            partition.flusher.dirty_since_ms = None
+            return False
+        if partition.flusher.dirty_since_ms is None:
+            partition.flusher.dirty_since_ms = now_ms
+        return now_ms - partition.flusher.dirty_since_ms >= partition_log.config.flush_ms
+
+    def _collect_removed_files(self, partition: Partition, now_ms: float) -> None:
+        """A removed segment stays for `file.delete.delay.ms`, for readers that were given a place in it."""
+        for path in partition.log.take_removed_files():
+            self._removed_files.append((now_ms + partition.log.config.file_delete_delay_ms, path))
+
+    async def _remove_files(self, now_ms: float) -> None:
+        due = [path for due_ms, path in self._removed_files if due_ms <= now_ms]
+        if due:
+            self._removed_files = [entry for entry in self._removed_files if entry[0] > now_ms]
+            await self._host.workers.run(self._remove, due)
+
+    def _remove(self, paths: list[str]) -> None:
+        for path in paths:
+            with suppress(FileNotFoundError):  # its topic was deleted meanwhile
+                self._host.disk.remove(path)

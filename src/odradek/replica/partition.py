@@ -1,0 +1,183 @@
+"""One partition as this broker holds it: its role, its log, and how far its records are committed.
+
+Today a partition has one replica, which leads; what is appended is committed at once. The role, the leader epoch and
+the high watermark are here already because every rule about reading and fencing is stated in their terms.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from odradek.log.append_result import AppendResult
+from odradek.protocol.errors import ErrorCode
+from odradek.replica.flushing import LogFlusher
+from odradek.replica.in_sync_replicas import committed_offset, has_enough_replicas
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from odradek.host.host import Host
+    from odradek.host.slices import FileSlice
+    from odradek.log.log_directory import LogDirectory
+    from odradek.log.partition_log import PartitionLog
+    from odradek.metadata.image import PartitionImage
+    from odradek.replica.waiting_requests import WaitingFetch
+
+ALL_IN_SYNC = -1  # acks=all
+UNKNOWN_EPOCH = -1
+UNKNOWN_OFFSET = -1
+
+
+class Role(enum.Enum):
+    LEADER = "leader"
+    OFFLINE = "offline"
+
+
+class FetchResult:
+    """What one partition gives to one fetch."""
+
+    __slots__ = ("diverging_end_offset", "diverging_epoch", "error", "high_watermark", "log_start_offset", "records")
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        high_watermark: int = UNKNOWN_OFFSET,
+        log_start_offset: int = UNKNOWN_OFFSET,
+        records: FileSlice | None = None,
+    ) -> None:
+        self.error = error
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        self.records = records
+        self.diverging_epoch = UNKNOWN_EPOCH
+        self.diverging_end_offset = UNKNOWN_OFFSET
+
+
+class Partition:
+    """Owned by the partition table; changed only by its own methods, never across an await."""
+
+    __slots__ = (
+        "directory",
+        "flusher",
+        "high_watermark",
+        "in_sync_replicas",
+        "index",
+        "leader_epoch",
+        "log",
+        "role",
+        "topic",
+        "topic_id",
+        "waiting_fetches",
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        topic_id: UUID,
+        image: PartitionImage,
+        log: PartitionLog,
+        directory: LogDirectory,
+        host: Host,
+    ) -> None:
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = image.index
+        self.log = log
+        self.directory = directory
+        self.flusher = LogFlusher(log, host.workers)
+        self.role = Role.LEADER
+        self.high_watermark = log.log_end_offset
+        self.update(image)
+        self.waiting_fetches: set[WaitingFetch] = set()
+
+    def append(self, batch: memoryview, acks: int) -> AppendResult:
+        """Append one batch as the leader and advance the high watermark."""
+        if self.role is not Role.LEADER:
+            return AppendResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        log = self.log
+        if acks == ALL_IN_SYNC and not has_enough_replicas(len(self.in_sync_replicas), log.config.min_insync_replicas):
+            return AppendResult(ErrorCode.NOT_ENOUGH_REPLICAS)
+        result = log.append(batch, self.leader_epoch)
+        if result.error is ErrorCode.NONE and not result.is_duplicate:
+            self.high_watermark = committed_offset(log.log_end_offset, ())
+            if self.waiting_fetches:
+                for fetch in tuple(self.waiting_fetches):
+                    fetch.appended(len(batch))
+        return result
+
+    @property
+    def must_flush(self) -> bool:
+        """Whether `flush.messages` asks for an fsync before the last append may be acknowledged."""
+        log = self.log
+        return log.log_end_offset - log.recovery_point_offset >= log.config.flush_messages
+
+    def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
+        """KIP-320: a client with an older view of the leadership is fenced, one with a newer view must wait for us."""
+        if self.role is not Role.LEADER:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if current_leader_epoch in (UNKNOWN_EPOCH, self.leader_epoch):
+            return ErrorCode.NONE
+        if current_leader_epoch < self.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    def fetch(
+        self,
+        fetch_offset: int,
+        max_bytes: int,
+        *,
+        current_leader_epoch: int,
+        last_fetched_epoch: int,
+        whole_first_batch: bool,
+    ) -> FetchResult:
+        """Committed records from an offset, as a slice of the segment file."""
+        error = self.check_epoch(current_leader_epoch)
+        if error is not ErrorCode.NONE:
+            return FetchResult(error)
+        log, high_watermark = self.log, self.high_watermark
+        if last_fetched_epoch not in (UNKNOWN_EPOCH, self.leader_epoch):
+            diverged = self._find_divergence(fetch_offset, last_fetched_epoch)
+            if diverged is not None:
+                return diverged
+        records = log.read(fetch_offset, max_bytes, high_watermark, whole_first_batch=whole_first_batch)
+        if isinstance(records, ErrorCode):
+            return FetchResult(records, UNKNOWN_OFFSET, log.log_start_offset)
+        return FetchResult(ErrorCode.NONE, high_watermark, log.log_start_offset, records)
+
+    def _find_divergence(self, fetch_offset: int, last_fetched_epoch: int) -> FetchResult | None:
+        """KIP-595: the reader's history must be a prefix of ours, otherwise it is told where they part."""
+        epoch, end_offset = self.log.epoch_end_offset(last_fetched_epoch)
+        if epoch == UNKNOWN_EPOCH:
+            return FetchResult(ErrorCode.OFFSET_OUT_OF_RANGE, UNKNOWN_OFFSET, self.log.log_start_offset)
+        if epoch == last_fetched_epoch and end_offset >= fetch_offset:
+            return None
+        result = FetchResult(ErrorCode.NONE, self.high_watermark, self.log.log_start_offset)
+        result.diverging_epoch = epoch
+        result.diverging_end_offset = end_offset
+        return result
+
+    def delete_records_before(self, offset: int) -> ErrorCode:
+        """Move the log's start; beyond the high watermark nothing may be deleted."""
+        if self.role is not Role.LEADER:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if offset > self.high_watermark or offset < 0:
+            return ErrorCode.OFFSET_OUT_OF_RANGE
+        if offset > self.log.log_start_offset:
+            self.log.advance_log_start_offset(offset)
+        return ErrorCode.NONE
+
+    def update(self, image: PartitionImage) -> None:
+        """Take over what the cluster decided about this partition; an epoch begins where the log ends."""
+        self.leader_epoch = image.leader_epoch
+        self.in_sync_replicas = image.in_sync_replicas
+        self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
+
+    def retire(self) -> None:
+        """The topic is being deleted: nothing is read or written here any more, and nobody waits for it."""
+        self.role = Role.OFFLINE
+        self.wake_waiting_fetches()
+
+    def wake_waiting_fetches(self) -> None:
+        for fetch in tuple(self.waiting_fetches):
+            fetch.finish()

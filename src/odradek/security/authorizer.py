@@ -1,0 +1,103 @@
+"""The one seam through which a handler asks whether a principal may do a thing. Everything is allowed today;
+access control lists will be another `Authorizer`. The enumerations carry Kafka's codes."""
+
+import enum
+from typing import Protocol
+
+from odradek.security.principals import Principal
+
+
+class ResourceType(enum.IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class Operation(enum.IntEnum):
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+# Which operations make sense for which resource, as Kafka's AclEntry has it.
+SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
+    ResourceType.TOPIC: (
+        Operation.READ,
+        Operation.WRITE,
+        Operation.CREATE,
+        Operation.DESCRIBE,
+        Operation.DELETE,
+        Operation.ALTER,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (
+        Operation.READ,
+        Operation.DESCRIBE,
+        Operation.DELETE,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+    ),
+    ResourceType.CLUSTER: (
+        Operation.CREATE,
+        Operation.CLUSTER_ACTION,
+        Operation.DESCRIBE_CONFIGS,
+        Operation.ALTER_CONFIGS,
+        Operation.IDEMPOTENT_WRITE,
+        Operation.ALTER,
+        Operation.DESCRIBE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (Operation.DESCRIBE, Operation.WRITE, Operation.TWO_PHASE_COMMIT),
+    ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+    ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
+}
+
+
+class Authorizer(Protocol):
+    def allows(
+        self, principal: Principal, operation: Operation, resource_type: ResourceType, resource_name: str
+    ) -> bool: ...
+
+
+class AllowAll:
+    """What a broker without access control lists does, as Apache Kafka without an authorizer."""
+
+    __slots__ = ()
+
+    def allows(
+        self,
+        principal: Principal,  # noqa: ARG002 - the seam's shape
+        operation: Operation,  # noqa: ARG002
+        resource_type: ResourceType,  # noqa: ARG002
+        resource_name: str,  # noqa: ARG002
+    ) -> bool:
+        return True
+
+
+def authorized_operations(
+    authorizer: Authorizer, principal: Principal, resource_type: ResourceType, resource_name: str
+) -> int:
+    """The bit field of Metadata, DescribeCluster and DescribeGroups: bit n is set when operation n is allowed."""
+    bits = 0
+    for operation in SUPPORTED_OPERATIONS.get(resource_type, ()):
+        if authorizer.allows(principal, operation, resource_type, resource_name):
+            bits |= 1 << operation
+    return bits

@@ -1,0 +1,137 @@
+"""Cuts a connection's byte stream into frames, with as few copies and as little memory as the bytes that came.
+
+Every connection receives into one buffer that all share; only a connection with an unfinished frame owns memory, and
+that memory grows with the bytes that arrived, never with the size that the peer declared. Sans-I/O.
+"""
+
+from __future__ import annotations
+
+SHARED_BYTES = 1 << 20
+SMALLEST_OWN_BYTES = 4 << 10
+POOLED_BYTES = 8 << 20
+SIZE_BYTES = 4
+SMALLEST_FRAME_BYTES = 8  # API key, version, correlation id
+
+
+class InvalidFrameSize(ValueError):
+    """The declared size of a frame is not one that this listener takes."""
+
+
+class ReceiveBuffers:
+    """The broker's receive memory: the shared buffer, and a bounded pool of those that were given back.
+
+    Fresh memory costs a page fault per 4 KiB, about as much as receiving into it: hence the pool.
+    """
+
+    __slots__ = ("_free", "_free_bytes", "shared")
+
+    def __init__(self) -> None:
+        self.shared = memoryview(bytearray(SHARED_BYTES))
+        self._free: list[memoryview] = []
+        self._free_bytes = 0
+
+    def take(self, size_bytes: int) -> memoryview:
+        for place, buffer in enumerate(self._free):
+            if len(buffer) >= size_bytes:
+                del self._free[place]
+                self._free_bytes -= len(buffer)
+                return buffer
+        return memoryview(bytearray(1 << (size_bytes - 1).bit_length()))
+
+    def give(self, buffer: memoryview) -> None:
+        if self._free_bytes + len(buffer) <= POOLED_BYTES and len(buffer) > SMALLEST_OWN_BYTES:
+            self._free.append(buffer)
+            self._free_bytes += len(buffer)
+
+
+class FrameBuffer:
+    """One connection's unread bytes.
+
+    The owner calls `writable`, lets the socket fill it, calls `filled`, then `next_frame` until it gives None, and
+    `settle` before the shared buffer may be used by another connection.
+    """
+
+    __slots__ = ("_buffer", "_buffers", "_end_position", "_largest_frame_bytes", "_start_position")
+
+    def __init__(self, buffers: ReceiveBuffers, largest_frame_bytes: int) -> None:
+        self._buffers = buffers
+        self._largest_frame_bytes = largest_frame_bytes
+        self._buffer = buffers.shared
+        self._start_position = 0
+        self._end_position = 0
+
+    @property
+    def unread_bytes(self) -> int:
+        return self._end_position - self._start_position
+
+    def writable(self) -> memoryview:
+        """Where the next bytes go; never empty."""
+        if self._end_position == len(self._buffer):
+            self._make_room()
+        return self._buffer[self._end_position :]
+
+    def filled(self, size_bytes: int) -> None:
+        self._end_position += size_bytes
+
+    def next_frame(self) -> memoryview | None:
+        """The next whole frame without its size; valid until the next `settle`, `writable` or `next_frame`."""
+        start = self._start_position
+        available = self._end_position - start
+        if available < SIZE_BYTES:
+            return None
+        size = self._declared_size(start)
+        if available - SIZE_BYTES < size:
+            return None
+        begin = start + SIZE_BYTES
+        self._start_position = begin + size
+        return self._buffer[begin : begin + size]
+
+    def settle(self) -> None:
+        """Move what is left out of the shared buffer, or give an owned buffer back once it is empty."""
+        shared = self._buffers.shared
+        if self._start_position == self._end_position:
+            if self._buffer is not shared:
+                self._buffers.give(self._buffer)
+                self._buffer = shared
+            self._start_position = self._end_position = 0
+        elif self._buffer is shared:
+            self._move_to(self._buffers.take(self._wanted_bytes()))
+
+    def release(self) -> None:
+        """The connection is gone: drop what it had."""
+        self._start_position = self._end_position
+        self.settle()
+
+    def _declared_size(self, position: int) -> int:
+        size = int.from_bytes(self._buffer[position : position + SIZE_BYTES], "big", signed=True)
+        if not SMALLEST_FRAME_BYTES <= size <= self._largest_frame_bytes:
+            raise InvalidFrameSize(
+                f"a frame of {size} bytes was declared; socket.request.max.bytes is {self._largest_frame_bytes}"
+            )
+        return size
+
+    def _wanted_bytes(self) -> int:
+        """Room for the frame, but at most four times what has arrived: a declared size reserves nothing."""
+        unread = self.unread_bytes
+        if unread < SIZE_BYTES:
+            return SMALLEST_OWN_BYTES
+        whole = SIZE_BYTES + self._declared_size(self._start_position)
+        return max(min(whole, 4 * unread), SMALLEST_OWN_BYTES, unread + 1)
+
+    def _make_room(self) -> None:
+        old = self._buffer
+        wanted = self._wanted_bytes()
+        if old is not self._buffers.shared and self._start_position and wanted <= len(old):
+            unread = self.unread_bytes
+            old[:unread] = old[self._start_position : self._end_position]
+            self._start_position, self._end_position = 0, unread
+            return
+        self._move_to(self._buffers.take(wanted))
+        if old is not self._buffers.shared:
+            self._buffers.give(old)
+
+    def _move_to(self, target: memoryview) -> None:
+        unread = self.unread_bytes
+        target[:unread] = self._buffer[self._start_position : self._end_position]
+        self._buffer = target
+        self._start_position, self._end_position = 0, unread

@@ -1,0 +1,85 @@
+"""`odradek broker`: read the settings, run one broker in the foreground, end it well on SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING
+
+from odradek.host.host import real_host
+from odradek.host.logs import configure_logs, get_logger
+from odradek.host.network import run_on_fast_loop
+from odradek.log.log_directory import LogDirectoryError
+from odradek.metadata.store import StoreError
+from odradek.server.broker import Broker
+from odradek.server.properties import PropertiesError, broker_config, load_properties
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.metadata.broker_configs import BrokerConfig
+
+log = get_logger(__name__)
+
+# Names that begin like a property's variable and are none.
+OTHER_VARIABLES = ("ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT", "ODRADEK_PARENT_PIPE")
+
+
+def run_broker(properties_path: str | None, overrides: Sequence[str]) -> int:
+    """Run until told to stop; the exit code of the process."""
+    configure_logs(
+        level=os.environ.get("ODRADEK_LOG_LEVEL", "info"), style=os.environ.get("ODRADEK_LOG_FORMAT", "text")
+    )
+    try:
+        config = _read_config(properties_path, overrides)
+    except (PropertiesError, OSError) as problem:
+        return _complain(problem)
+    try:
+        run_on_fast_loop(lambda: _serve(config))
+    except (StoreError, LogDirectoryError, OSError) as problem:
+        return _complain(problem)
+    return 0
+
+
+def _read_config(properties_path: str | None, overrides: Sequence[str]) -> BrokerConfig:
+    text = None
+    if properties_path is not None:
+        with open(properties_path, encoding="latin-1") as file:
+            text = file.read()
+    properties = load_properties(
+        text,
+        os.environ,
+        overrides,
+        file_name=properties_path or "",
+        other_variables=OTHER_VARIABLES,
+    )
+    return broker_config(properties)
+
+
+def _complain(problem: Exception) -> int:
+    print(f"odradek broker: {problem}", file=sys.stderr)
+    return 1
+
+
+async def _serve(config: BrokerConfig) -> None:
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _on_signal, number, stopping)
+    broker = Broker(config, real_host())
+    await broker.start()
+    gc.freeze()  # what exists now stays: collections need not look at it again
+    print(broker.ready_line, flush=True)
+    await stopping.wait()
+    await broker.stop()
+    log.info("stopped")
+
+
+def _on_signal(number: signal.Signals, stopping: asyncio.Event) -> None:
+    if stopping.is_set():
+        os._exit(128 + number)  # told twice: whoever asks does not want to wait
+    log.info("stopping", signal=signal.Signals(number).name)
+    stopping.set()

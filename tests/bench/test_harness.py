@@ -1,0 +1,64 @@
+"""The whole harness at a tiny size, on real brokers: every experiment gives its figures, and nothing is left behind."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from bench.command_line import main
+from bench.results import KAFKA, ODRADEK, Results
+from bench.workloads import NAMES
+from tests.jvm import jars
+
+TINY = ["--rounds", "1", "--scale", "0.0005", "--write"]
+
+
+def bench(tmp_path: Path, *arguments: str) -> Results:
+    data = tmp_path / "data"
+    data.mkdir()
+    places = ["--directory", str(data), "--output", str(tmp_path), "--document", str(tmp_path / "benchmarks.md")]
+    assert main([*TINY, *places, *arguments]) == 0
+    assert list(data.iterdir()) == []
+    return Results.load(tmp_path / "results.json")
+
+
+def check(results: Results, broker: str) -> None:
+    for experiment in results.experiments:
+        for metric in experiment.metrics:
+            figures = experiment.figures(broker, metric)
+            assert figures is not None, (experiment.name, metric)
+            if metric in {"records_per_s", "mb_per_s", "p50_ms", "p99_ms", "start_s", "memory_mb", "connections"}:
+                assert figures.median > 0, (experiment.name, metric)
+
+
+def test_librdkafka_measures_everything(tmp_path: Path) -> None:
+    results = bench(tmp_path, "--alone", "--generator", "librdkafka")
+    assert [experiment.name for experiment in results.experiments] == list(NAMES)
+    check(results, ODRADEK)
+    assert "not figures to quote" in (tmp_path / "benchmarks.md").read_text()
+
+
+@pytest.mark.go
+@pytest.mark.skipif(shutil.which("go") is None, reason="needs a Go toolchain on the PATH")
+def test_franz_go_measures_everything(tmp_path: Path) -> None:
+    results = bench(tmp_path, "--alone", "--generator", "go")
+    assert [experiment.name for experiment in results.experiments] == list(NAMES)
+    check(results, ODRADEK)
+
+
+@pytest.mark.jvm
+@pytest.mark.skipif(jars.missing() is not None, reason=jars.missing() or "")
+def test_apache_kafka_is_measured_beside_odradek(tmp_path: Path) -> None:
+    results = bench(tmp_path, "--only", "produce-100b,consume-1kb")
+    assert set(results.brokers) == {ODRADEK, KAFKA}
+    check(results, ODRADEK)
+    check(results, KAFKA)
+
+
+def test_broker_that_does_not_start_is_reported_with_its_last_words(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["--broker-command", "sh -c 'echo {port} is no good; exit 3'", "--alone", "--output", str(tmp_path)]
+    for only in ("produce-100b", "start"):
+        assert main([*TINY, *command, "--only", only, "--generator", "librdkafka", "--directory", str(tmp_path)]) == 1
+        assert "is no good" in capsys.readouterr().out

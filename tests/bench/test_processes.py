@@ -1,0 +1,42 @@
+"""What a process costs, read from outside."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.processes import cpu_seconds, disk_usage_bytes, is_alive, raise_open_files_limit, resident_mb
+
+
+def test_cpu_of_a_child_counts() -> None:
+    before = cpu_seconds(os.getpid())
+    work = "import time\nwhile time.process_time() < 0.2: pass"
+    subprocess.run([sys.executable, "-c", work], check=True)
+    assert cpu_seconds(os.getpid()) - before >= 0.15
+
+
+def test_memory_is_in_decimal_megabytes() -> None:
+    assert 5 < resident_mb(os.getpid()) < 5_000
+
+
+def test_ended_process_is_not_alive_even_before_it_is_reaped() -> None:
+    process = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    with process:
+        assert process.stdout.read() == b""
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert not is_alive(process.pid)
+    assert not is_alive(process.pid)
+    assert is_alive(os.getpid())
+
+
+def test_sparse_files_cost_only_their_blocks(tmp_path: Path) -> None:
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "data").write_bytes(os.urandom(1_000_000))
+    with (tmp_path / "log" / "index").open("wb") as sparse:
+        sparse.truncate(100_000_000)
+    assert 900_000 < disk_usage_bytes(tmp_path) < 3_000_000
+
+
+def test_limit_on_open_files_is_what_it_says() -> None:
+    assert raise_open_files_limit(64) >= 64

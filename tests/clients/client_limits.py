@@ -1,0 +1,48 @@
+"""What each client cannot do or show, each with its reason. A step that a client cannot do is done by a stand-in
+(confluent-kafka), so that the scenario goes on and its later answers stay comparable.
+"""
+
+from dataclasses import dataclass, field
+
+from tests.clients.scenario.steps import Step
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLimits:
+    hidden_fields: frozenset[str] = frozenset()  # fields of an answer that the client does not expose
+    stand_in: dict[str, str] = field(default_factory=dict)  # verb or name of a step: why the client cannot do it
+
+    def needs_stand_in(self, step: Step) -> bool:
+        return step.verb in self.stand_in or step.name in self.stand_in
+
+
+_NO_BROKER_DEFAULT = "refuses the empty name that stands for all brokers"
+_BROKER_DEFAULT_STEPS = {"set for all brokers": _NO_BROKER_DEFAULT, "delete for all brokers": _NO_BROKER_DEFAULT}
+
+LIMITS: dict[str, ClientLimits] = {
+    "java": ClientLimits(
+        stand_in={"replace_configs": "AlterConfigs was removed from the Java client in 4.0"},
+    ),
+    "confluent-kafka": ClientLimits(stand_in=_BROKER_DEFAULT_STEPS),
+    "kafka-python": ClientLimits(
+        stand_in={
+            **_BROKER_DEFAULT_STEPS,
+            "replace_configs": "adds the settings that are there already, so it never replaces",
+            "describe no topic": "drops the error of DescribeConfigs",
+            "produce shape 4": "refuses a header without a value",
+        },
+    ),
+    "aiokafka": ClientLimits(
+        hidden_fields=frozenset({"leader_epoch", "topic_id"}),
+        stand_in={
+            "create with the broker's own numbers": "wants explicit numbers",
+            "describe what is not there": "its Metadata request creates the topic",
+            "describe the deleted": "its Metadata request creates the topic",
+            "no key for a compacted topic": "does not know the error INVALID_RECORD",
+            "alter_configs": "has no IncrementalAlterConfigs",
+            "offset at max_timestamp of times-0": "has no such look-up",
+            "offset at max_timestamp of times-1": "has no such look-up",
+        },
+    ),
+    "franz-go": ClientLimits(hidden_fields=frozenset({"read_only"})),
+}

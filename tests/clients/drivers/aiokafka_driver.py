@@ -1,0 +1,253 @@
+"""The scenario's verbs by aiokafka. Run as a program: `python -m tests.clients.drivers.aiokafka_driver HOST:PORT`."""
+
+import asyncio
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+
+from tests.clients.drivers.serve import serve
+from tests.clients.error_names import error_name
+from tests.clients.scenario.steps import Json, shown_bytes, written_bytes
+
+DONE = {"error": "NONE"}
+PATIENCE_SECONDS = 20.0
+SOURCES = ("UNKNOWN", "DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG")
+SOURCES += ("STATIC_BROKER_CONFIG", "DEFAULT_CONFIG")
+
+
+class AiokafkaDriver:
+    def __init__(self, bootstrap_servers: str) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._runner = asyncio.Runner()
+        self._admin: AIOKafkaAdminClient = self._runner.run(self._start_admin())
+
+    async def _start_admin(self) -> AIOKafkaAdminClient:
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap_servers)
+        await admin.start()
+        return admin
+
+    def perform(self, verb: str, arguments: dict[str, Json]) -> Json:
+        return self._runner.run(self._perform(getattr(self, verb), arguments))
+
+    async def _perform(self, act: Callable[[dict[str, Json]], Awaitable[Json]], arguments: dict[str, Json]) -> Json:
+        try:
+            return await act(arguments)
+        except KafkaError as failure:
+            return {"error": _name(failure)}
+
+    def close(self) -> None:
+        self._runner.run(self._admin.close())
+        self._runner.close()
+
+    # ---- the cluster and its topics
+
+    async def cluster(self, arguments: dict[str, Json]) -> Json:
+        cluster = await self._admin.describe_cluster()
+        nodes = [broker["node_id"] for broker in cluster["brokers"]]
+        return {"cluster_id": cluster["cluster_id"], "nodes": nodes, "controller": cluster["controller_id"]}
+
+    async def create_topic(self, arguments: dict[str, Json]) -> Json:
+        topic = NewTopic(
+            arguments["topic"],
+            arguments["partitions"],
+            arguments["replication_factor"],
+            topic_configs=arguments["configs"],
+        )
+        response = await self._admin.create_topics([topic], validate_only=arguments["validate_only"])
+        return _refusal(response.topic_errors[0][1])
+
+    async def delete_topic(self, arguments: dict[str, Json]) -> Json:
+        response = await self._admin.delete_topics([arguments["topic"]])
+        return _refusal(response.topic_error_codes[0][1])
+
+    async def list_topics(self, arguments: dict[str, Json]) -> Json:
+        return await self._admin.list_topics()
+
+    async def describe_topic(self, arguments: dict[str, Json]) -> Json:
+        (topic,) = await self._admin.describe_topics([arguments["topic"]])
+        if topic["error_code"]:
+            return _refusal(topic["error_code"])
+        partitions = [
+            {
+                "partition": each["partition"],
+                "leader": each["leader"],
+                "replicas": list(each["replicas"]),
+                "in_sync": list(each["isr"]),
+            }
+            for each in topic["partitions"]
+        ]
+        partitions.sort(key=lambda each: each["partition"])
+        return {"error": "NONE", "internal": topic["is_internal"], "partitions": partitions}
+
+    async def create_partitions(self, arguments: dict[str, Json]) -> Json:
+        await self._admin.create_partitions({arguments["topic"]: NewPartitions(arguments["count"])})
+        return DONE
+
+    # ---- settings
+
+    async def _resource(self, arguments: dict[str, Json], configs: dict[str, Any]) -> ConfigResource:
+        if arguments["resource"] == "topic":
+            return ConfigResource(ConfigResourceType.TOPIC, arguments["topic"], configs)
+        (node_id,) = (await self.cluster({}))["nodes"]
+        return ConfigResource(ConfigResourceType.BROKER, str(node_id), configs)
+
+    async def describe_configs(self, arguments: dict[str, Json]) -> Json:
+        resource = await self._resource(arguments, dict.fromkeys(arguments["keys"]))
+        (response,) = await self._admin.describe_configs([resource])
+        (code, _message, _kind, _name, entries) = response.resources[0]
+        if code:
+            return _refusal(code)
+        configs = {
+            name: {"value": value, "source": SOURCES[source], "read_only": read_only, "sensitive": sensitive}
+            for name, value, read_only, source, sensitive, *_more in entries
+        }
+        return {"error": "NONE", "configs": configs}
+
+    async def replace_configs(self, arguments: dict[str, Json]) -> Json:
+        resource = await self._resource(arguments, arguments["configs"])
+        (response,) = await self._admin.alter_configs([resource])
+        return _refusal(response.resources[0][0])
+
+    # ---- records
+
+    async def produce(self, arguments: dict[str, Json]) -> Json:
+        producer = AIOKafkaProducer(
+            bootstrap_servers=self._bootstrap_servers,
+            compression_type=None if arguments["codec"] == "none" else arguments["codec"],
+            acks="all" if arguments["acks"] == -1 else arguments["acks"],
+            enable_idempotence=arguments["idempotent"],
+            max_request_size=4_000_000,
+            linger_ms=20,
+        )
+        await producer.start()
+        try:
+            sent = [await self._send(producer, arguments, each) for each in arguments["records"]]
+            await producer.flush()
+            return [await _acknowledged(each, arguments["acks"]) for each in sent]
+        finally:
+            await producer.stop()
+
+    async def _send(self, producer: AIOKafkaProducer, arguments: dict[str, Json], record: Json) -> Awaitable[Any]:
+        future: Awaitable[Any] = await producer.send(
+            arguments["topic"],
+            value=written_bytes(record["value"]),
+            key=written_bytes(record["key"]),
+            headers=[(name, written_bytes(value)) for name, value in record["headers"]],
+            partition=arguments["partition"],
+            timestamp_ms=record["timestamp"],
+        )
+        return future
+
+    async def _consumer(self, reset: str) -> AIOKafkaConsumer:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap_servers,
+            group_id=None,
+            enable_auto_commit=False,
+            auto_offset_reset=reset,
+            max_partition_fetch_bytes=4_000_000,
+        )
+        await consumer.start()
+        return consumer
+
+    async def consume(self, arguments: dict[str, Json]) -> Json:
+        consumer = await self._consumer(arguments["reset"])
+        try:
+            partitions = [TopicPartition(arguments["topic"], index) for index, _start in arguments["assignments"]]
+            consumer.assign(partitions)
+            for partition, (_index, start) in zip(partitions, arguments["assignments"], strict=True):
+                await _seek(consumer, partition, start)
+            return await _poll(consumer, arguments["count"])
+        except OffsetOutOfRangeError:
+            return {"error": "OFFSET_OUT_OF_RANGE"}
+        finally:
+            await consumer.stop()
+
+    async def consume_new(self, arguments: dict[str, Json]) -> Json:
+        consumer = await self._consumer("none")
+        try:
+            partition = TopicPartition(arguments["topic"], arguments["partition"])
+            consumer.assign([partition])
+            await consumer.seek_to_end(partition)
+            await consumer.position(partition)
+            await self.produce({**arguments, "codec": "none", "acks": -1, "idempotent": False})
+            return await _poll(consumer, len(arguments["records"]))
+        finally:
+            await consumer.stop()
+
+    async def offset(self, arguments: dict[str, Json]) -> Json:
+        consumer = await self._consumer("none")
+        partition = TopicPartition(arguments["topic"], arguments["partition"])
+        at = arguments["at"]
+        try:
+            if at == "earliest":
+                return {"offset": (await consumer.beginning_offsets([partition]))[partition]}
+            if at == "latest":
+                return {"offset": (await consumer.end_offsets([partition]))[partition]}
+            found = (await consumer.offsets_for_times({partition: at}))[partition]
+            return {"offset": -1} if found is None else {"offset": found.offset, "timestamp": found.timestamp}
+        finally:
+            await consumer.stop()
+
+    async def delete_records(self, arguments: dict[str, Json]) -> Json:
+        partition = TopicPartition(arguments["topic"], arguments["partition"])
+        deleted = await self._admin.delete_records({partition: RecordsToDelete(arguments["before"])})
+        return {"error": "NONE", "low_watermark": deleted[partition]}
+
+
+async def _seek(consumer: AIOKafkaConsumer, partition: TopicPartition, start: Json) -> None:
+    if start == "beginning":
+        await consumer.seek_to_beginning(partition)
+    elif isinstance(start, dict):
+        found = (await consumer.offsets_for_times({partition: start["timestamp"]}))[partition]
+        consumer.seek(partition, found.offset)
+    else:
+        consumer.seek(partition, start)
+
+
+def _refusal(code: int) -> Json:
+    return {"error": error_name(code)}
+
+
+def _name(failure: BaseException) -> str:
+    code = getattr(failure, "errno", None)
+    return repr(failure) if code is None else error_name(code)
+
+
+async def _acknowledged(future: Awaitable[Any], acks: int) -> Json:
+    try:
+        metadata = await future
+    except KafkaError as failure:
+        return {"error": _name(failure)}
+    return {"offset": None if acks == 0 else metadata.offset}
+
+
+async def _poll(consumer: AIOKafkaConsumer, count: int) -> Json:
+    records: list[Any] = []
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while len(records) < count and time.monotonic() < deadline:
+        for batch in (await consumer.getmany(timeout_ms=500)).values():
+            records += batch
+    records.sort(key=lambda record: (record.partition, record.offset))
+    return {"records": [_shown(record) for record in records]}
+
+
+def _shown(record: Any) -> Json:
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "timestamp_type": "LOG_APPEND_TIME" if record.timestamp_type == 1 else "CREATE_TIME",
+        "key": shown_bytes(record.key),
+        "value": shown_bytes(record.value),
+        "headers": [[name, shown_bytes(value)] for name, value in record.headers],
+    }
+
+
+if __name__ == "__main__":
+    serve(AiokafkaDriver(sys.argv[1]))

@@ -1,0 +1,94 @@
+// Performs the steps of the client scenario with franz-go: a step per line on standard input, its answer per line on standard
+// output, both JSON. The verbs are those of tests/clients/scenario.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+)
+
+const patience = 20 * time.Second
+
+type object = map[string]any
+
+type step struct {
+	Verb      string    `json:"verb"`
+	Arguments arguments `json:"arguments"`
+}
+
+// arguments has every argument of every verb; a step fills those of its own.
+type arguments struct {
+	Topic             string             `json:"topic"`
+	Partition         int32              `json:"partition"`
+	Partitions        int32              `json:"partitions"`
+	ReplicationFactor int16              `json:"replication_factor"`
+	Configs           map[string]*string `json:"configs"`
+	ValidateOnly      bool               `json:"validate_only"`
+	Count             int                `json:"count"`
+	At                any                `json:"at"`
+	Before            int64              `json:"before"`
+	Resource          string             `json:"resource"`
+	Keys              []string           `json:"keys"`
+	Operations        [][]*string        `json:"operations"`
+	Codec             string             `json:"codec"`
+	Acks              int                `json:"acks"`
+	Idempotent        bool               `json:"idempotent"`
+	Records           []record           `json:"records"`
+	Assignments       [][]any            `json:"assignments"`
+	Reset             string             `json:"reset"`
+}
+
+type driver struct {
+	bootstrap string
+	admin     *kadm.Client
+}
+
+func main() {
+	bootstrap := os.Args[1]
+	client, err := kgo.NewClient(kgo.SeedBrokers(bootstrap), kgo.MetadataMinAge(10*time.Millisecond))
+	if err != nil {
+		panic(err)
+	}
+	defer client.Close()
+	d := &driver{bootstrap, kadm.NewClient(client)}
+	verbs := map[string]func(context.Context, arguments) (any, error){
+		"cluster": d.cluster, "create_topic": d.createTopic, "delete_topic": d.deleteTopic, "list_topics": d.listTopics,
+		"describe_topic": d.describeTopic, "create_partitions": d.createPartitions, "offset": d.offset,
+		"describe_configs": d.describeConfigs, "alter_configs": d.alterConfigs, "replace_configs": d.replaceConfigs,
+		"delete_records": d.deleteRecords, "produce": d.produce, "consume": d.consume, "consume_new": d.consumeNew,
+	}
+	lines := bufio.NewScanner(os.Stdin)
+	lines.Buffer(nil, 16<<20)
+	answers := json.NewEncoder(os.Stdout)
+	for lines.Scan() {
+		var s step
+		if err := json.Unmarshal(lines.Bytes(), &s); err != nil {
+			panic(err)
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		answer, err := verbs[s.Verb](ctx, s.Arguments)
+		cancel()
+		if err != nil {
+			answer = object{"error": errorName(err)}
+		}
+		if err := answers.Encode(answer); err != nil {
+			panic(err)
+		}
+	}
+}
+
+func errorName(err error) string {
+	var refusal *kerr.Error
+	if errors.As(err, &refusal) {
+		return refusal.Message
+	}
+	return err.Error()
+}

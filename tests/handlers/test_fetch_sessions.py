@@ -1,0 +1,148 @@
+"""KIP-227's rules: who gets a session, what an epoch means, and what an incremental answer may leave out."""
+
+from __future__ import annotations
+
+import random
+from uuid import UUID
+
+from odradek.handlers.fetch_sessions import EVICTABLE_AFTER_MS, FetchSession, FetchSessions, TopicPartition
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
+from odradek.replica.partition import FetchResult
+
+BY_NAME, BY_ID = 12, 13
+TOPIC_ID = UUID(int=7)
+
+
+class HandClock:
+    """A clock that moves when a test says so."""
+
+    def __init__(self) -> None:
+        self.milliseconds = 0.0
+
+    def now_ms(self) -> int:
+        return int(self.milliseconds)
+
+    def monotonic_ms(self) -> float:
+        return self.milliseconds
+
+    def call_after(self, delay_ms: float, callback: object) -> object:
+        raise AssertionError("sessions set no timers")
+
+
+class SeededEntropy:
+    def __init__(self) -> None:
+        self._random = random.Random(1)
+
+    def uuid(self) -> UUID:
+        return UUID(int=self._random.getrandbits(128))
+
+    def random_below(self, bound: int) -> int:
+        return self._random.randrange(bound)
+
+
+def sessions(slots: int = 10, clock: HandClock | None = None) -> FetchSessions:
+    return FetchSessions(slots, clock or HandClock(), SeededEntropy())  # type: ignore[arg-type]  # a clock without timers
+
+
+def request(
+    *offsets: int, session_id: int = 0, epoch: int = 0, forgotten: tuple[int, ...] = (), topic: str = "t"
+) -> FetchRequest:
+    partitions = [
+        FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=100)
+        for index, offset in enumerate(offsets)
+    ]
+    return FetchRequest(
+        session_id=session_id,
+        session_epoch=epoch,
+        topics=[FetchTopic(topic=topic, topic_id=TOPIC_ID, partitions=partitions)] if partitions else [],
+        forgotten_topics_data=[ForgottenTopic(topic=topic, topic_id=TOPIC_ID, partitions=list(forgotten))],
+    )
+
+
+def begun(all_sessions: FetchSessions, wanted: FetchRequest, version: int = BY_ID) -> FetchSession:
+    session = all_sessions.begin(wanted, version)
+    assert isinstance(session, FetchSession)
+    return session
+
+
+def test_a_full_fetch_opens_a_session_and_the_next_one_is_incremental() -> None:
+    all_sessions = sessions()
+    first = begun(all_sessions, request(0, 0))
+    assert first.session_id > 0
+    assert not first.is_incremental
+    second = begun(all_sessions, request(5, session_id=first.session_id, epoch=1))
+    assert second is first
+    assert second.is_incremental
+    assert [p.fetch_offset for p in second.partitions.values()] == [5, 0]
+
+
+def test_a_final_epoch_closes_the_session_and_opens_none() -> None:
+    all_sessions = sessions()
+    first = begun(all_sessions, request(0))
+    last = begun(all_sessions, request(0, session_id=first.session_id, epoch=-1))
+    assert last.session_id == 0
+    assert len(all_sessions) == 0
+
+
+def test_a_fetch_of_nothing_opens_no_session() -> None:
+    assert begun(sessions(), request()).session_id == 0
+
+
+def test_an_unknown_session_is_not_found() -> None:
+    assert sessions().begin(request(0, session_id=99, epoch=1), BY_ID) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_a_wrong_epoch_is_refused_and_the_session_lives_on() -> None:
+    all_sessions = sessions()
+    first = begun(all_sessions, request(0))
+    wrong = request(1, session_id=first.session_id, epoch=5)
+    assert all_sessions.begin(wrong, BY_ID) is ErrorCode.INVALID_FETCH_SESSION_EPOCH
+    assert begun(all_sessions, request(1, session_id=first.session_id, epoch=1)).epoch == 2
+
+
+def test_a_session_of_topic_ids_takes_no_names() -> None:
+    all_sessions = sessions()
+    first = begun(all_sessions, request(0), BY_ID)
+    by_name = request(0, session_id=first.session_id, epoch=1)
+    assert all_sessions.begin(by_name, BY_NAME) is ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR
+
+
+def test_forgotten_partitions_are_not_served_any_more() -> None:
+    all_sessions = sessions()
+    first = begun(all_sessions, request(0, 0, 0))
+    begun(all_sessions, request(session_id=first.session_id, epoch=1, forgotten=(0, 2)))
+    assert list(first.partitions) == [TopicPartition(TOPIC_ID, 1)]
+
+
+def test_what_gave_data_is_served_last_next_time() -> None:
+    first = begun(sessions(), request(0, 0, 0))
+    first.served(TopicPartition(TOPIC_ID, 0))
+    assert [key.partition for key in first.partitions] == [1, 2, 0]
+
+
+def test_an_incremental_answer_mentions_only_what_changed() -> None:
+    partition = next(iter(begun(sessions(), request(0)).partitions.values()))
+    quiet = FetchResult(ErrorCode.NONE, high_watermark=10, log_start_offset=0)
+    assert partition.is_news(quiet)
+    partition.told(quiet)
+    assert not partition.is_news(quiet)
+    assert partition.is_news(FetchResult(ErrorCode.NONE, high_watermark=11, log_start_offset=0))
+    assert partition.is_news(FetchResult(ErrorCode.NONE, high_watermark=10, log_start_offset=3))
+    failed = FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert partition.is_news(failed)
+    partition.told(failed)
+    assert partition.is_news(quiet), "after an error the next good answer is news"
+
+
+def test_a_full_cache_keeps_sessions_in_use_and_serves_newcomers_without_one() -> None:
+    clock = HandClock()
+    all_sessions = sessions(slots=2, clock=clock)
+    old, used = begun(all_sessions, request(0)), begun(all_sessions, request(0))
+    assert begun(all_sessions, request(0)).session_id == 0
+    clock.milliseconds = EVICTABLE_AFTER_MS + 1
+    begun(all_sessions, request(0, session_id=used.session_id, epoch=1))
+    assert begun(all_sessions, request(0)).session_id > 0
+    gone = request(0, session_id=old.session_id, epoch=1)
+    assert all_sessions.begin(gone, BY_ID) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(all_sessions) == 2

@@ -1,0 +1,149 @@
+"""The real disk keeps what the Disk Protocol promises."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.host.real_disk import RealDisk, RealFile
+from odradek.host.slices import FileSlice
+
+if TYPE_CHECKING:
+    from odradek.host.disk import Disk, File
+
+
+@pytest.fixture
+def disk() -> RealDisk:
+    return RealDisk()
+
+
+def test_real_disk_satisfies_the_protocols(disk: RealDisk, tmp_path: Path) -> None:
+    checked: "Disk" = disk
+    file: "File" = checked.open(str(tmp_path / "file"), create=True)
+    assert file.size() == 0
+
+
+def test_what_is_written_at_a_position_is_read_there(disk: RealDisk, tmp_path: Path) -> None:
+    file = disk.open(str(tmp_path / "file"), create=True)
+    file.write_at(b"hello", 3)
+    file.write_at(memoryview(bytearray(b"J")), 3)
+    assert file.read_at(100, 0) == b"\0\0\0Jello"
+    assert file.read_at(2, 4) == b"el"
+    assert file.read_at(5, 100) == b""
+    file.truncate(4)
+    assert file.size() == 4
+    file.sync()
+
+
+def test_opening_a_missing_file_fails_unless_it_is_created(disk: RealDisk, tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        disk.open(str(tmp_path / "missing"))
+
+
+def test_a_short_write_goes_on_with_the_rest(disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, position: real_pwrite(fd, memoryview(data)[:3], position))
+    file = disk.open(str(tmp_path / "file"), create=True)
+    file.write_at(b"0123456789", 2)
+    assert file.read_at(100, 0) == b"\0\x000123456789"
+
+
+def test_a_short_read_goes_on_to_the_end(disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_pread = os.pread
+    monkeypatch.setattr(os, "pread", lambda fd, size, position: real_pread(fd, min(size, 3), position))
+    file = disk.open(str(tmp_path / "file"), create=True)
+    file.write_at(b"0123456789", 0)
+    assert file.read_at(8, 1) == b"12345678"
+    assert file.read_at(100, 4) == b"456789"
+
+
+def test_a_slice_outlives_the_name_and_the_owner_of_its_file(disk: RealDisk, tmp_path: Path) -> None:
+    path = str(tmp_path / "file")
+    file = disk.open(path, create=True)
+    file.write_at(b"0123456789", 0)
+    piece = FileSlice(file, 2, 3)
+    disk.remove(path)
+    del file
+    assert (len(piece), piece.read()) == (3, b"234")
+
+
+def test_a_file_closes_itself_with_its_last_reference(disk: RealDisk, tmp_path: Path) -> None:
+    file = disk.open(str(tmp_path / "file"), create=True)
+    descriptor = file.descriptor
+    del file
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(descriptor)
+
+
+def test_a_closed_file_gives_no_descriptor(disk: RealDisk, tmp_path: Path) -> None:
+    file = disk.open(str(tmp_path / "file"), create=True)
+    file.close()
+    file.close()
+    with pytest.raises(ValueError, match="closed"):
+        _ = file.descriptor
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        file.read_at(1, 0)
+
+
+def test_replace_file_leaves_the_old_one_when_it_fails(
+    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "file")
+    disk.replace_file(path, b"old")
+
+    def fail(self: RealFile) -> None:
+        raise OSError("no")
+
+    monkeypatch.setattr(RealFile, "sync", fail)
+    with pytest.raises(OSError, match="no"):
+        disk.replace_file(path, b"new")
+    assert disk.read_file(path) == b"old"
+    assert disk.list_directory(str(tmp_path)) == ["file"]
+
+
+def test_directories_and_names(disk: RealDisk, tmp_path: Path) -> None:
+    path = str(tmp_path / "a" / "b")
+    disk.make_directories(path)
+    disk.make_directories(path)
+    disk.replace_file(f"{path}/one", b"1")
+    disk.rename(f"{path}/one", f"{path}/two")
+    assert (disk.exists(f"{path}/one"), disk.exists(f"{path}/two")) == (False, True)
+    assert disk.file_size(f"{path}/two") == 1
+    disk.sync_directory(path)
+    total, usable = disk.space(path)
+    assert 0 < usable <= total
+    disk.remove_tree(str(tmp_path / "a"))
+    assert not disk.exists(path)
+
+
+def test_a_lock_is_held_by_one_process(disk: RealDisk, tmp_path: Path) -> None:
+    path = str(tmp_path / ".lock")
+    program = f"from odradek.host.real_disk import RealDisk; print(RealDisk().lock({path!r}) is not None)"
+
+    def other_process_gets_it() -> str:
+        return subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    lock = disk.lock(path)
+    assert lock is not None
+    assert other_process_gets_it() == "False"
+    lock.release()
+    assert other_process_gets_it() == "True"
+
+
+def test_a_database_is_durable_and_in_autocommit_mode(disk: RealDisk, tmp_path: Path) -> None:
+    path = str(tmp_path / "database")
+    connection = disk.open_database(path)
+    assert connection.isolation_level is None
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    connection.execute("CREATE TABLE numbers (number)")
+    connection.execute("INSERT INTO numbers VALUES (7)")
+    connection.close()
+    again = disk.open_database(path)
+    assert again.execute("SELECT number FROM numbers").fetchall() == [(7,)]
+    again.close()

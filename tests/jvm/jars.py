@@ -1,0 +1,72 @@
+"""Apache Kafka's jars (broker, tools, Java client) and the few Java sources of these tests, fetched and compiled once.
+
+`missing()` says in one line what this machine lacks; a machine that has all of it and still fails is an error, not a skip.
+"""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from tests.jvm.build_cache import build_once, cache_directory
+
+KAFKA_VERSION = "4.3.1"
+HERE = Path(__file__).parent
+POM = HERE / "pom.xml"
+SOURCES = (*sorted((HERE / "java").rglob("*.java")), *sorted((HERE.parent / "clients" / "java").rglob("*.java")))
+
+
+def _kafka_directory() -> Path:
+    return cache_directory() / f"kafka-{KAFKA_VERSION}"
+
+
+def missing() -> str | None:
+    """What the tests that need a JVM lack here, in one line; None when they can run."""
+    if shutil.which("java") is None or shutil.which("javac") is None:
+        return "needs a JDK (java and javac, 17 or newer) on the PATH"
+    if shutil.which("mvn") is None and not (_kafka_directory() / "libs" / ".done").exists():
+        return f"needs mvn on the PATH, once, to fetch Apache Kafka {KAFKA_VERSION}"
+    return None
+
+
+def _run(command: list[str], purpose: str) -> None:
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{purpose} failed: {(done.stdout + done.stderr).strip()[-2000:]}")
+
+
+def libraries() -> Path:
+    """The directory with every jar of pom.xml and what it needs."""
+
+    def fetch(directory: Path) -> None:
+        command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
+        _run(command, f"fetching Apache Kafka {KAFKA_VERSION} through mvn")
+
+    return build_once(_kafka_directory() / "libs", [POM], fetch)
+
+
+def classpath() -> str:
+    jars = libraries()
+
+    def compile_sources(directory: Path) -> None:
+        command = ["javac", "-nowarn", "-Xlint:none", "-d", str(directory), "-cp", f"{jars}/*", *map(str, SOURCES)]
+        _run(command, "compiling the tests' Java sources")
+
+    classes = build_once(_kafka_directory() / "classes", [POM, *SOURCES], compile_sources)
+    return f"{classes}:{jars}/*"
+
+
+def java_command(main_class: str, *arguments: str, heap: str = "256m", quick_start: bool = True) -> list[str]:
+    """The command that runs `main_class`; `quick_start` trades peak speed for start-up, so benchmarks turn it off."""
+    flags = [f"-Xmx{heap}"]
+    if quick_start:
+        flags += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"]
+    return [
+        "java",
+        *flags,
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-Djava.awt.headless=true",
+        "-cp",
+        classpath(),
+        main_class,
+        *arguments,
+    ]

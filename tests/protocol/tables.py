@@ -1,0 +1,71 @@
+"""Every message table of the protocol room, and Hypothesis strategies that are derived from the tables themselves."""
+
+import importlib
+import pkgutil
+from typing import Any
+from uuid import UUID
+
+from hypothesis import strategies as st
+
+import odradek.protocol.messages
+from odradek.protocol.fields import Field, includes
+from odradek.protocol.schema import Message, Request, Response, Struct
+
+INTEGER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+
+
+def load_messages() -> list[type[Message]]:
+    modules = [
+        importlib.import_module(f"odradek.protocol.messages.{module.name}")
+        for module in pkgutil.iter_modules(odradek.protocol.messages.__path__)
+    ]
+    named = [value for module in modules for value in vars(module).values() if isinstance(value, type)]
+    return [value for value in named if issubclass(value, Message) and value not in {Message, Request, Response}]
+
+
+MESSAGES = load_messages()
+CASES = [(message, version) for message in MESSAGES for version in range(message.versions[0], message.versions[1] + 1)]
+CASE_NAMES = [f"{message.__name__}-{version}" for message, version in CASES]
+
+
+def join(message: Message, version: int) -> bytes:
+    return b"".join(bytes(part) for part in message.encode(version))  # type: ignore[arg-type]  # no slices here
+
+
+def structs(struct_type: type[Struct], version: int) -> st.SearchStrategy[Any]:
+    """Structs that this version can carry: fields that it does not have stay at their defaults."""
+    values = {
+        field.name: field_values(field, version) for field in struct_type.fields if includes(field.versions, version)
+    }
+    return st.builds(struct_type, **values)
+
+
+def field_values(field: Field, version: int) -> st.SearchStrategy[Any]:
+    values = present_values(field, version)
+    return st.none() | values if includes(field.nullable, version) else values
+
+
+def present_values(field: Field, version: int) -> st.SearchStrategy[Any]:
+    if field.kind in INTEGER_BITS:
+        bound = 1 << INTEGER_BITS[field.kind] - 1
+        return st.integers(-bound, bound - 1)
+    if field.kind == "array":
+        return st.lists(elements(field.element, version), max_size=3)
+    if field.kind == "struct":
+        return elements(field.element, version)
+    simple: dict[str, st.SearchStrategy[Any]] = {
+        "uint16": st.integers(0, 0xFFFF),
+        "uint32": st.integers(0, 0xFFFFFFFF),
+        "float64": st.floats(allow_nan=False),
+        "boolean": st.booleans(),
+        "uuid": st.uuids() | st.just(UUID(int=0)),
+        # Lengths on both sides of where a compact length takes another byte.
+        "string": st.text(max_size=9) | st.integers(125, 129).map("x".__mul__),
+        "bytes": st.binary(max_size=9),
+        "records": st.binary(max_size=9) | st.integers(125, 129).map(bytes),
+    }
+    return simple[field.kind]
+
+
+def elements(element: Any, version: int) -> st.SearchStrategy[Any]:
+    return field_values(element, version) if isinstance(element, Field) else structs(element, version)

@@ -1,0 +1,181 @@
+"""What a peer declares is checked before anything is made for it, and unknown tagged fields are passed over."""
+
+import tracemalloc
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from odradek.protocol.compile_decoder import REMEMBERED_UUIDS, smallest_size_bytes
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest
+from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPartitionsRequest
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponsePartition
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.schema import Request, Struct, array, int8, int32, string, struct, uint16, uint32
+from tests.protocol.tables import join
+
+
+def decode(message: type[Any], version: int, data: bytes) -> Any:
+    return message.decode(memoryview(data), 0, version)
+
+
+def test_an_array_count_beyond_the_bytes_that_remain_is_refused() -> None:
+    with pytest.raises(MalformedMessage, match="topics: 2147483647, 4 bytes left"):
+        decode(MetadataRequest, 1, b"\x7f\xff\xff\xff" + bytes(4))
+    # A topic takes two bytes at least: three of them do not fit into five.
+    with pytest.raises(MalformedMessage, match="topics: 3, 5 bytes left"):
+        decode(MetadataRequest, 1, b"\x00\x00\x00\x03" + bytes(5))
+
+
+def test_a_compact_array_count_beyond_the_bytes_that_remain_is_refused() -> None:
+    with pytest.raises(MalformedMessage, match="topics: 268435454, 1 bytes left"):
+        decode(MetadataRequest, 9, b"\xff\xff\xff\x7f\x00")
+
+
+@pytest.mark.parametrize("count", [b"\xff\xff\xff\xfe", b"\xff\xff\xff\xfb", b"\x80\x00\x00\x00"])
+def test_an_array_count_below_minus_one_is_refused(count: bytes) -> None:
+    with pytest.raises(MalformedMessage, match="topics of length -"):
+        decode(MetadataRequest, 1, count + bytes(50))
+
+
+def test_null_is_refused_where_the_version_does_not_allow_it() -> None:
+    assert decode(MetadataRequest, 1, b"\xff\xff\xff\xff").topics is None
+    with pytest.raises(MalformedMessage, match="topics of length -1"):
+        decode(MetadataRequest, 0, b"\xff\xff\xff\xff")
+    with pytest.raises(MalformedMessage, match="name of length -1"):
+        decode(MetadataRequest, 9, b"\x02\x00\x00\x00\x00\x00\x00")
+
+
+@pytest.mark.parametrize("length", [b"\xff\xfe", b"\x80\x00", b"\x00\x06", b"\x7f\xff"])
+def test_a_string_shorter_or_longer_than_it_may_be_is_refused(length: bytes) -> None:
+    with pytest.raises(MalformedMessage):
+        decode(ProduceRequest, 3, length + b"abcde")
+
+
+def test_a_string_that_is_not_utf_8_is_refused() -> None:
+    with pytest.raises(MalformedMessage, match="not UTF-8"):
+        decode(MetadataRequest, 0, b"\x00\x00\x00\x01\x00\x02\xc3\x28")
+
+
+@pytest.mark.parametrize("varint", [b"\xff" * 5, b"\x80" * 6, b"\xff\xff\xff\xff\x1f", b"\xff\xff", b"\x80"])
+def test_a_varint_that_is_too_long_or_cut_off_is_refused(varint: bytes) -> None:
+    with pytest.raises(MalformedMessage, match="varint"):
+        decode(MetadataRequest, 9, varint)
+
+
+def test_records_are_a_view_into_the_frame() -> None:
+    frame = bytearray(b"\x00\xff\xff\x00\x00\x00\x1e\x02\x02t\x02\x00\x00\x00\x07\x05data\x00\x00\x00")
+    request = ProduceRequest.decode(memoryview(frame), 0, 9)
+    records = request.topic_data[0].partition_data[0].records
+    assert isinstance(records, memoryview)
+    assert records.obj is frame
+    records[0] = ord("D")
+    assert b"Data" in frame
+
+
+def test_records_longer_than_the_frame_are_refused() -> None:
+    with pytest.raises(MalformedMessage, match="records of 2147483646 bytes, 7 left"):
+        decode(
+            ProduceRequest,
+            9,
+            b"\x00\xff\xff\x00\x00\x00\x1e\x02\x02t\x02\x00\x00\x00\x07\xff\xff\xff\xff\x07data\x00\x00\x00",
+        )
+
+
+def test_unknown_tagged_fields_are_passed_over() -> None:
+    partition = join(FetchRequest(topics=[FetchTopic(partitions=[FetchPartition(partition=5)])]), 17)
+    position = partition.index(b"\x00\x00\x00\x05")
+    # The tag section of the partition comes 32 bytes after its number: one unknown field of three bytes goes there.
+    assert partition[position + 32] == 0
+    tagged = partition[: position + 32] + b"\x01\x63\x03abc" + partition[position + 33 :]
+    assert decode(FetchRequest, 17, tagged) == decode(FetchRequest, 17, partition)
+    assert decode(DeleteTopicsRequest, 6, b"\x01\x00\x00\x00\x00\x02\x07\x01x\x88\x01\x00").topics == []
+
+
+@pytest.mark.parametrize(
+    "tags", [b"\x01", b"\x01\x05", b"\x01\x05\x02a", b"\x7f\x05\x01a", b"\xff\xff\xff\xff\x0f\x00\x00"]
+)
+def test_tagged_fields_that_are_cut_off_are_refused(tags: bytes) -> None:
+    with pytest.raises(MalformedMessage):
+        decode(DeleteTopicsRequest, 6, b"\x01\x00\x00\x00\x00" + tags)
+
+
+def test_a_known_tagged_field_must_have_the_size_it_declares() -> None:
+    class Tagged(Request, api_key=99, versions=(0, 0), flexible=0):
+        number: int = int32(tag=2, tagged="0+")
+        other: str = string(tag=5, tagged="0+")
+
+    assert decode(Tagged, 0, b"\x01\x02\x04\x00\x00\x00\x07").number == 7
+    assert decode(Tagged, 0, b"\x02\x02\x04\x00\x00\x00\x07\x05\x03\x03ab") == Tagged(number=7, other="ab")
+    for size in (0, 3, 5, 127):
+        with pytest.raises(MalformedMessage):
+            decode(Tagged, 0, b"\x01\x02" + bytes([size]) + b"\x00\x00\x00\x07\x00")
+
+
+def test_a_nullable_struct_has_a_presence_byte() -> None:
+    assert decode(DescribeTopicPartitionsRequest, 0, b"\x01\x00\x00\x00\x01\xff\x00").cursor is None
+    cursor = decode(DescribeTopicPartitionsRequest, 0, b"\x01\x00\x00\x00\x01\x01\x02t\x00\x00\x00\x09\x00\x00").cursor
+    assert (cursor.topic_name, cursor.partition_index) == ("t", 9)
+
+
+def test_fields_that_a_version_lacks_take_their_defaults() -> None:
+    partition = FetchRequest.decode(
+        memoryview(join(FetchRequest(topics=[FetchTopic(partitions=[FetchPartition()])]), 4)), 0, 4
+    )
+    assert partition.rack_id == ""
+    assert partition.forgotten_topics_data == []
+    assert partition.topics[0].topic_id == UUID(int=0)
+    assert partition.topics[0].partitions[0].high_watermark == 2**63 - 1
+
+
+def test_the_smallest_size_of_an_element_counts_what_cannot_be_left_out() -> None:
+    # Error, partition, leader, epoch, three empty arrays, no tagged field.
+    assert smallest_size_bytes(MetadataResponsePartition, 12, flexible=True) == 2 + 4 + 4 + 4 + 3 + 1
+    assert smallest_size_bytes(MetadataResponsePartition, 5, flexible=False) == 2 + 4 + 4 + 3 * 4
+
+    class Empty(Struct):
+        later: int = int32(versions="9+")
+
+    class Nested(Struct):
+        always: Empty = struct(Empty)
+        maybe: Empty | None = struct(Empty, nullable="0+")
+        small: int = uint16()
+        large: int = uint32()
+        tiny: int = int8(tag=0, tagged="0+")
+
+    assert smallest_size_bytes(Empty, 0, flexible=False) == 1
+    assert smallest_size_bytes(Nested, 0, flexible=False) == 1 + 1 + 2 + 4 + 1
+    assert smallest_size_bytes(Nested, 0, flexible=True) == 1 + 1 + 2 + 4 + 1
+
+
+def test_memory_stays_within_a_small_multiple_of_the_frame() -> None:
+    frames = [b"\x7f\xff\xff\xff" + bytes(1000), b"\xff\xff\xff\xff\x0f" + bytes(1000), b"\xff\xff\x03" + bytes(100)]
+    tracemalloc.start()
+    try:
+        for frame in frames:
+            for message, version in (
+                (MetadataRequest, 1),
+                (MetadataRequest, 9),
+                (MetadataResponse, 12),
+                (ProduceRequest, 9),
+            ):
+                with pytest.raises(MalformedMessage):
+                    decode(message, version, frame)
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_remembered_uuids_are_bounded() -> None:
+    from odradek.protocol.compile_decoder import _uuids
+
+    class Identified(Request, api_key=99, versions=(0, 0), flexible=None):
+        numbers: list[int] = array(int8())
+
+    for _ in range(REMEMBERED_UUIDS + 100):
+        value = uuid4()
+        assert _uuids[value.bytes] == value
+    assert len(_uuids) <= REMEMBERED_UUIDS
+    assert decode(Identified, 0, b"\x00\x00\x00\x03\x01\xff\x7f").numbers == [1, -1, 127]

@@ -1,0 +1,71 @@
+"""Every message in every version comes back from its bytes as it went in, whatever its values."""
+
+import contextlib
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.schema import Message, Request, Response
+from tests.protocol.tables import CASE_NAMES, CASES, MESSAGES, join, structs
+
+FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@pytest.mark.parametrize(("message", "version"), CASES, ids=CASE_NAMES)
+@FEW
+@given(data=st.data())
+def test_a_message_comes_back_from_its_bytes(message: type[Message], version: int, data: st.DataObject) -> None:
+    sent = data.draw(structs(message, version))
+    encoded = join(sent, version)
+    received = message.decode(memoryview(encoded), 0, version)
+    assert received == sent
+    assert type(received) is message
+    assert join(received, version) == encoded
+    # Where the message stands in its frame makes no difference, nor does what comes after it.
+    assert message.decode(memoryview(b"before" + encoded + b"after"), 6, version) == sent
+
+
+@pytest.mark.parametrize(("message", "version"), CASES, ids=CASE_NAMES)
+@FEW
+@given(data=st.data())
+def test_a_message_that_is_cut_off_is_malformed_and_a_changed_byte_does_no_harm(
+    message: type[Message], version: int, data: st.DataObject
+) -> None:
+    encoded = join(data.draw(structs(message, version)), version)
+    if encoded:
+        place = data.draw(st.integers(0, len(encoded) - 1))
+        with pytest.raises(MalformedMessage):
+            message.decode(memoryview(encoded)[:place], 0, version)
+        changed = bytearray(encoded)
+        changed[place] = data.draw(st.sampled_from([0, 1, 2, 0x7F, 0x80, 0xFE, 0xFF]))
+        with contextlib.suppress(MalformedMessage):
+            message.decode(memoryview(changed), 0, version)
+
+
+@settings(max_examples=2000, deadline=None)
+@given(
+    case=st.sampled_from(CASES),
+    noise=st.binary(max_size=60) | st.binary(max_size=30).map(lambda part: part + b"\xff" * 30),
+)
+def test_noise_is_decoded_or_malformed_and_nothing_else(case: tuple[type[Message], int], noise: bytes) -> None:
+    message, version = case
+    with contextlib.suppress(MalformedMessage):
+        message.decode(memoryview(noise), 0, version)
+
+
+def test_each_api_has_one_request_and_one_response_of_the_same_versions() -> None:
+    requests = {message.api_key: message for message in MESSAGES if issubclass(message, Request)}
+    responses = {message.api_key: message for message in MESSAGES if issubclass(message, Response)}
+    assert requests.keys() == responses.keys()
+    assert len(requests) + len(responses) == len(MESSAGES)
+    for api_key, request in requests.items():
+        response = responses[api_key]
+        assert (request.versions, request.flexible_from) == (response.versions, response.flexible_from)
+        assert request.__name__.removesuffix("Request") == response.__name__.removesuffix("Response")
+
+
+@pytest.mark.parametrize(("message", "version"), CASES, ids=CASE_NAMES)
+def test_the_default_message_can_be_sent_in_every_version(message: type[Message], version: int) -> None:
+    assert message.decode(memoryview(join(message(), version)), 0, version) == message()

@@ -1,0 +1,115 @@
+"""Frames come out of a byte stream whole and in order, however it was cut, and nothing is reserved for a promise."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.server.frame_buffer import (
+    SHARED_BYTES,
+    SMALLEST_OWN_BYTES,
+    FrameBuffer,
+    InvalidFrameSize,
+    ReceiveBuffers,
+)
+
+LIMIT = 100 << 20
+
+
+def receive(frames: FrameBuffer, data: bytes) -> list[bytes]:
+    """What a connection does with bytes that arrived, with frames copied so that they outlive the buffer."""
+    taken = []
+    while data:
+        room = frames.writable()
+        assert len(room) > 0
+        step = data[: len(room)]
+        room[: len(step)] = step
+        frames.filled(len(step))
+        data = data[len(step) :]
+        while (frame := frames.next_frame()) is not None:
+            taken.append(bytes(frame))
+        frames.settle()
+    return taken
+
+
+def framed(body: bytes) -> bytes:
+    return struct.pack(">i", len(body)) + body
+
+
+def owned_bytes(frames: FrameBuffer) -> int:
+    return 0 if frames._buffer is frames._buffers.shared else len(frames._buffer)
+
+
+@given(
+    bodies=st.lists(st.binary(min_size=8, max_size=3000), max_size=12),
+    cuts=st.lists(st.integers(1, 5000), min_size=1, max_size=40),
+)
+def test_frames_come_out_whole_and_in_order_however_the_stream_is_cut(bodies: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(framed(body) for body in bodies)
+    frames = FrameBuffer(ReceiveBuffers(), LIMIT)
+    taken: list[bytes] = []
+    place = 0
+    for number in range(len(stream) + 1):
+        size = cuts[number % len(cuts)]
+        taken += receive(frames, stream[place : place + size])
+        place += size
+    assert taken == bodies
+    assert owned_bytes(frames) == 0
+
+
+@given(st.lists(st.binary(min_size=8, max_size=500), min_size=2, max_size=6))
+def test_connections_share_a_buffer_without_mixing_their_bytes(bodies: list[bytes]) -> None:
+    buffers = ReceiveBuffers()
+    connections = [FrameBuffer(buffers, LIMIT) for _ in bodies]
+    streams = [framed(body) for body in bodies]
+    for connection, stream in zip(connections, streams, strict=True):
+        assert receive(connection, stream[:7]) == []
+    for connection, stream, body in zip(connections, streams, bodies, strict=True):
+        assert receive(connection, stream[7:]) == [body]
+
+
+def test_a_frame_larger_than_the_shared_buffer_is_received() -> None:
+    body = bytes(range(256)) * (3 * SHARED_BYTES // 256)
+    assert receive(FrameBuffer(ReceiveBuffers(), LIMIT), framed(body)) == [body]
+
+
+def test_a_declared_size_reserves_nothing() -> None:
+    frames = FrameBuffer(ReceiveBuffers(), LIMIT)
+    receive(frames, struct.pack(">i", LIMIT) + b"abcd")
+    assert owned_bytes(frames) <= SMALLEST_OWN_BYTES
+
+
+def test_memory_grows_with_what_arrived_not_with_what_was_promised() -> None:
+    frames = FrameBuffer(ReceiveBuffers(), LIMIT)
+    receive(frames, struct.pack(">i", LIMIT) + bytes(200_000))
+    assert owned_bytes(frames) <= 8 * 200_000
+
+
+@pytest.mark.parametrize("size", [0x7FFFFFFF, -1, 0, 7, LIMIT + 1, -(2**31)])
+def test_impossible_sizes_are_refused_before_anything_is_allocated(size: int) -> None:
+    frames = FrameBuffer(ReceiveBuffers(), LIMIT)
+    with pytest.raises(InvalidFrameSize, match=r"socket\.request\.max\.bytes"):
+        receive(frames, struct.pack(">i", size) + b"xxxxxxxx")
+
+
+def test_buffers_are_given_back_and_used_again() -> None:
+    buffers = ReceiveBuffers()
+    frames = FrameBuffer(buffers, LIMIT)
+    stream = framed(bytes(300_000))
+    receive(frames, stream[:200_000])
+    first = frames._buffer.obj
+    receive(frames, stream[200_000:])
+    receive(frames, stream[:200_000])
+    assert frames._buffer.obj is first
+
+
+def test_a_lost_connection_gives_its_buffer_back() -> None:
+    buffers = ReceiveBuffers()
+    frames = FrameBuffer(buffers, LIMIT)
+    receive(frames, framed(bytes(300_000))[:100_000])
+    frames.release()
+    assert owned_bytes(frames) == 0
+    assert buffers._free

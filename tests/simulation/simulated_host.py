@@ -1,0 +1,58 @@
+"""A host of which everything is decided by one seed: memory for a disk, virtual time, work done inline."""
+
+import random
+import uuid
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
+
+from odradek.host.entropy import is_usable_uuid
+from odradek.host.host import Host
+from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
+from tests.simulation.simulated_disk import SimulatedDisk
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+
+class SimulatedEntropy:
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+
+    def uuid(self) -> uuid.UUID:
+        while True:
+            candidate = uuid.UUID(int=self._chance.getrandbits(128), version=4)
+            if is_usable_uuid(candidate):
+                return candidate
+
+    def random_below(self, bound: int) -> int:
+        return self._chance.randrange(bound)
+
+
+class InlineWorkers:
+    async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
+        return function(*args)
+
+    def close(self) -> None: ...
+
+
+class Simulation:
+    """One seed, one world. `host` is what the code under test gets; disk and clock stay when it crashes."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.loop = SimulatedLoop()
+        self.disk = SimulatedDisk()
+        self.clock = SimulatedClock(self.loop)
+        self.host = Host(
+            clock=self.clock,
+            disk=self.disk,
+            entropy=SimulatedEntropy(random.Random(self.chance.getrandbits(64))),
+            workers=InlineWorkers(),
+        )
+
+    def crash(self) -> None:
+        self.disk.crash(self.chance)
+
+    def close(self) -> None:
+        self.loop.close()
+        self.disk.dispose()
