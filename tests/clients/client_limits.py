@@ -2,6 +2,7 @@
 (confluent-kafka), so that the scenario goes on and its later answers stay comparable.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.clients.scenario.steps import Step
@@ -12,8 +13,21 @@ class ClientLimits:
     hidden_fields: frozenset[str] = frozenset()  # fields of an answer that the client does not expose
     stand_in: dict[str, str] = field(default_factory=dict)  # verb or name of a step: why the client cannot do it
 
+    stand_in_when: Callable[[Step], str | None] = lambda step: None  # the same, where it depends on the arguments
+
     def needs_stand_in(self, step: Step) -> bool:
-        return step.verb in self.stand_in or step.name in self.stand_in
+        return step.verb in self.stand_in or step.name in self.stand_in or self.stand_in_when(step) is not None
+
+
+def _console_cannot(step: Step) -> str | None:
+    """The console tools take no timestamp, partition or bytes that are not text, and cannot only validate."""
+    if any(record["timestamp"] is not None for record in step.arguments.get("records", ())):
+        return "kafka-console-producer has no option for a record's time"
+    if step.arguments.get("validate_only"):
+        return "kafka-topics cannot only validate"
+    if any(operation in ("append", "subtract") for operation, *_change in step.arguments.get("operations", ())):
+        return "kafka-configs neither appends nor subtracts"
+    return None
 
 
 _NO_BROKER_DEFAULT = "refuses the empty name that stands for all brokers"
@@ -44,5 +58,21 @@ LIMITS: dict[str, ClientLimits] = {
             "offset at max_timestamp of times-1": "has no such look-up",
         },
     ),
-    "franz-go": ClientLimits(hidden_fields=frozenset({"read_only"})),
+    "franz-go": ClientLimits(
+        hidden_fields=frozenset({"read_only"}),
+        stand_in={
+            "offset at 1600000000000 of times-1": "gives the end where no record is that late",
+            "offset at 1600000007001 of times-0": "gives the end where no record is that late",
+        },
+    ),
+    "kafka-tools": ClientLimits(
+        hidden_fields=frozenset({"leader_epoch", "internal", "controller", "read_only", "at_timestamp"}),
+        stand_in={
+            "create with no replicas": "kafka-topics refuses it itself",
+            "create with no partitions": "kafka-topics refuses it itself",
+            "create with a malformed setting": "kafka-topics refuses it itself",
+            "replace_configs": "kafka-configs has no AlterConfigs",
+        },
+        stand_in_when=_console_cannot,
+    ),
 }

@@ -100,7 +100,7 @@ class Transcript:
         return {
             key: self._normalised_field(key, value)
             for key, value in answer.items()
-            if not (key == "timestamp" and value in (-1, None))
+            if not (key == "at_timestamp" and value == -1)
         }
 
     def _normalised_field(self, key: str, value: Any) -> Json:

@@ -184,6 +184,19 @@ class PartitionLogModel(RuleBasedStateMachine):
         assert read_all(log) == [data for _, last, data in self.batches if last >= self.start_offset]
 
     @invariant()
+    def producers_are_known_by_what_the_log_holds(self) -> None:
+        headers = [next(split(data))[0] for _, last, data in self.batches if last >= self.start_offset]
+        known = [header for header in headers if header.producer_id == 5]
+        if known:
+            batches = self.log.producers.entries[5].batches
+            expected = [(header.base_offset, header.base_sequence) for header in known][-len(batches) :]
+            assert [(batch.base_offset, batch.base_sequence) for batch in batches][-len(expected) :] == expected
+            repeated = self.log.append(
+                make_batch([b""] * known[-1].record_count, producer=(5, 0, known[-1].base_sequence)), 0
+            )
+            assert (repeated.is_duplicate, repeated.base_offset) == (True, known[-1].base_offset)
+
+    @invariant()
     def indexes_and_epochs_lead_to_the_right_batches(self) -> None:
         log = self.log
         alive = [batch for batch in self.batches if batch[1] >= self.start_offset]
@@ -206,5 +219,5 @@ class PartitionLogModel(RuleBasedStateMachine):
 
 TestPartitionLog = PartitionLogModel.TestCase
 TestPartitionLog.settings = settings(
-    max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )

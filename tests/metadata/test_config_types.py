@@ -108,6 +108,6 @@ def test_validators_say_what_is_allowed(validator: Validator, value: Value, comp
 def test_definition_checks_what_it_parsed() -> None:
     definition = ConfigDefinition("num.things", ConfigType.INT, 1, "How many things.", validator=at_least(1))
     assert definition.parse("3") == 3
-    with pytest.raises(ConfigError, match="Invalid value 0 for configuration num.things: Value must be at least 1"):
+    with pytest.raises(ConfigError, match=r"Invalid value 0 for configuration num\.things: Value must be at least 1"):
         definition.parse("0")
     assert ConfigDefinition("a.password", ConfigType.PASSWORD, None, "Secret.").is_sensitive

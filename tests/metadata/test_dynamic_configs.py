@@ -36,8 +36,10 @@ def test_cluster_wide_and_unknown_settings_can_change(values: dict[str, str], is
         ({"listeners": "PLAINTEXT://:1"}, "Cannot update these configs dynamically: [listeners]"),
         (
             {"ssl.truststore.type": "PKCS12"},
-            "These security configs can be dynamically updated only per-listener using the listener prefix: "
-            "[ssl.truststore.type]",
+            (
+                "These security configs can be dynamically updated only per-listener using the listener prefix: "
+                "[ssl.truststore.type]"
+            ),
         ),
         (
             {"message.max.bytes": "big"},

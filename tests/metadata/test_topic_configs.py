@@ -69,8 +69,10 @@ def test_words_become_values() -> None:
         ),
         (
             {"remote.storage.enable": "true"},
-            "Tiered Storage functionality is disabled in the broker. "
-            "Topic cannot be configured with remote log storage.",
+            (
+                "Tiered Storage functionality is disabled in the broker. "
+                "Topic cannot be configured with remote log storage."
+            ),
         ),
     ],
 )

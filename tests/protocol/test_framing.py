@@ -1,5 +1,6 @@
 """Request headers are read whatever API they name, response headers have the two shapes of KIP-482."""
 
+import contextlib
 import struct
 
 import pytest
@@ -60,10 +61,8 @@ def test_headers_that_are_cut_off_or_lie_are_refused(frame: bytes) -> None:
 
 @given(st.binary(max_size=40))
 def test_noise_is_a_header_or_malformed_and_nothing_else(noise: bytes) -> None:
-    try:
+    with contextlib.suppress(MalformedMessage):
         assert decode_request_header(memoryview(noise), lambda _key: 0).body_position <= len(noise)
-    except MalformedMessage:
-        pass
 
 
 def test_response_headers() -> None:

@@ -45,10 +45,7 @@ def test_a_message_that_is_cut_off_is_malformed_and_a_changed_byte_does_no_harm(
 
 
 @settings(max_examples=2000, deadline=None)
-@given(
-    case=st.sampled_from(CASES),
-    noise=st.binary(max_size=60) | st.binary(max_size=30).map(lambda part: part + b"\xff" * 30),
-)
+@given(case=st.sampled_from(CASES), noise=st.binary(max_size=60) | st.binary(max_size=30).map((b"\xff" * 30).__add__))
 def test_noise_is_decoded_or_malformed_and_nothing_else(case: tuple[type[Message], int], noise: bytes) -> None:
     message, version = case
     with contextlib.suppress(MalformedMessage):

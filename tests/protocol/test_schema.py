@@ -1,4 +1,4 @@
-"""Structs behave like plain records: keywords with Kafka's defaults, equality by value, no attribute that is no field."""
+"""Structs behave like plain records: Kafka's defaults, equality by value, no attribute that is no field."""
 
 import pytest
 

@@ -10,7 +10,7 @@ from odradek.host.clock import Timer
 START_MS = 1_700_000_000_000
 
 
-class NothingLeftToDo(RuntimeError):  # noqa: N818 - it tells what happened
+class NothingLeftToDo(RuntimeError):
     """Every task waits, and no timer will wake one: on a real loop this would hang for ever."""
 
 

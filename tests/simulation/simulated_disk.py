@@ -163,7 +163,7 @@ class SimulatedDisk:
     def __init__(self) -> None:
         self.life = 0
         self.capacity_bytes: int | None = None
-        self.sync_error: OSError | None = None
+        self.sync_error: BaseException | None = None
         self._root = SimulatedDirectory()
         self._locks: set[str] = set()
         self._databases: dict[str, SurvivingConnection] = {}

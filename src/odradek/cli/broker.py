@@ -44,7 +44,9 @@ def broker(properties: str | None, overrides: tuple[str, ...], descriptor: int |
 
     if descriptor is not None:
         stop_with(descriptor)
-    return run_broker(properties, overrides, as_json=True) if as_json else run_broker(properties, overrides)
+    if as_json:
+        os.environ["ODRADEK_LOG_FORMAT"] = "json"
+    return run_broker(properties, overrides)
 
 
 def stop_with(descriptor: int) -> None:

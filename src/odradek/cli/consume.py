@@ -99,7 +99,7 @@ def chosen_start(options: dict[str, Any], until_end: bool) -> Start:
     given = [
         name
         for name in ("from_beginning", "from_end", "from_time", "offset", "last")
-        if options[name] not in (None, False)
+        if options[name] is not None and options[name] is not False
     ]
     if len(given) > 1:
         names = " and ".join("--" + name.replace("_", "-") for name in given)

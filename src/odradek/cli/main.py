@@ -74,7 +74,7 @@ def unexpected(error: Exception) -> str:
         return explain(error.args[0])
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
-    return f"this is a bug in odradek: {type(error).__name__}: {error} (ODRADEK_DEBUG=1 shows where)"
+    return f"this is a bug in odradek: {type(error).__name__}: {error} (ODRADEK_LOG_LEVEL=debug shows where)"
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -93,7 +93,7 @@ def run(arguments: list[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             return 1
-        if os.environ.get("ODRADEK_DEBUG"):
+        if os.environ.get("ODRADEK_LOG_LEVEL", "").lower() == "debug":
             raise
         report(unexpected(error))
         return 1

@@ -15,7 +15,7 @@ DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class PairType(click.ParamType):  # type: ignore[type-arg] - generic only in the newest click
+class PairType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
     """`key=value`, as a pair; the value may be empty and may hold further `=`."""
 
     name = "key=value"

@@ -43,7 +43,7 @@ def iso_text(timestamp_ms: int) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{timestamp_ms % 1000:03d}Z"
 
 
-class TimeType(click.ParamType):  # type: ignore[type-arg] - generic only in the newest click
+class TimeType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
     """A point in time, as epoch milliseconds."""
 
     name = "time"

@@ -5,7 +5,7 @@ Departures from Kafka: transactional batches are refused until transactions are 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.handlers.context import CloseConnection
 from odradek.host.logs import get_logger
@@ -21,7 +21,7 @@ from odradek.replica.partition import ALL_IN_SYNC
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Awaitable, Sequence
 
     from odradek.handlers.context import RequestContext
     from odradek.protocol.messages.produce import PartitionProduceData, TopicProduceData
@@ -33,13 +33,19 @@ FIRST_VERSION_WITH_TOPIC_IDS = 13
 NO_ACKNOWLEDGEMENT = 0
 LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
 
+# A partition, the offset up to which it must be on the disk, and the answer that waits for it.
+_Unflushed: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
+
 _INVALID_ACKS = AppendResult(ErrorCode.INVALID_REQUIRED_ACKS)
 
 
-def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse | None:
+def handle(
+    request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     failure: AppendResult | None = None if request.acks in LEGAL_ACKS else _INVALID_ACKS
     answers: list[TopicProduceResponse] = []
+    unflushed: list[_Unflushed] = []
     for topic in request.topic_data:
         partitions, refusal = _find_topic(topic, uses_topic_ids, context)
         refusal = failure or refusal
@@ -47,13 +53,34 @@ def handle(request: ProduceRequest, context: RequestContext) -> ProduceResponse 
             TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
-                partition_responses=[_append(data, partitions, request.acks, refusal) for data in topic.partition_data],
+                partition_responses=[
+                    _append(data, partitions, request.acks, refusal, unflushed) for data in topic.partition_data
+                ],
             )
         )
-    if request.acks == NO_ACKNOWLEDGEMENT:
+    if unflushed:
+        return _flush_then_answer(request.acks, answers, unflushed)
+    return _answer(request.acks, answers)
+
+
+def _answer(acks: int, answers: list[TopicProduceResponse]) -> ProduceResponse | None:
+    if acks == NO_ACKNOWLEDGEMENT:
         _hang_up_on_error(answers)
         return None
     return ProduceResponse(responses=answers)
+
+
+async def _flush_then_answer(
+    acks: int, answers: list[TopicProduceResponse], unflushed: list[_Unflushed]
+) -> ProduceResponse | None:
+    """`flush.messages` is reached: what is acknowledged must be on the disk."""
+    for partition, end_offset, response in unflushed:
+        try:
+            await partition.flusher.flush_to(end_offset)
+        except OSError as problem:
+            log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            response.error_code, response.base_offset = ErrorCode.KAFKA_STORAGE_ERROR, -1
+    return _answer(acks, answers)
 
 
 def _find_topic(
@@ -71,31 +98,41 @@ def _find_topic(
 
 
 def _append(
-    data: PartitionProduceData, partitions: Sequence[Partition], acks: int, refusal: AppendResult | None
+    data: PartitionProduceData,
+    partitions: Sequence[Partition],
+    acks: int,
+    refusal: AppendResult | None,
+    unflushed: list[_Unflushed],
 ) -> PartitionProduceResponse:
     index = data.index
     if refusal is not None:
-        result = refusal
-    elif not 0 <= index < len(partitions):
-        result = AppendResult(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    elif data.records is None:
-        result = AppendResult(ErrorCode.INVALID_RECORD)
-    else:
-        partition = partitions[index]
-        try:
-            result = partition.append(data.records, acks)
-        except OSError as problem:
-            log.error("append failed", topic=partition.topic, partition=index, reason=str(problem))
-            result = AppendResult(ErrorCode.KAFKA_STORAGE_ERROR)
-        if result.error is ErrorCode.NONE:
-            return PartitionProduceResponse(
-                index=index,
-                error_code=0,
-                base_offset=result.base_offset,
-                log_append_time_ms=result.log_append_time_ms,
-                log_start_offset=partition.log.log_start_offset,
-            )
-    return PartitionProduceResponse(index=index, error_code=result.error, base_offset=-1, log_start_offset=-1)
+        return _refused(index, refusal.error)
+    if not 0 <= index < len(partitions):
+        return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if data.records is None:
+        return _refused(index, ErrorCode.INVALID_RECORD)
+    partition = partitions[index]
+    try:
+        result = partition.append(data.records, acks)
+    except OSError as problem:
+        log.error("append failed", topic=partition.topic, partition=index, reason=str(problem))
+        return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
+    if result.error is not ErrorCode.NONE:
+        return _refused(index, result.error)
+    response = PartitionProduceResponse(
+        index=index,
+        error_code=0,
+        base_offset=result.base_offset,
+        log_append_time_ms=result.log_append_time_ms,
+        log_start_offset=partition.log.log_start_offset,
+    )
+    if partition.must_flush:
+        unflushed.append((partition, result.last_offset + 1, response))
+    return response
+
+
+def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:
+    return PartitionProduceResponse(index=index, error_code=error, base_offset=-1, log_start_offset=-1)
 
 
 def _hang_up_on_error(answers: list[TopicProduceResponse]) -> None:

@@ -23,7 +23,7 @@ _REFUSED_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 NO_TIMESTAMP = -1
 
 
-def check_batch(  # noqa: C901, PLR0911, PLR0912 - a flat list of checks, in the order that decides which error wins
+def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order that decides which error wins
     batch: memoryview, config: LogConfig, now_ms: int
 ) -> BatchHeader | ErrorCode:
     """The header of the one batch that these bytes must be, or why it is refused."""

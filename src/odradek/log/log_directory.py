@@ -70,6 +70,13 @@ def read_meta_properties(path: str, host: Host) -> MetaProperties | None:
         ) from error
 
 
+def make_durable_directory(path: str, host: Host) -> None:
+    """What is synced inside it must not vanish with its name."""
+    if not host.disk.exists(path):
+        host.disk.make_directories(path)
+        host.disk.sync_directory(path.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
+
+
 class LogDirectory:
     __slots__ = (
         "_host",
@@ -98,9 +105,7 @@ class LogDirectory:
     def open(cls, path: str, host: Host, *, cluster_id: str, node_id: int) -> "LogDirectory":
         """Takes the directory for this broker, making it when it is not there; LogDirectoryError when it cannot."""
         disk = host.disk
-        if not disk.exists(path):
-            disk.make_directories(path)
-            disk.sync_directory(path.rpartition("/")[0] or ".")
+        make_durable_directory(path, host)
         lock = disk.lock(f"{path}/{LOCK_FILE}")
         if lock is None:
             raise LogDirectoryError(f"{path} is used by another broker: stop it, or set another log.dirs")

@@ -122,7 +122,10 @@ class LogLoader:
             return LeaderEpochs(), False
 
     def _recover_segments(self, log: LoadedLog) -> None:
-        first = max((i for i, s in enumerate(log.segments) if s.base_offset <= self.recovery_point_offset), default=0)
+        # The segment that holds the last record before the recovery point comes first, even when the point is its end:
+        # its records are safe, but its indexes are synced only after it was rolled.
+        recovery_point = self.recovery_point_offset
+        first = max((i for i, segment in enumerate(log.segments) if segment.base_offset < recovery_point), default=0)
         end = first
         for segment in log.segments[first:]:
             if end > first and self._is_hole(log.segments[end - 1], segment):
@@ -170,6 +173,9 @@ class LogLoader:
             log.recovery_point_offset = min(self.recovery_point_offset, log.log_end_offset)
         self._complete_leader_epochs(log, epochs_are_whole)
         log.snapshots.remove_after(log.log_end_offset)
+        # Between an older snapshot and the first segment batches are missing: its sequences would refuse what follows.
+        first_offset = log.segments[0].base_offset
+        log.snapshots.remove([offset for offset in log.snapshots.offsets if offset < first_offset])
         rebuild_producers(log.producers, log.snapshots, log.segments, log.log_end_offset)
         log.snapshots.remove_stray(segment.base_offset for segment in log.segments)
 

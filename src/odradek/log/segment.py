@@ -18,6 +18,9 @@ DELETED_SUFFIX = ".deleted"
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
 NAME_DIGITS = 20
 
+# Of a segment that is only read: every offset lies before what could be looked up here.
+NO_RECENT_BATCHES = RecentBatches(LARGEST_RELATIVE_OFFSET + 1)
+
 
 def file_path(directory: str, base_offset: int, suffix: str) -> str:
     return f"{directory}/{base_offset:0{NAME_DIGITS}d}{suffix}"
@@ -52,7 +55,7 @@ class Segment:
         self.size_bytes = 0
         self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX))
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX))
-        self.recent_batches = RecentBatches(0)
+        self.recent_batches = NO_RECENT_BATCHES
         self.next_offset = base_offset  # known while the segment is written to
         self.bytes_since_index_entry = 0
         self.first_timestamp = NO_TIMESTAMP
@@ -76,8 +79,7 @@ class Segment:
     def create(self) -> None:
         self._file = self._disk.open(self.path(LOG_SUFFIX), create=True)
         self._file.truncate(0)
-        self.offset_index.create()
-        self.time_index.create()
+        self._create_indexes()
 
     def load_for_writing(self) -> bool:
         """As it was when it was last closed: only what follows the last index entry is read.
@@ -166,7 +168,7 @@ class Segment:
 
     def become_read_only(self) -> None:
         """After `write_indexes`: what only the writer needs is given back."""
-        self.recent_batches = RecentBatches(LARGEST_RELATIVE_OFFSET + 1)
+        self.recent_batches = NO_RECENT_BATCHES
         self.offset_index.release()
         self.time_index.release()
 
@@ -242,7 +244,7 @@ class Segment:
 
     def recover(self, index_interval_bytes: int) -> int:
         """Checks every batch, cuts off what is not whole, rebuilds the indexes. Returns the bytes cut off."""
-        self.create_indexes()
+        self._create_indexes()
         file_size = self.file.size()
         valid_bytes = 0
         for position, header in scan_checked(self.file, file_size):
@@ -260,7 +262,7 @@ class Segment:
         self.write_indexes()
         return file_size - valid_bytes
 
-    def create_indexes(self) -> None:
+    def _create_indexes(self) -> None:
         self.offset_index.create()
         self.time_index.create()
         self.recent_batches = RecentBatches(0)

@@ -30,10 +30,9 @@ from odradek.metadata.topic_decisions import (
     Cluster,
     NewPartitions,
     NewTopic,
-    check_request_size,
     decide_new_leader_epochs,
     decide_partitions,
-    decide_topic,
+    decide_topics,
     duplicates,
 )
 from odradek.metadata.topic_deletion import decide_deletions
@@ -98,12 +97,10 @@ class Controller:
 
         def decide(cluster: Cluster) -> tuple[list[TopicResult], list[Change]]:
             single = [request for request in requests if request.name not in repeated]
-            too_many = check_request_size(single, cluster.config)
             results: list[TopicResult] = []
             changes: list[Change] = []
             described: dict[frozenset[tuple[str, str | None]], tuple[ConfigEntry, ...]] = {}
-            for request in single:
-                decision = too_many or decide_topic(request, cluster)
+            for request, decision in decide_topics(single, cluster):
                 if isinstance(decision, Refusal):
                     results.append(TopicResult(name=request.name, error=decision.error, message=decision.message))
                     continue

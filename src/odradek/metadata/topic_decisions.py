@@ -77,6 +77,25 @@ def check_request_size(requests: Iterable[NewTopic], config: BrokerConfig) -> Re
     return None
 
 
+def decide_topics(
+    requests: Sequence[NewTopic], cluster: Cluster
+) -> list[tuple[NewTopic, tuple[TopicImage, list[Change]] | Refusal]]:
+    """One decision for each request; of new topics whose names collide with each other, the first is made."""
+    too_many = check_request_size(requests, cluster.config)
+    claimed: dict[str, str] = {}
+    decisions: list[tuple[NewTopic, tuple[TopicImage, list[Change]] | Refusal]] = []
+    for request in requests:
+        decision = too_many or decide_topic(request, cluster)
+        key = collision_key(request.name)
+        if key is not None and not isinstance(decision, Refusal):
+            if key in claimed:
+                decision = _refuse_collision(request.name, claimed[key])
+            else:
+                claimed[key] = request.name
+        decisions.append((request, decision))
+    return decisions
+
+
 def decide_topic(request: NewTopic, cluster: Cluster) -> tuple[TopicImage, list[Change]] | Refusal:
     refusal = _check_new_name(request.name, cluster.image) or _check_new_configs(request, cluster.config)
     if refusal is not None:
@@ -106,10 +125,16 @@ def _check_new_name(name: str, image: MetadataImage) -> Refusal | None:
     if name in image.topics:
         return Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     reason = illegal_name_reason(name)
+    if reason is not None:
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
     key = collision_key(name)
-    if reason is None and key is not None and key in image.topics_by_collision_key:
-        reason = f"Topic '{name}' collides with existing topic: {image.topics_by_collision_key[key]}"
-    return None if reason is None else Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, reason)
+    if key is not None and key in image.topics_by_collision_key:
+        return _refuse_collision(name, image.topics_by_collision_key[key])
+    return None
+
+
+def _refuse_collision(name: str, other: str) -> Refusal:
+    return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}")
 
 
 def _check_new_configs(request: NewTopic, config: BrokerConfig) -> Refusal | None:

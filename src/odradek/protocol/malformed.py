@@ -1,5 +1,5 @@
 """What every decoder of this room raises when bytes do not say what they should, and nothing else."""
 
 
-class MalformedMessage(ValueError):  # noqa: N818 - it names what arrived, not a fault of ours
+class MalformedMessage(ValueError):
     """Bytes from a peer or a file that do not follow the format."""

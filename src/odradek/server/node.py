@@ -14,7 +14,7 @@ from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
 from odradek.handlers.registry import build_registry
 from odradek.host.logs import get_logger
-from odradek.log.log_directory import LogDirectory
+from odradek.log.log_directory import LogDirectory, make_durable_directory
 from odradek.metadata.controller import Controller
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
@@ -41,7 +41,7 @@ class Node:
         """Load the metadata, take the log directories, open or recover every log."""
         config, host = self._config, self._host
         first_directory = config.log_dirs[0]
-        await host.workers.run(host.disk.make_directories, first_directory)
+        await host.workers.run(make_durable_directory, first_directory, host)
         store = EmbeddedStore(host, f"{first_directory}/{FILE_NAME}", config.node_id)
         self._controller = controller = Controller(store, config, host.entropy)
         cluster_id = (await controller.load()).cluster_id

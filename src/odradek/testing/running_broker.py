@@ -35,6 +35,11 @@ def property_text(value: Property) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _environment() -> dict[str, str]:
+    """Ours without settings meant for other brokers: what a test's broker does is said by the test alone."""
+    return {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
+
+
 class RunningBroker:
     """A broker in a process of its own, with its data in a directory of its own.
 
@@ -92,6 +97,7 @@ class RunningBroker:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 pass_fds=[watched],
+                env=_environment(),
                 text=True,
                 errors="replace",
                 start_new_session=True,  # Ctrl-C in the terminal is ours to handle, in our order

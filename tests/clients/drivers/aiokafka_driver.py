@@ -190,7 +190,7 @@ class AiokafkaDriver:
             if at == "latest":
                 return {"offset": (await consumer.end_offsets([partition]))[partition]}
             found = (await consumer.offsets_for_times({partition: at}))[partition]
-            return {"offset": -1} if found is None else {"offset": found.offset, "timestamp": found.timestamp}
+            return {"offset": -1} if found is None else {"offset": found.offset, "at_timestamp": found.timestamp}
         finally:
             await consumer.stop()
 

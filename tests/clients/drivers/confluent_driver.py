@@ -213,7 +213,7 @@ class ConfluentDriver:
         partition = TopicPartition(arguments["topic"], arguments["partition"])
         isolation = IsolationLevel.READ_UNCOMMITTED
         found = self._admin.list_offsets({partition: place}, isolation_level=isolation)[partition].result()
-        return {"offset": found.offset, "timestamp": found.timestamp}
+        return {"offset": found.offset, "at_timestamp": found.timestamp}
 
     def delete_records(self, arguments: dict[str, Json]) -> Json:
         partition = TopicPartition(arguments["topic"], arguments["partition"], arguments["before"])

@@ -185,7 +185,7 @@ class KafkaPythonDriver:
         partition = TopicPartition(arguments["topic"], arguments["partition"])
         at = arguments["at"]
         found = self._admin.list_partition_offsets({partition: at if isinstance(at, int) else PLACES[at]})[partition]
-        return {"offset": found.offset, "timestamp": found.timestamp}
+        return {"offset": found.offset, "at_timestamp": found.timestamp}
 
     def delete_records(self, arguments: dict[str, Json]) -> Json:
         partition = TopicPartition(arguments["topic"], arguments["partition"])

@@ -91,7 +91,7 @@ func (d *driver) offset(ctx context.Context, a arguments) (any, error) {
 		return nil, err
 	}
 	found, _ := listed.Lookup(a.Topic, a.Partition)
-	return object{"offset": found.Offset, "timestamp": found.Timestamp}, found.Err
+	return object{"offset": found.Offset, "at_timestamp": found.Timestamp}, found.Err
 }
 
 func (d *driver) describeConfigs(ctx context.Context, a arguments) (any, error) {

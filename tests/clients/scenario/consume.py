@@ -16,7 +16,7 @@ def offset_at(place: Json, offset: int, timestamp: int = -1, *, topic: str = "ti
 
 
 def _at(offset: int, timestamp: int) -> dict[str, Json]:
-    return {"offset": offset} if timestamp == -1 else {"offset": offset, "timestamp": timestamp}
+    return {"offset": offset} if timestamp == -1 else {"offset": offset, "at_timestamp": timestamp}
 
 
 def times(first: int, last: int) -> Json:

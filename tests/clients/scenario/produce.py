@@ -66,6 +66,27 @@ SHAPES = [
 NOW_RECORD = record("without a time")
 IDEMPOTENT = [record(f"once {each}", key="k", timestamp=EPOCH_MS + 100 + each) for each in range(4)]
 
+
+
+def _untimed_steps() -> list[Step]:
+    """Records whose time is the client's own, which is all that the console producer can send."""
+    steps = [Step("create for the untimed", "create_topic", create("untimed"), DONE)]
+    seen: list[Json] = []
+    for codec in CODECS:
+        records = [
+            record(f"{codec} again again again", key="k", headers=[("a", "1"), ("b", codec), ("a", "2")]),
+            record("no key and no headers"),
+            record(None, key="tombstone"),
+        ]
+        first = len(seen)
+        steps.append(
+            Step(f"untimed with {codec}", "produce", produce("untimed", records, codec=codec), offsets(first, 3))
+        )
+        seen += [consumed(first + index, each) for index, each in enumerate(records)]
+    steps.append(Step("read the untimed", "consume", consume("untimed", len(seen)), {"records": seen}))
+    return steps
+
+
 STEPS = [
     *_codec_steps(),
     Step("create for the shapes", "create_topic", create("shapes", 1, KEEP_FOREVER), DONE),
@@ -164,6 +185,7 @@ STEPS = [
         consume("recompressed", 20),
         {"records": [consumed(offset, SHAPES[offset % 4]) for offset in range(20)]},
     ),
+    *_untimed_steps(),
     Step("produce to a topic that is made by it", "produce", produce("made-by-use", [NOW_RECORD]), offsets(0, 1)),
     Step("describe what was made by use", "describe_topic", {"topic": "made-by-use"}, described("topic 3", 1)),
     Step(

@@ -111,7 +111,7 @@ final class AdminVerbs {
         TopicPartition partition = partition(arguments);
         ListOffsetsResult result = admin.listOffsets(Map.of(partition, place(arguments.get("at"))));
         ListOffsetsResult.ListOffsetsResultInfo found = result.partitionResult(partition).get();
-        return Map.of("offset", found.offset(), "timestamp", found.timestamp());
+        return Map.of("offset", found.offset(), "at_timestamp", found.timestamp());
     }
 
     private ConfigResource resource(JsonNode arguments) throws Exception {

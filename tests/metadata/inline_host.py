@@ -1,0 +1,36 @@
+"""A host for metadata tests: a real disk for SQLite, work done at once, ids that count up."""
+
+import uuid
+from collections.abc import Callable
+from typing import TypeVar, TypeVarTuple
+
+from odradek.host.clock import SystemClock
+from odradek.host.disk import Disk
+from odradek.host.host import Host
+from odradek.host.real_disk import RealDisk
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
+
+
+class InlineWorkers:
+    async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
+        return function(*args)
+
+    def close(self) -> None: ...
+
+
+class CountingEntropy:
+    def __init__(self) -> None:
+        self.count = 1000
+
+    def uuid(self) -> uuid.UUID:
+        self.count += 1
+        return uuid.UUID(int=self.count)
+
+    def random_below(self, bound: int) -> int:
+        return 0
+
+
+def inline_host(disk: Disk | None = None) -> Host:
+    return Host(clock=SystemClock(), disk=disk or RealDisk(), entropy=CountingEntropy(), workers=InlineWorkers())

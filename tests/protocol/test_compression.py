@@ -1,0 +1,149 @@
+"""All codecs come back, agree with aiokafka's, and never make more than the caller allows from what a peer sent."""
+
+import contextlib
+import gzip
+import subprocess
+import sys
+from collections.abc import Callable
+
+import aiokafka.codec
+import cramjam
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.protocol.compression import XERIAL_HEADER, Compression, compress, decompress
+from odradek.protocol.malformed import MalformedMessage
+
+LIMIT = 1 << 20
+COMPRESSED = [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD]
+THEIR_ENCODERS: dict[Compression, Callable[[bytes], bytes]] = {
+    Compression.GZIP: aiokafka.codec.gzip_encode,
+    Compression.SNAPPY: aiokafka.codec.snappy_encode,
+    Compression.LZ4: aiokafka.codec.lz4_encode,
+    Compression.ZSTD: aiokafka.codec.zstd_encode,
+}
+THEIR_DECODERS: dict[Compression, Callable[[bytes], bytes]] = {
+    Compression.GZIP: aiokafka.codec.gzip_decode,
+    Compression.SNAPPY: aiokafka.codec.snappy_decode,
+    Compression.LZ4: aiokafka.codec.lz4_decode,
+    Compression.ZSTD: aiokafka.codec.zstd_decode,
+}
+CONTENTS = st.binary(max_size=200) | st.builds(bytes.__mul__, st.binary(min_size=1, max_size=50), st.integers(1, 5000))
+
+
+@given(codec=st.sampled_from(Compression), content=CONTENTS)
+def test_content_comes_back(codec: Compression, content: bytes) -> None:
+    assert decompress(codec, memoryview(compress(codec, memoryview(content))), LIMIT) == content
+
+
+@given(codec=st.sampled_from(COMPRESSED), content=CONTENTS)
+def test_each_side_reads_what_the_other_compressed(codec: Compression, content: bytes) -> None:
+    assert decompress(codec, THEIR_ENCODERS[codec](content), LIMIT) == content
+    # aiokafka takes xerial's header for a block when none follows it.
+    if content:
+        assert THEIR_DECODERS[codec](compress(codec, content)) == content
+
+
+@pytest.mark.parametrize(
+    ("codec", "level"),
+    [
+        *[(Compression.GZIP, level) for level in (-1, 1, 6, 9)],
+        *[(Compression.LZ4, level) for level in (1, 9, 17)],
+        *[(Compression.ZSTD, level) for level in (-131072, -1, 3, 22)],
+    ],
+)
+def test_every_level_that_kafka_allows_is_taken(codec: Compression, level: int) -> None:
+    content = b"some records " * 1000
+    assert decompress(codec, compress(codec, content, level), LIMIT) == content
+
+
+def test_snappy_is_read_with_and_without_framing() -> None:
+    content = b"some records " * 10_000
+    assert decompress(Compression.SNAPPY, bytes(cramjam.snappy.compress_raw(content)), LIMIT) == content
+    framed = compress(Compression.SNAPPY, content)
+    assert framed.startswith(XERIAL_HEADER)
+    # Redpanda writes the two version numbers in the other byte order.
+    swapped = framed[:8] + b"\x01\x00\x00\x00\x01\x00\x00\x00" + framed[16:]
+    assert decompress(Compression.SNAPPY, swapped, LIMIT) == content
+
+
+def test_lz4_blocks_are_independent_and_the_content_size_is_not_written() -> None:
+    descriptor = compress(Compression.LZ4, b"some records " * 10_000)[4]
+    assert descriptor & 0x20, "independent blocks"
+    assert not descriptor & 0x08, "no content size"
+    assert not descriptor & 0x04, "no content checksum"
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_content_at_the_limit_passes_and_one_byte_more_is_refused(codec: Compression) -> None:
+    content = b"ab" * 50_000
+    compressed = compress(codec, content)
+    assert decompress(codec, compressed, len(content)) == content
+    with pytest.raises(MalformedMessage):
+        decompress(codec, compressed, len(content) - 1)
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+@pytest.mark.parametrize("damage", ["empty", "cut", "noise", "trailing"])
+def test_corrupt_content_is_malformed(codec: Compression, damage: str) -> None:
+    compressed = compress(codec, b"some records " * 1000)
+    damaged = {"empty": b"", "cut": compressed[:-4], "noise": b"\xff" * 40, "trailing": compressed + b"\xff\xff\xff"}[
+        damage
+    ]
+    with pytest.raises(MalformedMessage):
+        decompress(codec, damaged, LIMIT)
+
+
+@given(codec=st.sampled_from(COMPRESSED), noise=st.binary(max_size=60), framed=st.booleans())
+def test_noise_is_content_or_malformed_and_nothing_else(codec: Compression, noise: bytes, framed: bool) -> None:
+    start = {
+        Compression.GZIP: b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03",
+        Compression.SNAPPY: XERIAL_HEADER,
+        Compression.LZ4: b"\x04\x22\x4d\x18\x60\x40\x82",
+        Compression.ZSTD: b"\x28\xb5\x2f\xfd",
+    }[codec]
+    with contextlib.suppress(MalformedMessage):
+        assert len(decompress(codec, start + noise if framed else noise, LIMIT)) <= LIMIT
+
+
+def test_a_snappy_block_that_declares_gigabytes_reserves_nothing() -> None:
+    for block in (b"\xff\xff\xff\xff\x0f" + bytes(20), b"\x80\x80\x40" + bytes(20)):
+        with pytest.raises(MalformedMessage, match="declares"):
+            decompress(Compression.SNAPPY, block, LIMIT)
+        with pytest.raises(MalformedMessage, match="declares"):
+            decompress(Compression.SNAPPY, XERIAL_HEADER + len(block).to_bytes(4, "big") + block, LIMIT)
+
+
+# Each turns a few kilobytes into gigabytes; in a process of its own, so that the peak is this one's alone.
+BOMB = """
+import resource, sys
+from odradek.protocol.compression import Compression, decompress
+from odradek.protocol.malformed import MalformedMessage
+bomb = sys.stdin.buffer.read()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    decompress(Compression(int(sys.argv[1])), bomb, 1 << 20)
+except MalformedMessage:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def bomb_of(codec: Compression) -> bytes:
+    """Frames after one another, each of megabytes of zeros: together gigabytes."""
+    zeros = bytes(64 << 20)
+    if codec is Compression.SNAPPY:
+        block = bytes(cramjam.snappy.compress_raw(bytes(16 << 20)))
+        return XERIAL_HEADER + (len(block).to_bytes(4, "big") + block) * 4
+    frame = gzip.compress(zeros, 1) if codec is Compression.GZIP else compress(codec, zeros)
+    return frame * 40
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_decompression_bomb_is_refused_in_little_memory(codec: Compression) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", BOMB, str(int(codec))], input=bomb_of(codec), capture_output=True, check=True
+    )
+    # macOS counts in bytes, Linux in kilobytes.
+    unit = 1 if sys.platform == "darwin" else 1024
+    assert int(process.stdout) * unit < 16 << 20, process.stderr
