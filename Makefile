@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: up test check bench soak lock clean help
+.PHONY: up test check bench soak fuzz lock clean help
 
 help: ## Show the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -32,6 +32,13 @@ test: check ## Everything that must hold; finishes in 20 minutes on 2 cores
 
 bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
 	$(BIN)/python -m bench $(ARGS)
+
+soak: $(READY) ## A thousand more seeds of the simulation (SEEDS=first-last for others)
+	ODRADEK_SIMULATION_SEEDS=$(or $(SEEDS),1000-1999) $(BIN)/pytest -n 2 -q tests/simulation -k remembered
+
+fuzz: $(READY) ## Ten minutes of coverage-guided fuzzing (FUZZ_SECONDS=… for longer)
+	@mkdir -p build/fuzz
+	$(BIN)/python -m tests.fuzz.fuzz_wire -artifact_prefix=build/fuzz/ -max_total_time=$(or $(FUZZ_SECONDS),600) -max_len=4096 build/fuzz
 
 lock: $(READY) ## Pin the newest dependencies (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade pyproject.toml -o locks/runtime.txt

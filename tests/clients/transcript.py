@@ -30,7 +30,10 @@ class Difference:
 
     def __str__(self) -> str:
         lines = [f"{self.step.name} ({self.step.verb} {json.dumps(self.step.arguments)[:160]})"]
-        lines += [f"    {place}: expected {left}, got {right}" for place, left, right in _unlike(self.step.expected, self.answer)]
+        lines += [
+            f"    {place}: expected {left}, got {right}"
+            for place, left, right in _unlike(self.step.expected, self.answer)
+        ]
         return "\n".join(lines)
 
 

@@ -143,6 +143,12 @@ class ApacheKafka:
         if process.stdin is not None:
             process.stdin.close()
 
+    def leave_running(self) -> None:
+        """Forget the process: it ends when its standard input closes, which another process sees to."""
+        if self._process is not None:
+            self._process.returncode = 0  # else its destructor would warn of a child that still runs
+        self._process = None
+
     def restart(self) -> None:
         self.stop()
         self.start()

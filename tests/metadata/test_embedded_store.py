@@ -90,7 +90,7 @@ async def close_and_load(store: EmbeddedStore) -> MetadataImage:
     return await store.load()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_reopened_store_has_the_image_that_the_changes_gave(data: st.DataObject) -> None:
     async def scenario() -> None:

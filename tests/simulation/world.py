@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.handlers.context import ClientConnection
 from odradek.metadata.broker_configs import BrokerConfig
@@ -19,7 +19,6 @@ from tests.wire import decode_response, encode_request
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
-    from typing import Any
     from uuid import UUID
 
     from odradek.protocol.schema import Request, Response
@@ -105,11 +104,15 @@ class World:
         self.simulation.crash()
         self.run(self.start())
 
+    def handle(self, frame: memoryview) -> Any:
+        """What the dispatcher makes of any bytes at all."""
+        return self.node.dispatcher.handle(frame, self._client)
+
     async def call(self, request: Request, response: type[AnyResponse], version: int) -> AnyResponse:
         """One request through the dispatcher, in bytes both ways."""
         self.operations += 1
         frame = memoryview(bytearray(encode_request(request, version)[4:]))
-        answer = self.node.dispatcher.handle(frame, self._client)
+        answer = self.handle(frame)
         if not isinstance(answer, list) and answer is not None:
             answer = await answer
         assert answer is not None

@@ -87,7 +87,7 @@ def consume(
         left = max_records
         for batch in reader.batches():
             messages = batch if left is None else batch[:left]
-            output.writelines(map(write, messages))
+            output.write(b"".join(map(write, messages)))
             output.flush()
             if left is not None:
                 left -= len(messages)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import signal
 import socket
 import threading
 import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import click
 from confluent_kafka import TopicPartition
@@ -18,9 +21,14 @@ from odradek.cli.options import format_option
 from odradek.cli.rig_records import rig_records
 from odradek.testing import BrokerError, RunningBroker
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
 TOPIC = "rigs"
 PARTITIONS = 3
 SEED = 7
+DRAIN_S = 3.0
 
 
 @command(
@@ -133,20 +141,39 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
     consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
     field = Field(cluster, rate)
     deadline = None if seconds is None else time.monotonic() + seconds
+
+    def take_records(timeout_s: float) -> None:
+        first = consumer.poll(timeout_s)
+        for message in [] if first is None else [first, *consumer.consume(1000, 0)]:
+            screen.take(message, time.perf_counter_ns())
+
     try:
-        with screen:
+        with screen, stop_on_interrupt(field.is_stopped):
             field.start()
-            while deadline is None or time.monotonic() < deadline:
-                first = consumer.poll(0.1)
-                for message in [] if first is None else [first, *consumer.consume(1000, 0)]:
-                    screen.take(message, time.perf_counter_ns())
+            while not field.is_stopped.is_set() and (deadline is None or time.monotonic() < deadline):
+                take_records(0.1)
                 screen.refresh(field.sent)
-    except KeyboardInterrupt:
-        pass
+            field.is_stopped.set()
+            field.join()
+            drained_by = time.monotonic() + DRAIN_S
+            while screen.received < field.sent and time.monotonic() < drained_by:
+                take_records(0.1)
+            screen.finish(field.sent)
     finally:
         field.is_stopped.set()
-        field.join()
-        for message in consumer.consume(1_000_000, 0.3):
-            screen.take(message, time.perf_counter_ns())
-        screen.sent = field.sent
         consumer.close()
+
+
+@contextmanager
+def stop_on_interrupt(is_stopped: threading.Event) -> Iterator[None]:
+    """Ctrl-C sets the event, so that nothing is cut off half-way; a second Ctrl-C does cut it off."""
+
+    def stop(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        is_stopped.set()
+
+    previous = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, previous)

@@ -20,6 +20,7 @@ RECENT_RECORDS = 12
 LATENCIES_KEPT = 20_000
 LINE_EVERY_S = 1.0
 FRAME_EVERY_S = 0.1
+WARM_UP_S = 0.5  # the first records pay for connections; their latency says nothing
 
 
 class Screen:
@@ -35,6 +36,7 @@ class Screen:
         self.recent: deque[tuple[int, int, dict[str, Any]]] = deque(maxlen=RECENT_RECORDS)
         self.began_at = self.shown_at = time.monotonic()
         self.shown_received = 0
+        self.seconds = 0.0
 
     def __enter__(self) -> Screen:
         self.began_at = self.shown_at = time.monotonic()
@@ -50,7 +52,7 @@ class Screen:
             return
         self.received += 1
         sent_ns = dict(message.headers() or []).get("sent-ns")
-        if sent_ns is not None:
+        if sent_ns is not None and time.monotonic() - self.began_at > WARM_UP_S:
             self.latencies_ms.append((now_ns - int(sent_ns)) / 1e6)
         record = json.loads(message.value() or b"{}")
         self.recent.append((message.partition() or 0, message.offset() or 0, record))
@@ -62,6 +64,11 @@ class Screen:
             rate = (self.received - self.shown_received) / (now - self.shown_at)
             self.show(rate)
             self.shown_at, self.shown_received = now, self.received
+
+    def finish(self, sent: int) -> None:
+        """Everything was sent and read that will be."""
+        self.sent = sent
+        self.seconds = time.monotonic() - self.began_at
 
     @property
     def interval_s(self) -> float:
@@ -83,7 +90,7 @@ class Screen:
         return {
             "produced": self.sent,
             "consumed": self.received,
-            "seconds": round(time.monotonic() - self.began_at, 3),
+            "seconds": round(self.seconds or time.monotonic() - self.began_at, 3),
             "latency_ms": {name: round(value, 3) for name, value in percentiles(self.latencies_ms).items()},
         }
 

@@ -44,7 +44,12 @@ class RecordReader:
         self.until_end = until_end
         self.ends = {r.partition: r.end_offset for r in ranges if r.start_offset < r.end_offset} if until_end else {}
         self._consumer = cluster.consumer(
-            {"enable.partition.eof": until_end, "fetch.error.backoff.ms": 50, **(settings or {})}
+            {
+                "enable.partition.eof": until_end,
+                "fetch.error.backoff.ms": 50,
+                "fetch.queue.backoff.ms": 20,  # a full queue would else pause fetching for a second
+                **(settings or {}),
+            }
         )
         self._consumer.assign(
             [

@@ -207,7 +207,11 @@ class ConfluentDriver:
             consumer.close()
 
     def offset(self, arguments: dict[str, Json]) -> Json:
-        special = {"earliest": OffsetSpec.earliest, "latest": OffsetSpec.latest, "max_timestamp": OffsetSpec.max_timestamp}
+        special = {
+            "earliest": OffsetSpec.earliest,
+            "latest": OffsetSpec.latest,
+            "max_timestamp": OffsetSpec.max_timestamp,
+        }
         at = arguments["at"]
         place = OffsetSpec.for_timestamp(at) if isinstance(at, int) else special[at]()
         partition = TopicPartition(arguments["topic"], arguments["partition"])

@@ -21,7 +21,13 @@ def _build(directory: Path) -> None:
     # -mod=readonly: go.mod and go.sum are the locked truth
     environment = {**os.environ, "GOFLAGS": "-mod=readonly"}
     done = subprocess.run(
-        command, cwd=SOURCE_DIRECTORY, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        command,
+        cwd=SOURCE_DIRECTORY,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode != 0:
         raise RuntimeError(f"building franz-go's driver failed: {(done.stdout + done.stderr).strip()[-2000:]}")

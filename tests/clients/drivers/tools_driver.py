@@ -178,7 +178,12 @@ class ToolsDriver:
     def _consume_partition(self, arguments: dict[str, Json], partition: int, offset: str, count: int) -> list[Json]:
         shown = ("timestamp", "partition", "offset", "headers", "key", "value")
         properties = {f"print.{each}": "true" for each in shown}
-        properties |= {"key.separator": FIELD, "line.separator": RECORD, "null.literal": NULL, "headers.separator": "\x1c"}
+        properties |= {
+            "key.separator": FIELD,
+            "line.separator": RECORD,
+            "null.literal": NULL,
+            "headers.separator": "\x1c",
+        }
         options = [part for name, value in properties.items() for part in ("--formatter-property", f"{name}={value}")]
         options += ["--partition", str(partition), "--offset", offset, "--max-messages", str(count)]
         options += ["--timeout-ms", "15000", "--command-property", f"auto.offset.reset={arguments['reset']}"]

@@ -39,7 +39,9 @@ TOPIC_STEPS = [
     alter("set two", ("set", "retention.ms", "100000000"), ("set", "cleanup.policy", "compact")),
     describe("describe two", {"retention.ms": on_topic("100000000"), "cleanup.policy": on_topic("compact")}),
     alter("append to a list", ("append", "cleanup.policy", "delete")),
-    describe("describe the list", {"retention.ms": on_topic("100000000"), "cleanup.policy": on_topic("compact,delete")}),
+    describe(
+        "describe the list", {"retention.ms": on_topic("100000000"), "cleanup.policy": on_topic("compact,delete")}
+    ),
     alter("subtract from a list", ("subtract", "cleanup.policy", "compact")),
     describe(
         "describe the shorter list",

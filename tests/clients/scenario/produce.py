@@ -67,7 +67,6 @@ NOW_RECORD = record("without a time")
 IDEMPOTENT = [record(f"once {each}", key="k", timestamp=EPOCH_MS + 100 + each) for each in range(4)]
 
 
-
 def _untimed_steps() -> list[Step]:
     """Records whose time is the client's own, which is all that the console producer can send."""
     steps = [Step("create for the untimed", "create_topic", create("untimed"), DONE)]

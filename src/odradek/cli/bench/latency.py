@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 STAMP = struct.Struct(">Qq")  # which run, and when (monotonic nanoseconds)
 WARM_UP_S = 0.5  # the first records pay for connections and caches
 DRAIN_S = 5.0
+SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's default, would be what is measured
 
 
 @command(
@@ -87,7 +89,8 @@ def latency(cluster: Cluster, as_json: bool, topic: str, partitions: int, size: 
     ranges = find_ranges(cluster, topic, ids, Start())
     value = payload(max(size, STAMP.size))
     workload = ProduceWorkload(topic=topic, value=value, records=None, **options)
-    with progress_bar("measuring", None) as tick:
+    total = int(options["rate"] * (options["duration_ms"] / 1000 + WARM_UP_S))
+    with progress_bar("measuring", total) as tick:
         result = run(cluster, workload, ranges, tick)
     result.facts = {"topic": topic, "partitions": len(ids), **workload.facts()}
     result.show(as_json)
@@ -125,6 +128,7 @@ def run(cluster: Cluster, workload: ProduceWorkload, ranges: list[PartitionRange
     run_id = time.time_ns()
     listener = Listener(cluster, workload, ranges, run_id)
     listener.start()
+    sys.setswitchinterval(SWITCH_S)
     producer = cluster.producer(workload.client_settings())
     rest = workload.value[STAMP.size :]
     chunk = workload.chunk_records(1000)

@@ -1,0 +1,82 @@
+"""Every client performs the same scenario on Apache Kafka and on Odradek, and gets the answers that the scenario states."""
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.client_limits import LIMITS
+from tests.clients.conftest import Target
+from tests.clients.drivers import franz_go_driver
+from tests.clients.drivers.confluent_driver import ConfluentDriver
+from tests.clients.drivers.driver import Driver, LineDriver
+from tests.clients.drivers.stand_in import StandIn
+from tests.clients.drivers.tools_driver import ToolsDriver
+from tests.clients.scenario import configs, consume, deletion, produce, topics
+from tests.clients.transcript import Transcript
+from tests.jvm.build_cache import exclusive
+from tests.jvm.jars import java_command
+
+# A JVM to fetch and start, a Go program to build: the first run on a machine takes minutes.
+pytestmark = pytest.mark.timeout(600)
+
+CHAPTERS = {
+    "topics": topics.STEPS,
+    "produce": produce.STEPS,
+    "consume": consume.STEPS,
+    "topic configs": configs.TOPIC_STEPS,
+    "broker configs": configs.BROKER_STEPS,
+    "deletion": deletion.STEPS,
+}
+
+
+def _python(module: str) -> Callable[[str], Driver]:
+    command = [sys.executable, "-m", f"tests.clients.drivers.{module}"]
+    return lambda bootstrap_servers: LineDriver([*command, bootstrap_servers])
+
+
+DRIVERS: dict[str, Callable[[str], Driver]] = {
+    "aiokafka": _python("aiokafka_driver"),
+    "confluent-kafka": ConfluentDriver,
+    "franz-go": franz_go_driver.franz_go_driver,
+    "java": lambda bootstrap_servers: LineDriver(java_command("odradek.ClientDriver", bootstrap_servers)),
+    "kafka-python": _python("kafka_python_driver"),
+    "kafka-tools": ToolsDriver,
+}
+MARKS = {"java": [pytest.mark.jvm], "kafka-tools": [pytest.mark.jvm], "franz-go": [pytest.mark.go]}
+
+
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in DRIVERS])
+def driver_name(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if pytest.mark.jvm in MARKS.get(name, []):
+        request.getfixturevalue("jvm")
+    if name == "franz-go" and (reason := franz_go_driver.missing()):
+        pytest.skip(reason)
+    return name
+
+
+@pytest.fixture
+def driver(driver_name: str, target: Target) -> Iterator[Driver]:
+    driver = DRIVERS[driver_name](target.bootstrap_servers)
+    yield driver
+    driver.close()
+
+
+def test_client_gets_the_answers_of_the_scenario(
+    driver_name: str, driver: Driver, target: Target, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    stand_in = StandIn(target.bootstrap_servers)
+    transcript = Transcript(driver, stand_in, LIMITS[driver_name], target.name)
+    for name, steps in CHAPTERS.items():
+        if name == "broker configs":  # it changes the broker for everyone
+            with exclusive(_lock_path(target)):
+                transcript.perform(steps)
+        else:
+            transcript.perform(steps)
+    assert not transcript.differences, "\n".join(str(each) for each in transcript.differences)
+
+
+def _lock_path(target: Target) -> Path:
+    return target.log_directory.with_name("broker-configs.lock")

@@ -1,0 +1,39 @@
+"""A short round of coverage-guided fuzzing in every test run; `make fuzz` goes on for longer."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("atheris") is None,
+    reason="atheris has no wheel for this Python and platform: coverage-guided fuzzing is left out",
+)
+@pytest.mark.timeout(180)
+def test_any_frame_is_answered_or_refused(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.mkdir()
+    _write_seeds(corpus)
+    fuzzing = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz.fuzz_wire", f"-artifact_prefix={tmp_path}/", "-max_total_time=15",
+         "-max_len=2048", "-rss_limit_mb=1024", str(corpus)],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert fuzzing.returncode == 0, fuzzing.stderr[-4000:]
+
+
+def _write_seeds(corpus: Path) -> None:
+    """One well-formed request of every API in its oldest and newest version."""
+    from odradek.handlers.registry import build_registry
+    from tests.wire import encode_request
+
+    for api in build_registry().values():
+        for version in {api.min_version, api.max_version}:
+            (corpus / f"{api.name}-{version}").write_bytes(encode_request(api.request(), version)[4:])

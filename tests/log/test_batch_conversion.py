@@ -1,0 +1,62 @@
+"""Where records must be looked at: keys of compacted topics, and another codec than the producer's."""
+
+import pytest
+
+from odradek.log.batch_conversion import convert_batch
+from odradek.log.log_config import LogConfig
+from odradek.protocol.batch import has_valid_checksum, read_batch_header
+from odradek.protocol.compression import Compression
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import read_records
+from tests.log.batches import make_batch
+
+NAMES = {
+    "uncompressed": Compression.NONE,
+    "gzip": Compression.GZIP,
+    "snappy": Compression.SNAPPY,
+    "lz4": Compression.LZ4,
+    "zstd": Compression.ZSTD,
+}
+
+
+@pytest.mark.parametrize("source", Compression)
+@pytest.mark.parametrize("target", NAMES)
+def test_records_survive_another_codec(source: Compression, target: str) -> None:
+    values = [b"a" * 1000, b"b"]
+    batch = make_batch(values, compression=source, producer=(3, 1, 7))
+    header = read_batch_header(batch)
+    converted = convert_batch(batch, header, LogConfig(compression_type=target))
+    assert isinstance(converted, memoryview)
+    new_header = read_batch_header(converted)
+    assert new_header.compression is NAMES[target]
+    assert has_valid_checksum(converted, 0, new_header)
+    assert [record.value for record in read_records(converted, 1 << 20)] == values
+    kept = ("producer_id", "producer_epoch", "base_sequence", "record_count", "max_timestamp", "last_offset_delta")
+    assert all(getattr(header, name) == getattr(new_header, name) for name in kept)
+    if source is NAMES[target]:
+        assert converted is batch
+
+
+def test_a_batch_that_grows_over_the_limit_is_too_large() -> None:
+    batch = make_batch([b"a" * 10_000], compression=Compression.ZSTD)
+    config = LogConfig(compression_type="uncompressed", max_message_bytes=5000)
+    assert convert_batch(batch, read_batch_header(batch), config) is ErrorCode.MESSAGE_TOO_LARGE
+    config = LogConfig(compression_type="uncompressed", segment_bytes=5000)
+    assert convert_batch(batch, read_batch_header(batch), config) is ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_a_compacted_topic_needs_keys(compression: Compression) -> None:
+    config = LogConfig(is_compacted=True)
+    keyless = make_batch(key=None, compression=compression)
+    keyed = make_batch(key=b"", compression=compression)
+    assert convert_batch(keyless, read_batch_header(keyless), config) is ErrorCode.INVALID_RECORD
+    assert convert_batch(keyed, read_batch_header(keyed), config) is keyed
+
+
+def test_what_cannot_be_decompressed_is_an_invalid_record() -> None:
+    batch = make_batch([b"a" * 1000], compression=Compression.ZSTD)
+    batch[70:80] = bytes(10)
+    header = read_batch_header(batch)
+    assert convert_batch(batch, header, LogConfig(compression_type="gzip")) is ErrorCode.INVALID_RECORD
+    assert convert_batch(batch, header, LogConfig(is_compacted=True)) is ErrorCode.INVALID_RECORD

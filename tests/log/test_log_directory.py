@@ -1,0 +1,143 @@
+"""One entry of log.dirs: whose it is, how it was left, and that no name leads out of it."""
+
+import uuid
+
+import pytest
+
+from odradek.log.log_directory import LogDirectory, LogDirectoryError, decode_uuid, encode_uuid, read_meta_properties
+from tests.simulation.simulated_host import Simulation
+
+PATH = "/data/logs"
+TOPIC_ID = uuid.UUID(int=0x1234567890ABCDEF1234567890ABCDEF)
+
+
+def open_directory(simulation: Simulation, cluster_id: str = "cluster", node_id: int = 1) -> LogDirectory:
+    return LogDirectory.open(PATH, simulation.host, cluster_id=cluster_id, node_id=node_id)
+
+
+def test_meta_properties_are_kafkas_and_stay(simulation: Simulation) -> None:
+    assert read_meta_properties(PATH, simulation.host) is None
+    directory = open_directory(simulation)
+    properties = directory.meta_properties
+    text = simulation.disk.read_file(f"{PATH}/meta.properties").decode()
+    assert text.splitlines() == [
+        "cluster.id=cluster",
+        f"directory.id={encode_uuid(properties.directory_id)}",
+        "node.id=1",
+        "version=1",
+    ]
+    simulation.crash()
+    assert open_directory(simulation).meta_properties == properties
+    assert read_meta_properties(PATH, simulation.host) == properties
+
+
+@pytest.mark.parametrize(("cluster_id", "node_id", "says"), [("other", 1, "cluster"), ("cluster", 2, "node.id")])
+def test_another_brokers_directory_is_refused(simulation: Simulation, cluster_id: str, node_id: int, says: str) -> None:
+    open_directory(simulation).close(is_clean=True)
+    with pytest.raises(LogDirectoryError, match=says):
+        open_directory(simulation, cluster_id, node_id)
+    open_directory(simulation)  # the lock was given back
+
+
+@pytest.mark.parametrize("text", ["version=2\n", "version=1\nnode.id=x\ncluster.id=c\ndirectory.id=d\n", "x"])
+def test_meta_properties_that_make_no_sense_are_an_error(simulation: Simulation, text: str) -> None:
+    simulation.disk.make_directories(PATH)
+    simulation.disk.replace_file(f"{PATH}/meta.properties", text.encode())
+    with pytest.raises(LogDirectoryError, match=r"meta\.properties"):
+        open_directory(simulation)
+
+
+def test_a_directory_has_one_broker_at_a_time(simulation: Simulation) -> None:
+    directory = open_directory(simulation)
+    with pytest.raises(LogDirectoryError, match="another broker"):
+        open_directory(simulation)
+    directory.close(is_clean=True)
+    open_directory(simulation)
+
+
+def test_only_a_clean_shutdown_leaves_its_mark(simulation: Simulation) -> None:
+    directory = open_directory(simulation)
+    assert not directory.was_cleanly_shut_down
+    directory.close(is_clean=True)
+    simulation.crash()
+    assert simulation.disk.exists(f"{PATH}/.kafka_cleanshutdown")
+    directory = open_directory(simulation)
+    assert directory.was_cleanly_shut_down
+    simulation.crash()
+    directory = open_directory(simulation)
+    assert not directory.was_cleanly_shut_down
+    directory.close(is_clean=False)
+    assert not open_directory(simulation).was_cleanly_shut_down
+
+
+@pytest.mark.parametrize("topic", ["", ".", "..", "a/b", "a\0", "a b", "ü", "x" * 250, "a\n", "../a", "a:b"])
+def test_a_name_is_not_a_path(simulation: Simulation, topic: str) -> None:
+    directory = open_directory(simulation)
+    with pytest.raises(ValueError, match="not a partition's name"):
+        directory.partition_directory(topic, 0)
+    with pytest.raises(ValueError, match="not a partition's name"):
+        directory.schedule_delete(topic, 0)
+
+
+def test_a_negative_partition_is_no_name(simulation: Simulation) -> None:
+    with pytest.raises(ValueError, match="not a partition's name"):
+        open_directory(simulation).partition_directory("a", -1)
+
+
+def test_partitions_are_found_again(simulation: Simulation) -> None:
+    directory = open_directory(simulation)
+    names = {("a", 0), ("a-1", 7), ("x" * 249, 3), ("a.b_c", 10)}
+    for topic, index in names:
+        simulation.disk.make_directories(directory.partition_directory(topic, index))
+    simulation.disk.make_directories(f"{PATH}/no partition")
+    found = directory.partitions()
+    assert found.keys() == names
+    assert found["a-1", 7] == directory.partition_directory("a-1", 7)
+
+
+def test_partition_metadata_is_kafkas(simulation: Simulation) -> None:
+    directory = open_directory(simulation)
+    path = directory.partition_directory("a", 0)
+    simulation.disk.make_directories(path)
+    assert directory.read_partition_metadata("a", 0) is None
+    directory.write_partition_metadata("a", 0, TOPIC_ID)
+    assert simulation.disk.read_file(f"{path}/partition.metadata") == b"version: 0\ntopic_id: EjRWeJCrze8SNFZ4kKvN7w\n"
+    assert directory.read_partition_metadata("a", 0) == TOPIC_ID
+    for torn in (
+        b"",
+        b"version: 0\n",
+        b"version: 0\ntopic_id: EjRW\n",
+        b"version: 1\ntopic_id: EjRWeJCrze8SNFZ4kKvN7w\n",
+    ):
+        simulation.disk.replace_file(f"{path}/partition.metadata", torn)
+        assert directory.read_partition_metadata("a", 0) is None
+
+
+def test_a_deleted_partition_is_renamed_and_gone_after_a_restart(simulation: Simulation) -> None:
+    directory = open_directory(simulation)
+    topic = "x" * 249
+    simulation.disk.make_directories(directory.partition_directory(topic, 5))
+    doomed = directory.schedule_delete(topic, 5)
+    assert doomed.endswith("-delete")
+    assert len(doomed.rpartition("/")[2]) <= 255
+    assert directory.partitions() == {}
+    assert simulation.disk.exists(doomed)
+    directory.close(is_clean=True)
+    open_directory(simulation)
+    assert not simulation.disk.exists(doomed)
+
+
+def test_a_partition_set_aside_stays_for_people(simulation: Simulation) -> None:
+    directory = open_directory(simulation)
+    simulation.disk.make_directories(directory.partition_directory("a", 5))
+    stray = directory.set_aside("a", 5)
+    assert stray.endswith("-stray")
+    directory.close(is_clean=True)
+    assert open_directory(simulation).partitions() == {}
+    assert simulation.disk.exists(stray)
+
+
+def test_uuids_are_written_as_kafka_does() -> None:
+    assert decode_uuid(encode_uuid(TOPIC_ID)) == TOPIC_ID
+    with pytest.raises(ValueError, match="bytes"):
+        decode_uuid("EjRW")

@@ -1,0 +1,183 @@
+"""Idempotence: a model of what a producer may send, and the snapshot format byte by byte."""
+
+import struct
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.log import producer_state
+from odradek.log.producer_snapshot import decode_snapshot, encode_snapshot
+from odradek.log.producer_state import CACHED_BATCHES, ProducerBatch, ProducerEntry, ProducerState
+from odradek.protocol.batch import BatchHeader, read_batch_header
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.malformed import MalformedMessage
+from tests.log.batches import NOW_MS, make_batch
+
+LARGEST_SEQUENCE = 2**31 - 1
+HEADER = read_batch_header(make_batch())
+
+
+def header(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 1) -> BatchHeader:
+    return HEADER._replace(
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+        record_count=count,
+        last_offset_delta=count - 1,
+    )
+
+
+def appended(state: ProducerState, batch: BatchHeader, base_offset: int, timestamp: int = NOW_MS) -> None:
+    assert state.check(batch) is None
+    state.update(batch, base_offset + batch.last_offset_delta, timestamp)
+
+
+def test_an_unknown_producer_may_begin_anywhere() -> None:
+    assert ProducerState().check(header(41)) is None
+
+
+def test_sequences_must_follow_each_other() -> None:
+    state = ProducerState()
+    appended(state, header(0, 3), 0)
+    assert state.check(header(4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert state.check(header(1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    appended(state, header(3), 3)
+
+
+def test_a_repeated_batch_has_its_original_offsets() -> None:
+    state = ProducerState()
+    for number in range(CACHED_BATCHES + 1):
+        appended(state, header(2 * number, 2), 100 + 10 * number)
+    for number in range(1, CACHED_BATCHES + 1):
+        found = state.check(header(2 * number, 2))
+        assert isinstance(found, ProducerBatch)
+        assert (found.base_offset, found.last_offset) == (100 + 10 * number, 101 + 10 * number)
+    assert state.check(header(0, 2)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert state.check(header(2, 3)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_sequences_wrap_at_the_largest_int32() -> None:
+    state = ProducerState()
+    appended(state, header(LARGEST_SEQUENCE - 1, 4), 0)
+    found = state.check(header(LARGEST_SEQUENCE - 1, 4))
+    assert isinstance(found, ProducerBatch)
+    assert (found.base_sequence, found.last_sequence) == (LARGEST_SEQUENCE - 1, 1)
+    appended(state, header(2), 4)
+    appended(ProducerState(), header(LARGEST_SEQUENCE), 0)
+    state = ProducerState()
+    appended(state, header(LARGEST_SEQUENCE), 0)
+    appended(state, header(0), 1)
+
+
+def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero() -> None:
+    state = ProducerState()
+    appended(state, header(0, 5, epoch=3), 0)
+    assert state.check(header(5, epoch=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert state.check(header(5, epoch=4)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    appended(state, header(0, epoch=4), 5)
+    assert state.check(header(0, 5, epoch=3)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert [batch.last_offset for batch in state.entries[1].batches] == [5]
+
+
+def test_a_marker_moves_the_epoch() -> None:
+    state = ProducerState()
+    appended(state, header(0, 5), 0)
+    state.update_epoch(1, 1, NOW_MS + 1)
+    assert state.check(header(5)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert state.check(header(5, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    appended(state, header(0, epoch=1), 6)
+    state.update_epoch(2, 7, NOW_MS)
+    assert state.check(header(0, epoch=6, producer_id=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_silent_producers_expire_unless_in_a_transaction() -> None:
+    state = ProducerState()
+    for producer_id in (1, 2, 3):
+        appended(state, header(0, producer_id=producer_id), producer_id, NOW_MS + producer_id)
+    state.entries[1].current_txn_first_offset = 0
+    assert state.remove_expired(NOW_MS + 1002, 1000) == 1
+    assert sorted(state.entries) == [1, 3]
+
+
+def test_the_number_of_producers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producer_state, "PRODUCERS_LIMIT", 16)
+    state = ProducerState()
+    for producer_id in range(100):
+        appended(state, header(0, producer_id=producer_id), producer_id, NOW_MS + producer_id)
+    assert len(state.entries) <= 16
+    assert 99 in state.entries
+    assert 0 not in state.entries
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 2),  # producer
+            st.integers(0, 3),  # epoch
+            st.integers(-3, 1),  # where its sequence begins, relative to what should come
+            st.integers(1, 3),  # records
+        ),
+        max_size=60,
+    )
+)
+def test_the_rules_against_a_model_that_keeps_everything(sent: list[tuple[int, int, int, int]]) -> None:
+    state = ProducerState()
+    history: dict[int, list[tuple[int, int, int, int]]] = {}  # epoch, base sequence, count, base offset
+    next_offset = 0
+    for producer_id, epoch, distance, count in sent:
+        earlier = history.setdefault(producer_id, [])
+        last_epoch = earlier[-1][0] if earlier else None
+        of_epoch = [batch for batch in earlier if batch[0] == epoch]
+        expected_sequence = of_epoch[-1][1] + of_epoch[-1][2] if of_epoch and epoch == last_epoch else 0
+        sequence = max(0, expected_sequence + distance)
+        batch = header(sequence, count, epoch=epoch, producer_id=producer_id)
+        verdict = state.check(batch)
+        if last_epoch is not None and epoch < last_epoch:
+            assert verdict is ErrorCode.INVALID_PRODUCER_EPOCH
+            continue
+        repeated = [offset for _, base, size, offset in of_epoch[-CACHED_BATCHES:] if (base, size) == (sequence, count)]
+        if repeated:
+            assert isinstance(verdict, ProducerBatch)
+            assert verdict.base_offset == repeated[-1]
+        elif earlier and sequence != expected_sequence:
+            assert verdict is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        else:
+            appended(state, batch, next_offset)
+            earlier.append((epoch, sequence, count, next_offset))
+            next_offset += count
+
+
+def test_the_snapshot_is_kafkas_byte_by_byte() -> None:
+    state = ProducerState()
+    appended(state, header(7, 3, epoch=2, producer_id=4001), 90, NOW_MS)
+    entry = struct.pack(">qhiqiqiq", 4001, 2, 9, 92, 2, NOW_MS, -1, -1)
+    body = struct.pack(">i", 1) + entry
+    assert encode_snapshot(state.entries.items()) == struct.pack(">hI", 1, crc32c(body)) + body
+
+
+def test_a_snapshot_gives_back_the_last_batch_of_each_producer() -> None:
+    state = ProducerState()
+    for number in range(3):
+        appended(state, header(number, producer_id=1), number)
+    state.update_epoch(2, 5, NOW_MS)
+    state.entries[2].coordinator_epoch = 8
+    state.entries[2].current_txn_first_offset = 77
+    loaded = dict(decode_snapshot(encode_snapshot(state.entries.items())))
+    state.entries[1].batches = state.entries[1].batches[-1:]
+    assert loaded == state.entries
+    assert isinstance(loaded[1], ProducerEntry)
+    assert dict(decode_snapshot(encode_snapshot(()))) == {}
+
+
+@given(st.integers(0, 55), st.integers(1, 255))
+def test_a_damaged_snapshot_is_noticed(position: int, change: int) -> None:
+    state = ProducerState()
+    appended(state, header(0), 0)
+    data = bytearray(encode_snapshot(state.entries.items()))
+    data[position] ^= change
+    with pytest.raises(MalformedMessage):
+        decode_snapshot(bytes(data))
+    with pytest.raises(MalformedMessage):
+        decode_snapshot(bytes(data[:position]))

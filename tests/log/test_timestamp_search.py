@@ -1,0 +1,74 @@
+"""Looking up by time, as ListOffsets does."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.log.log_config import LogConfig, TimestampType
+from odradek.protocol.compression import Compression
+from tests.log.batches import NOW_MS, append, make_batch, open_log
+from tests.simulation.simulated_host import Simulation
+
+DIRECTORY = "/data/topic-0"
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 50), min_size=1, max_size=4), max_size=20),
+    st.integers(-1, 51),
+    st.integers(0, 60),
+    st.sampled_from([0, 100, 4096]),
+    st.sampled_from([150, 500, 1 << 20]),
+    st.booleans(),
+)
+def test_lookups_by_time_agree_with_a_list(
+    batches: list[list[int]], wanted: int, start: int, index_interval: int, segment_bytes: int, reopen: bool
+) -> None:
+    simulation = Simulation(0)
+    config = LogConfig(index_interval_bytes=index_interval, segment_bytes=segment_bytes)
+    log = open_log(simulation.host, DIRECTORY, config)
+    times = [NOW_MS + age for batch in batches for age in batch]
+    for number, batch in enumerate(batches):
+        timestamps = [NOW_MS + age for age in batch]
+        append(log, make_batch([b""] * len(batch), timestamps=timestamps, compression=Compression(number % 5)), number)
+    start = min(start, len(times))
+    log.advance_log_start_offset(start)
+    if reopen:
+        log.close()
+        log = open_log(simulation.host, DIRECTORY, config, log_start_offset=start)
+    alive = list(enumerate(times))[start:]
+    expected = next(((time, offset) for offset, time in alive if time >= NOW_MS + wanted), None)
+    found = log.offset_for_timestamp(NOW_MS + wanted)
+    assert (found and (found.timestamp_ms, found.offset)) == expected
+    if found:
+        assert found.leader_epoch == log.leader_epochs.epoch_at(found.offset)
+    simulation.close()
+
+
+def test_the_largest_timestamp_is_the_first_record_that_has_it(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY)
+    append(log, make_batch([b""] * 3, timestamps=[NOW_MS, NOW_MS + 9, NOW_MS + 9]), 5)
+    append(log, make_batch([b""] * 2, timestamps=[NOW_MS + 9, NOW_MS + 1]), 6)
+    assert log.max_timestamp_offset() == (NOW_MS + 9, 1, 5)
+    log.roll()
+    append(log, make_batch(timestamps=[NOW_MS + 10]), 6)
+    assert log.max_timestamp_offset() == (NOW_MS + 10, 5, 6)
+
+
+def test_records_stamped_by_the_broker_share_the_batches_time(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY, LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME))
+    append(log, make_batch([b""] * 3, timestamps=[1, 2, 3]))
+    simulation.clock.advance(1000)
+    append(log, make_batch([b""] * 3, timestamps=[9, 8, 7]))
+    now_ms = simulation.clock.now_ms()
+    assert log.offset_for_timestamp(now_ms) == (now_ms, 3, 0)
+    assert log.offset_for_timestamp(now_ms - 1000) == (now_ms - 1000, 0, 0)
+    assert log.max_timestamp_offset() == (now_ms, 3, 0)
+    log.advance_log_start_offset(4)
+    assert log.offset_for_timestamp(0) == (now_ms, 4, 0)
+
+
+def test_records_without_a_timestamp_are_not_found(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY)
+    append(log, make_batch(timestamps=[-1]))
+    assert log.offset_for_timestamp(0) is None
+    assert log.max_timestamp_offset() is None
