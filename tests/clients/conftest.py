@@ -1,9 +1,14 @@
 """The two brokers that every client test runs on: Apache Kafka, which says what is right, and Odradek."""
 
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+
+from tests.clients.wire.connection import Connection
+from tests.clients.wire.requests import create_topic, list_offset, new_topic_name
 
 ODRADEK = "odradek"
 APACHE_KAFKA = "apache-kafka"
@@ -23,3 +28,31 @@ def target(request: pytest.FixtureRequest) -> Target:
         return Target(APACHE_KAFKA, kafka.bootstrap_servers, kafka.log_directory)
     broker = request.getfixturevalue("odradek_session_broker")
     return Target(ODRADEK, broker.bootstrap_servers, Path(broker.data_directory))
+
+
+@pytest.fixture
+def connection(target: Target) -> Iterator[Connection]:
+    """A bare connection to the broker."""
+    with Connection(target.bootstrap_servers) as connection:
+        yield connection
+
+
+@pytest.fixture
+def topic(connection: Connection) -> str:
+    """A fresh topic with two partitions that keeps its records, however old they say they are."""
+    return wire_topic(connection, partitions=2)
+
+
+def wire_topic(connection: Connection, *, partitions: int = 1, configs: dict[str, str] | None = None) -> str:
+    name = new_topic_name()
+    assert create_topic(connection, name, partitions, {"retention.ms": "-1", **(configs or {})}) == "NONE"
+    await_topic(connection, name)
+    return name
+
+
+def await_topic(connection: Connection, name: str) -> None:
+    """Apache Kafka acknowledges a topic before its own broker has heard of it."""
+    deadline = time.monotonic() + 10
+    while list_offset(connection, name, -1)[0] != "NONE":
+        assert time.monotonic() < deadline, f"{name} did not appear"
+        time.sleep(0.02)

@@ -64,9 +64,7 @@ def driver(driver_name: str, target: Target) -> Iterator[Driver]:
     driver.close()
 
 
-def test_client_gets_the_answers_of_the_scenario(
-    driver_name: str, driver: Driver, target: Target, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_client_gets_the_answers_of_the_scenario(driver_name: str, driver: Driver, target: Target) -> None:
     stand_in = StandIn(target.bootstrap_servers)
     transcript = Transcript(driver, stand_in, LIMITS[driver_name], target.name)
     for name, steps in CHAPTERS.items():

@@ -143,6 +143,12 @@ class ApacheKafka:
         if process.stdin is not None:
             process.stdin.close()
 
+    def kill(self) -> None:
+        """What a crash looks like."""
+        if self._process is not None:
+            self._process.kill()
+        self.stop()
+
     def leave_running(self) -> None:
         """Forget the process: it ends when its standard input closes, which another process sees to."""
         if self._process is not None:

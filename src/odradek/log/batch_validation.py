@@ -22,6 +22,10 @@ _SMALLEST_LEGACY_LENGTH = 14
 _REFUSED_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 NO_TIMESTAMP = -1
 
+# An attribute of an enum takes as long to look up as several of these checks together.
+_LAST_COMPRESSION = int(Compression.ZSTD)
+_CREATE_TIME = TimestampType.CREATE_TIME
+
 
 def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order that decides which error wins
     batch: memoryview, config: LogConfig, now_ms: int
@@ -48,11 +52,11 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     attributes = header.attributes
     if attributes & _REFUSED_FLAGS:
         return ErrorCode.INVALID_RECORD if attributes & CONTROL_FLAG else ErrorCode.INVALID_TIMESTAMP
-    if attributes & COMPRESSION_MASK > Compression.ZSTD:
+    if attributes & COMPRESSION_MASK > _LAST_COMPRESSION:
         return ErrorCode.INVALID_RECORD
     if header.producer_id >= 0 and header.base_sequence < 0:
         return ErrorCode.INVALID_RECORD
-    if config.message_timestamp_type is TimestampType.CREATE_TIME:
+    if config.message_timestamp_type is _CREATE_TIME:
         # The records' own timestamps are not looked at; the header knows the first and the largest one.
         max_timestamp = header.max_timestamp
         if max_timestamp - now_ms > config.message_timestamp_after_max_ms:

@@ -23,6 +23,8 @@ from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import assign_offset, set_append_time
 from odradek.protocol.errors import ErrorCode
 
+_NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
+
 
 class PartitionLog:
     __slots__ = (
@@ -140,7 +142,7 @@ class PartitionLog:
             self.producers.update(header, last_offset, max_timestamp)
         self.size_bytes += size_bytes
         self.log_end_offset = last_offset + 1
-        return AppendResult(ErrorCode.NONE, base_offset, last_offset, append_time_ms)
+        return AppendResult(_NONE, base_offset, last_offset, append_time_ms)
 
     def _refuse(self, verdict: ErrorCode | ProducerBatch) -> AppendResult:
         if isinstance(verdict, ErrorCode):

@@ -16,6 +16,8 @@ NO_EPOCH = -1
 # Kafka bounds this only by expiry; a client that invents an id per batch would fill the memory first.
 PRODUCERS_LIMIT = 100_000
 
+_new_tuple = tuple.__new__  # half the time of the constructor, once per append
+
 
 class ProducerBatch(NamedTuple):
     last_sequence: int
@@ -98,7 +100,7 @@ class ProducerState:
             batches.clear()
         offset_delta = header.last_offset_delta
         last_sequence = (header.base_sequence + offset_delta) & SEQUENCE_MASK
-        batches.append(ProducerBatch(last_sequence, last_offset, offset_delta, timestamp))
+        batches.append(_new_tuple(ProducerBatch, (last_sequence, last_offset, offset_delta, timestamp)))
         if len(batches) > CACHED_BATCHES:
             del batches[0]
         entry.next_sequence = (last_sequence + 1) & SEQUENCE_MASK

@@ -1,0 +1,85 @@
+"""`odradek demo`: a broker, a stream and a consumer that start, run and end together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from datetime import UTC, datetime
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from odradek.cli.rig_records import rig_records
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Run
+
+
+def test_it_streams_for_the_time_asked_and_loses_nothing(offline: Run) -> None:
+    ran = offline("demo", "--port", "0", "--seconds", "2", "--rate", "100", "--format", "json")
+    assert ran.code == 0, ran.errors
+    ready, *_, summary = ran.rows
+    assert (ready["kind"], ready["topic"], summary["kind"]) == ("ready", "rigs", "summary")
+    assert summary["produced"] == summary["consumed"] > 50
+    assert summary["latency_ms"]["p50"] > 0
+
+
+def test_plain_lines_where_there_is_no_terminal(offline: Run) -> None:
+    ran = offline("demo", "--port", "0", "--seconds", "2")
+    assert ran.code == 0, ran.errors
+    first, *lines, summary, last = ran.output.splitlines()
+    assert first.startswith("broker on 127.0.0.1:")
+    assert all('"sensor_readings"' in line for line in lines)
+    assert " produced, " in summary
+    assert last == "the broker has stopped; all is well"
+
+
+def test_a_port_that_is_taken_is_told_with_another(offline: Run) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ran = offline("demo", "--port", str(port))
+    assert (ran.code, ran.output) == (1, "")
+    assert f"127.0.0.1:{port}" in ran.errors
+    assert "--port" in ran.errors
+
+
+def test_data_is_kept_where_asked_and_found_again(offline: Run, tmp_path: Path) -> None:
+    where = ("--port", "0", "--data-dir", str(tmp_path / "kept"), "--seconds", "1", "--format", "json")
+    for _ in range(2):
+        ran = offline("demo", *where)
+        assert ran.code == 0, ran.errors
+        assert ran.rows[-1]["consumed"] == ran.rows[-1]["produced"]
+    assert (tmp_path / "kept" / "rigs-0").is_dir()
+
+
+def test_ctrl_c_is_a_good_end_and_leaves_no_broker() -> None:
+    command = [sys.executable, "-m", "odradek", "demo", "--port", "0", "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["bootstrap_servers"]
+        process.stdout.readline()
+        os.kill(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=30)
+        assert process.returncode == 0
+    summary = json.loads(output.splitlines()[-1])
+    assert summary["produced"] == summary["consumed"]
+    host, port = address.split(":")
+    with socket.socket() as probe:
+        assert probe.connect_ex((host, int(port))) != 0
+
+
+def test_rig_records_look_as_the_field_sends_them() -> None:
+    now = datetime(2015, 1, 1, 0, 0, 2, tzinfo=UTC)
+    for number, (key, value) in enumerate(islice(rig_records(7, now), 100), start=1):
+        record = json.loads(value)
+        assert list(record) == ["event_ID", "hcid", "timestamp", "production", "sensor_readings", "injection_vol"]
+        assert list(record["sensor_readings"]) == ["pressure", "temperature", "oil_percentage"]
+        assert (record["event_ID"], record["timestamp"]) == (number, "2015-01-01 00:00:02")
+        assert key == str(record["hcid"]).encode()

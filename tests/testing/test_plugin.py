@@ -1,0 +1,51 @@
+"""The pytest plugin: what its fixtures give, and what it costs those who do not use it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from odradek.testing import RunningBroker
+
+USE = """
+def test_alone(odradek_broker, odradek_session_broker):
+    assert odradek_broker.is_running
+    assert odradek_broker.port != odradek_session_broker.port
+    odradek_broker.kill()
+
+def test_another_is_fresh(odradek_broker):
+    assert odradek_broker.is_running
+
+def test_shared(odradek_session_broker):
+    assert odradek_session_broker.is_running
+"""
+
+
+def test_the_fixtures_are_there_without_importing_anything(tmp_path: Path) -> None:
+    (tmp_path / "test_use.py").write_text(USE)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+    assert "3 passed" in ran.stdout
+
+
+def test_fixtures_give_running_brokers(odradek_broker: RunningBroker, odradek_session_broker: RunningBroker) -> None:
+    assert odradek_broker.is_running
+    assert odradek_session_broker.is_running
+    assert odradek_broker.bootstrap_servers != odradek_session_broker.bootstrap_servers
+
+
+def test_the_plugin_imports_nothing_until_it_is_used() -> None:
+    program = (
+        "import pytest, sys, time; before = set(sys.modules); began = time.perf_counter(); "
+        "import odradek.testing.plugin; took = time.perf_counter() - began; "
+        "print(sorted(set(sys.modules) - before), took)"
+    )
+    output = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    modules, _, seconds = output.rpartition(" ")
+    assert modules == "['odradek', 'odradek.testing', 'odradek.testing.plugin']"
+    assert float(seconds) < 0.05  # a millisecond where nothing else runs
