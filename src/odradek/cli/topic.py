@@ -197,7 +197,8 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("deleting takes --yes where nobody can be asked")
-        click.confirm(f"Delete {', '.join(names)} and all records?", abort=True, err=True)
+        if not click.confirm(f"Delete {', '.join(names)} and all records?", err=True):
+            raise Failure("nothing was deleted")
     failures = []
     for name, future in cluster.admin().delete_topics(list(names)).items():
         try:

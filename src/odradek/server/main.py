@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 # Names that begin like a property's variable and are none.
-OTHER_VARIABLES = ("ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT", "ODRADEK_PARENT_PIPE")
+OTHER_VARIABLES = ("ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT")
 
 
 def run_broker(properties_path: str | None, overrides: Sequence[str]) -> int:

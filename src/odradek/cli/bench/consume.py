@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 from odradek.cli.bench.options import connections_option, duration_option, engine_option, topic_option
 from odradek.cli.bench.raw_consume import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
-from odradek.cli.bench.topics import existing_topic
+from odradek.cli.bench.topics import check_plaintext, existing_topic
 from odradek.cli.commands import command
 from odradek.cli.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.failure import Failure
@@ -60,6 +60,8 @@ def consume(
     as_json: bool,
 ) -> None:
     """How many records a second the cluster gives, from the beginning of a topic to its end."""
+    if engine == "raw":
+        check_plaintext(cluster)
     description = existing_topic(cluster, topic)
     partitions = [partition.id for partition in description.partitions]
     ranges = [

@@ -20,7 +20,7 @@ from odradek.cli.bench.options import (
 )
 from odradek.cli.bench.raw_produce import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
-from odradek.cli.bench.topics import bench_topic, payload, written_so_far
+from odradek.cli.bench.topics import bench_topic, check_plaintext, payload, written_so_far
 from odradek.cli.bench.workload import ProduceWorkload
 from odradek.cli.commands import command
 from odradek.cli.failure import Failure
@@ -92,6 +92,8 @@ SETTLE_S = 10.0
 @cluster_options
 def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine: str, **options: Any) -> None:
     """How many records a second the cluster takes, and how soon it acknowledges them."""
+    if engine == "raw":
+        check_plaintext(cluster)
     description = bench_topic(cluster, topic, partitions)
     if options["records"] is None and options["duration_ms"] is None:
         options["records"] = 1_000_000

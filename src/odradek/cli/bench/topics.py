@@ -37,6 +37,13 @@ def written_so_far(cluster: Cluster, description: TopicDescription) -> int:
     return sum(cluster.latest_offsets(description.name, partitions).values())
 
 
+def check_plaintext(cluster: Cluster) -> None:
+    """The raw engine has neither TLS nor SASL."""
+    protocol = cluster.properties.get("security.protocol", "plaintext")
+    if protocol.lower() != "plaintext":
+        raise Failure(f"--engine raw speaks plaintext only, not {protocol}; use --engine client")
+
+
 def payload(size_bytes: int) -> bytes:
     """Text that compresses about as well as JSON does, the same on every run."""
     words = random.Random(7).choices(
