@@ -5,7 +5,7 @@ while the loop goes on appending and reading (the order of reads and writes of s
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
@@ -206,7 +206,12 @@ class PartitionLog:
             place = segment.locate(fetch_offset)
             holds_end = end_offset < self.log_end_offset
         else:
-            segment, place, next_base_offset = self._locate_in_old_segments(fetch_offset)
+            try:
+                segment, place, next_base_offset = self._locate_in_old_segments(fetch_offset)
+            except FileNotFoundError:
+                if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
+                    return ErrorCode.OFFSET_OUT_OF_RANGE
+                raise
             end_position = segment.size_bytes
             holds_end = end_offset < next_base_offset
         if place is None:
@@ -246,11 +251,21 @@ class PartitionLog:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record that is not older. Blocks."""
-        return find_offset_for_timestamp(tuple(self._segments), timestamp_ms, self.log_start_offset)
+        return self._search(lambda segments, start: find_offset_for_timestamp(segments, start, timestamp_ms))
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the largest timestamp. Blocks."""
-        return find_max_timestamp(tuple(self._segments), self.log_start_offset)
+        return self._search(find_max_timestamp)
+
+    def _search(self, find: Callable[[Sequence[Segment], int], TimestampOffset | None]) -> TimestampOffset | None:
+        while True:
+            segments = tuple(self._segments)
+            try:
+                return find(segments, self.log_start_offset)
+            except FileNotFoundError:
+                if segments == tuple(self._segments):
+                    raise
+                # Segments were removed meanwhile: once more with those that are left.
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)

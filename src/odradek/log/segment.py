@@ -1,6 +1,7 @@
 """One segment: a file of batches and its two indexes. The newest one of a log is written to; older ones are only read,
 with a descriptor opened when a reader comes and no index in memory."""
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from odradek.host.disk import Disk, File
@@ -242,7 +243,7 @@ class Segment:
         self._load_recent_batches(position)
         return end_offset
 
-    def recover(self, index_interval_bytes: int) -> int:
+    def recover(self, index_interval_bytes: int, on_batch: Callable[[BatchHeader], None] = lambda _: None) -> int:
         """Checks every batch, cuts off what is not whole, rebuilds the indexes. Returns the bytes cut off."""
         self._create_indexes()
         file_size = self.file.size()
@@ -256,6 +257,7 @@ class Segment:
                 self.bytes_since_index_entry = 0
             self.bytes_since_index_entry += header.size_bytes
             valid_bytes = position + header.size_bytes
+            on_batch(header)
         if valid_bytes < file_size:
             self.file.truncate(valid_bytes)
         self.size_bytes = valid_bytes

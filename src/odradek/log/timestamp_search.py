@@ -18,7 +18,7 @@ class TimestampOffset(NamedTuple):
 
 
 def find_offset_for_timestamp(
-    segments: Sequence[Segment], timestamp_ms: int, log_start_offset: int
+    segments: Sequence[Segment], log_start_offset: int, timestamp_ms: int
 ) -> TimestampOffset | None:
     """The first record at or after `log_start_offset` whose timestamp is at least `timestamp_ms`."""
     for index, segment in enumerate(segments):

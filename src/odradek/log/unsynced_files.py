@@ -20,6 +20,7 @@ class UnsyncedFiles:
     def __init__(
         self, disk: Disk, directory: str, snapshots: SnapshotFiles, rolled_segments: list[Segment], *, is_new: bool
     ) -> None:
+        """`is_new` when the directory itself was just made, or may have been by a run that was killed."""
         self._disk = disk
         self._directory = directory
         self._snapshots = snapshots
@@ -37,8 +38,8 @@ class UnsyncedFiles:
         if active not in rolled:
             active.sync()
         self._snapshots.sync()
-        self._sync_names()
         self.write_leader_epochs(leader_epochs)
+        self._sync_names()
         for segment in rolled:
             with suppress(ValueError):  # removed, or written to again
                 self.rolled_segments.remove(segment)
@@ -60,9 +61,11 @@ class UnsyncedFiles:
         if not leader_epochs.is_dirty:
             return
         leader_epochs.is_dirty = False
+        self.has_new_names = False
         try:
             data = encode_leader_epochs(leader_epochs.entries)
-            self._disk.replace_file(f"{self._directory}/{EPOCHS_FILE_NAME}", data)
+            self._disk.replace_file(f"{self._directory}/{EPOCHS_FILE_NAME}", data)  # syncs the other names too
         except BaseException:
             leader_epochs.is_dirty = True
+            self.has_new_names = True
             raise
