@@ -204,6 +204,9 @@ class SimulatedDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return SimulatedFile(self, node)
 
+    def absolute_path(self, path: str) -> str:
+        return "/" + "/".join(_names(path))
+
     def exists(self, path: str) -> bool:
         try:
             self._node(path)

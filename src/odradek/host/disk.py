@@ -38,6 +38,9 @@ class Lock(Protocol):
 class Disk(Protocol):
     def open(self, path: str, *, create: bool = False) -> File: ...
 
+    def absolute_path(self, path: str) -> str:
+        """What others, who are elsewhere, may call this path."""
+
     def exists(self, path: str) -> bool: ...
 
     def list_directory(self, path: str) -> list[str]: ...

@@ -145,11 +145,29 @@ class SocketWriter:
 
 
 async def listen(
-    protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, backlog: int
+    protocol_factory: Callable[[], asyncio.BaseProtocol],
+    host: str,
+    port: int,
+    *,
+    backlog: int,
+    send_buffer_bytes: int | None,
+    receive_buffer_bytes: int | None,
 ) -> asyncio.Server:
-    """A listening server; an empty host means every interface, port 0 one that the kernel picks."""
+    """A listening server; an empty host means every interface, port 0 one that the kernel picks.
+
+    Buffer sizes of None leave them to the kernel, which tunes them to each connection better than any fixed number.
+    """
     loop = asyncio.get_running_loop()
-    return await loop.create_server(protocol_factory, host or None, port, backlog=backlog, reuse_address=True)
+    server = await loop.create_server(
+        protocol_factory, host or None, port, backlog=backlog, reuse_address=True, start_serving=False
+    )
+    for listening in server.sockets:
+        if send_buffer_bytes is not None:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        if receive_buffer_bytes is not None:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+    await server.start_serving()
+    return server
 
 
 def bound_port(server: asyncio.Server) -> int:

@@ -106,6 +106,9 @@ class RealDisk:
         flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
         return RealFile(os.open(path, flags, _FILE_MODE))
 
+    def absolute_path(self, path: str) -> str:
+        return os.path.abspath(path)
+
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
 

@@ -50,8 +50,17 @@ class Listener:
         self._all_closed = asyncio.Event()
         self.port = 0
 
-    async def open(self, host: str, port: int, backlog: int) -> None:
-        self._server = await listen(lambda: Connection(self), host, port, backlog)
+    async def open(
+        self, host: str, port: int, *, backlog: int, send_buffer_bytes: int | None, receive_buffer_bytes: int | None
+    ) -> None:
+        self._server = await listen(
+            lambda: Connection(self),
+            host,
+            port,
+            backlog=backlog,
+            send_buffer_bytes=send_buffer_bytes,
+            receive_buffer_bytes=receive_buffer_bytes,
+        )
         self.port = bound_port(self._server)
         if self._idle_limit_ms > 0:
             self._schedule_sweep()

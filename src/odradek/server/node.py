@@ -40,13 +40,14 @@ class Node:
     async def start(self) -> None:
         """Load the metadata, take the log directories, open or recover every log."""
         config, host = self._config, self._host
-        first_directory = config.log_dirs[0]
+        paths = [host.disk.absolute_path(path) for path in config.log_dirs]
+        first_directory = paths[0]
         await host.workers.run(make_durable_directory, first_directory, host)
         store = EmbeddedStore(host, f"{first_directory}/{FILE_NAME}", config.node_id)
         self._controller = controller = Controller(store, config, host.entropy)
         cluster_id = (await controller.load()).cluster_id
         directories = [
-            await host.workers.run(_open_directory, path, host, cluster_id, config.node_id) for path in config.log_dirs
+            await host.workers.run(_open_directory, path, host, cluster_id, config.node_id) for path in paths
         ]
         self._table = table = PartitionTable(host, directories, lambda: controller.broker_config)
         await controller.bump_leader_epochs()
