@@ -1,4 +1,4 @@
-"""InitProducerId, versions 0 to 6: an id for an idempotent producer.
+"""InitProducerId, versions 0 to 5: an id for an idempotent producer.
 
 Departures from Kafka: a transactional id is refused until transactions are built.
 """
@@ -13,9 +13,13 @@ from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, In
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
+NO_PRODUCER_ID = -1
+NO_PRODUCER_EPOCH = -1
+
 
 async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
-    if request.transactional_id is not None:
-        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST)
+    is_half_an_identity = (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH)
+    if request.transactional_id is not None or is_half_an_identity:
+        return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NO_PRODUCER_EPOCH)
     producer_id = await context.services.producer_ids.allocate()
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)

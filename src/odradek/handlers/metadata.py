@@ -92,7 +92,8 @@ def _topics(request: MetadataRequest, context: RequestContext) -> list[MetadataR
             for topic in context.services.image.topics.values()
             if context.allows_on_topic(Operation.DESCRIBE, topic.name)
         ]
-    return [_one_topic(topic, request, context) for topic in wanted]
+    once = {(topic.topic_id, topic.name): topic for topic in wanted}
+    return [_one_topic(topic, request, context) for topic in once.values()]
 
 
 def _one_topic(

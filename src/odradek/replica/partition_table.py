@@ -13,6 +13,7 @@ from odradek.host.logs import get_logger
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.config_types import ConfigResourceType
 from odradek.metadata.topic_configs import log_config
+from odradek.protocol.malformed import MalformedMessage
 from odradek.replica.partition import Partition
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.host.host import Host
+    from odradek.log.checkpoints import OffsetCheckpoint
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.metadata.broker_configs import BrokerConfig
@@ -73,12 +75,17 @@ class PartitionTable:
 
     async def load(self, image: MetadataImage) -> None:
         """Open every log that the metadata knows; set aside what lies on the disk and nobody knows."""
-        await self._open_all(await self._host.workers.run(self._survey, image))
+        places, is_stale = await self._host.workers.run(self._survey, image)
+        await self._open_all(places)
+        if is_stale:
+            await self.checkpoint()
 
-    def _survey(self, image: MetadataImage) -> list[_Place]:
+    def _survey(self, image: MetadataImage) -> tuple[list[_Place], bool]:
+        """Where everything lies, and whether the checkpoints tell of partitions that are no more: if a topic of that
+        name were made anew, they would be taken for its own after the next crash."""
         known = self._find_on_disk(image)
-        recovery_points = {directory: directory.recovery_points.read() for directory in self.directories}
-        start_offsets = {directory: directory.log_start_offsets.read() for directory in self.directories}
+        recovery_points = {directory: _read(directory.recovery_points) for directory in self.directories}
+        start_offsets = {directory: _read(directory.log_start_offsets) for directory in self.directories}
         places = []
         for topic in image.topics.values():
             config = self._log_config(image, topic.name)
@@ -87,15 +94,20 @@ class PartitionTable:
                 at = known.get(key) or self.directories[0]
                 offsets = (recovery_points[at].get(key, 0), start_offsets[at].get(key, 0))
                 places.append(_Place(topic, partition, at, config, *offsets))
-        return places
+        told = {key for offsets in (recovery_points, start_offsets) for each in offsets.values() for key in each}
+        return places, not told <= {(place.topic.name, place.partition.index) for place in places}
 
     async def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Make the table say what the new image says; the controller waits for it before it answers."""
         if before.topics is not after.topics:
+            are_some_gone = False
             for name, topic in before.topics.items():
                 successor = after.topics.get(name)
                 if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
                     await self._remove(topic)
+                    are_some_gone = True
+            if are_some_gone:
+                await self._forget_offsets_of_removed()
             for name, topic in after.topics.items():
                 if before.topics.get(name) is not topic:
                     await self._update(topic, after)
@@ -158,11 +170,18 @@ class PartitionTable:
         for partition in partitions:
             partition.retire()
         for partition in partitions:
-            await partition.flusher.settle()
+            await partition.flusher.retire()
         doomed = await self._host.workers.run(self._rename_for_deletion, partitions)
         removal = asyncio.ensure_future(self._host.workers.run(self._remove_trees, doomed))
         self._removals.add(removal)
         removal.add_done_callback(self._removals.discard)
+
+    async def _forget_offsets_of_removed(self) -> None:
+        """Before anyone can make a topic of the same name: after a crash it must not be cut to the old one's start."""
+        try:
+            await self.checkpoint()
+        except OSError as problem:
+            log.error("checkpoints could not be written", reason=str(problem))
 
     def _rename_for_deletion(self, partitions: Iterable[Partition]) -> list[str]:
         return [each.directory.schedule_delete(each.topic, each.index) for each in partitions]
@@ -264,6 +283,15 @@ class PartitionTable:
 
 def _at(partitions: Sequence[Partition] | None, index: int) -> Partition | None:
     return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+
+
+def _read(checkpoint: OffsetCheckpoint) -> dict[tuple[str, int], int]:
+    """As Kafka does with one that cannot be read: it is done without, at the price of a longer recovery."""
+    try:
+        return checkpoint.read()
+    except MalformedMessage as problem:
+        log.warning("checkpoint ignored", path=checkpoint.path, reason=str(problem))
+        return {}
 
 
 def _close_logs(partitions: Iterable[Partition]) -> list[str]:
