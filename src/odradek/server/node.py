@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
 from odradek.handlers.api_versions import AdvertisedApis
 from odradek.handlers.context import Services
@@ -52,6 +53,8 @@ class Node:
         await controller.bump_leader_epochs()
         await table.load(controller.image)
         controller.subscribe(table.follow)
+        self._groups = GroupCoordinator(host, controller, table)
+        self._groups.start()
         self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config)
         apis = build_registry()
         services = Services(
@@ -60,6 +63,7 @@ class Node:
             partitions=table,
             fetch_sessions=FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy),
             producer_ids=ProducerIds(controller),
+            groups=self._groups,
             authorizer=AllowAll(),
             advertised_apis=AdvertisedApis(apis.values()),
         )
@@ -72,7 +76,8 @@ class Node:
         self._housekeeping.start()
 
     def release_waiting_requests(self) -> None:
-        """Answer every long poll with what there is."""
+        """Answer every long poll with what there is, and every waiting member of a group."""
+        self._groups.stop()
         self._table.wake_waiting_fetches()
 
     async def stop(self) -> None:
