@@ -68,7 +68,7 @@ class Answer:
 
 class ShardBench:
     def __init__(self, **settings: int) -> None:
-        self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})  # type: ignore[arg-type]
+        self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
         self.journal = ListJournal()
         self.timers = ManualTimers()
         self.shard = self.make_shard()
@@ -174,7 +174,7 @@ class ShardBench:
         """A stable group of new members; each is assigned its own id."""
         members = [self.join_new(**wish) for _ in range(count)]
         self.advance(self.settings.initial_rebalance_delay_ms * (count + 1))
-        self.stabilize({member_id: answer for member_id, answer in members})
+        self.stabilize(dict(members))
         return [member_id for member_id, _ in members]
 
     def stabilize(self, joined: Mapping[str, Answer]) -> None:

@@ -138,7 +138,7 @@ def test_changed_metadata_makes_a_rebalance() -> None:
     assert rejoined.response is None
     bench.join(leader)
     assert joined(rejoined).generation_id == 2
-    assert bench.group.subscribed_topics == {"topic", "another"}
+    assert bench.group.subscribed_topics == frozenset({"topic", "another"})
 
 
 def test_a_join_during_the_assignment_is_answered_from_the_generation() -> None:

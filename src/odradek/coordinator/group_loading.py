@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
-from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
+from odradek.protocol.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.key_values import read_key_values
 from odradek.protocol.malformed import MalformedMessage
@@ -26,6 +26,8 @@ log = get_logger(__name__)
 READ_BYTES = 4 << 20
 DECOMPRESSED_LIMIT_BYTES = 128 << 20
 SLICE_RECORDS = 500  # a millisecond or two
+# Offsets in transactions become valid with their marker; both come with transactions.
+NOT_PLAIN_FLAGS = CONTROL_FLAG | TRANSACTIONAL_FLAG
 
 
 async def load_shard(shard: GroupShard, partition: Partition, workers: Workers) -> int:
@@ -60,23 +62,14 @@ class _LatestValues:
 
     async def take(self, data: bytes, offset: int) -> int:
         """The whole batches at the start of `data`; the offset after them."""
-        view = memoryview(data)
-        position = in_slice = 0
-        while position + HEADER_SIZE_BYTES <= len(data):
-            header = read_batch_header(data, position)
-            if position + header.size_bytes > len(data):
-                break
-            if not header.is_control and not header.is_transactional:
-                # Offsets in transactions become valid with their marker; that comes with transactions.
-                try:
-                    pairs = read_key_values(view[position:], header, DECOMPRESSED_LIMIT_BYTES)
-                except MalformedMessage as problem:
-                    log.error("a batch of group records cannot be read", partition=self.name, reason=str(problem))
-                    pairs = []
-                in_slice += len(pairs) + 1
+        in_slice = 0
+        for batch in read_key_values(data, DECOMPRESSED_LIMIT_BYTES):
+            offset, attributes, pairs, problem = batch
+            if problem:
+                log.error("group records cannot be read", partition=self.name, reason=problem)
+            if not attributes & NOT_PLAIN_FLAGS:
                 self._put(pairs)
-            position += header.size_bytes
-            offset = header.last_offset + 1
+            in_slice += len(pairs) + 1
             if in_slice >= SLICE_RECORDS:
                 in_slice = 0
                 await asyncio.sleep(0)

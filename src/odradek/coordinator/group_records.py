@@ -32,9 +32,7 @@ class RecordType(enum.IntEnum):
 
 
 _OFFSET_COMMITS = (1, 0)  # numbers of RecordType: looking up a member of an enumeration costs more than the rest
-_HEAD = struct.Struct(">hqiB")  # version, offset, leader epoch, length of the metadata and one
-_TAIL = struct.Struct(">qB")  # commit timestamp, number of tagged fields
-_TOPIC_ID_TAG = b"\0\x10"  # tag 0, sixteen bytes
+_plain_offset = struct.Struct(">qixq").unpack_from  # offset, leader epoch, empty metadata, commit timestamp
 _partition = struct.Struct(">i").unpack_from
 
 
@@ -148,26 +146,16 @@ def _decode_names(key_without_partition: bytes) -> tuple[str, str]:
     return decoded.group, decoded.topic
 
 
+def check_offset(value: bytes) -> None:
+    """MalformedMessage when `decode_offset` would not understand this."""
+    if not _is_plain_offset(value):
+        decode_offset(value)
+
+
 def decode_offset(value: bytes) -> CommittedOffset:
-    """The layout that is written today is taken apart by hand, four times as fast as by its table."""
-    size_bytes = len(value)
-    if size_bytes >= _HEAD.size + _TAIL.size:
-        version, offset, leader_epoch, length = _HEAD.unpack_from(value)
-        end = _HEAD.size + length - 1
-        if version == OFFSET_COMMIT_VERSION and 0 < length < 128 and end + _TAIL.size <= size_bytes:
-            timestamp_ms, tag_count = _TAIL.unpack_from(value, end)
-            rest = value[end + _TAIL.size :]
-            topic_id = None
-            if tag_count == 0 and not rest:
-                topic_id = NO_TOPIC_ID
-            elif tag_count == 1 and len(rest) == 18 and rest[:2] == _TOPIC_ID_TAG:
-                topic_id = _topic_id(rest)
-            if topic_id is not None:
-                try:
-                    metadata = value[_HEAD.size : end].decode() if length > 1 else ""
-                except UnicodeDecodeError as problem:
-                    raise MalformedMessage(f"the metadata of an offset is not UTF-8: {problem}") from problem
-                return CommittedOffset(offset, leader_epoch, metadata, timestamp_ms, NO_TIMESTAMP, topic_id)
+    if _is_plain_offset(value):
+        offset, leader_epoch, timestamp_ms = _plain_offset(value, 2)
+        return CommittedOffset(offset, leader_epoch, "", timestamp_ms, NO_TIMESTAMP, _topic_id(value[26:]))
     decoded = OffsetCommitValue.decode(memoryview(value), 2, _version(value, OffsetCommitValue))
     return CommittedOffset(
         decoded.offset,
@@ -179,9 +167,14 @@ def decode_offset(value: bytes) -> CommittedOffset:
     )
 
 
+def _is_plain_offset(value: bytes) -> bool:
+    """Version 4, no metadata, and of tagged fields the topic's id alone: by far the most, and told by a few bytes."""
+    return len(value) == 42 and value[:2] == b"\0\4" and value[14] == 1 and value[23:26] == b"\1\0\x10"
+
+
 @functools.lru_cache(maxsize=4096)
-def _topic_id(tagged_field: bytes) -> UUID:
-    return UUID(bytes=tagged_field[2:])
+def _topic_id(data: bytes) -> UUID:
+    return UUID(bytes=data)
 
 
 def decode_group_metadata(value: bytes) -> GroupMetadataValue:

@@ -28,7 +28,6 @@ from odradek.coordinator.group_records import (
     OffsetKey,
     decode_group_metadata,
     decode_key,
-    decode_offset,
 )
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
@@ -110,11 +109,10 @@ class GroupShard:
             if value is None:
                 self.offsets.remove(*decoded)
                 return
-            committed = decode_offset(value)
+            self.offsets.put(*decoded, value)
             if decoded.group not in self.groups:
                 # Whoever only commits offsets has a group without members.
-                self.groups[decoded.group] = ClassicGroup(decoded.group, committed.commit_timestamp_ms)
-            self.offsets.put(*decoded, committed)
+                self.groups[decoded.group] = ClassicGroup(decoded.group)
         elif isinstance(decoded, GroupKey):
             if value is None:
                 self.groups.pop(decoded.group, None)

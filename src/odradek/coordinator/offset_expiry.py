@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.group_records import NO_TIMESTAMP
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable
 
     from odradek.coordinator.committed_offsets import TopicPartition
     from odradek.coordinator.group import Group
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def expired_offsets(
-    group: Group, offsets: Mapping[TopicPartition, CommittedOffset], now_ms: int, retention_ms: int
+    group: Group, offsets: Iterable[tuple[TopicPartition, CommittedOffset]], now_ms: int, retention_ms: int
 ) -> list[TopicPartition]:
     """Offsets of topics that somebody in the group subscribes to never expire."""
     base = group.expiry_base()
@@ -23,7 +23,7 @@ def expired_offsets(
         return []
     return [
         (topic, partition)
-        for (topic, partition), committed in offsets.items()
+        for (topic, partition), committed in offsets
         if not group.is_subscribed_to(topic)
         and (
             # Clients before KIP-211 chose a retention of their own.

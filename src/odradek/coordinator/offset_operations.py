@@ -93,7 +93,7 @@ def delete_offsets(
     error = group.check_offset_deletion()
     if error is not ErrorCode.NONE:
         return error
-    committed = shard.offsets.of_group(group_id)
+    committed = shard.offsets.partitions(group_id)
     answers: list[ErrorCode] = []
     records: list[CoordinatorRecord] = []
     for topic, partition in partitions:
@@ -114,7 +114,7 @@ def delete_group(shard: GroupShard, group_id: str) -> ErrorCode:
     error = group.check_deletion()
     if error is not ErrorCode.NONE:
         return error
-    offsets = [offset_tombstone(group_id, topic, partition) for topic, partition in shard.offsets.of_group(group_id)]
+    offsets = [offset_tombstone(group_id, topic, partition) for topic, partition in shard.offsets.partitions(group_id)]
     return shard.write(offsets + group.tombstones())
 
 
@@ -124,10 +124,10 @@ def expire_offsets(shard: GroupShard, group_id: str) -> ErrorCode:
     if group is None:
         return ErrorCode.NONE
     decision = shard.begin()
-    offsets = shard.offsets.of_group(group_id)
+    offsets = shard.offsets.items(group_id)
     expired = expired_offsets(group, offsets, decision.now_ms, decision.settings.offsets_retention_ms)
     records = [offset_tombstone(group_id, topic, partition) for topic, partition in expired]
-    if group.is_empty and len(expired) == len(offsets):
+    if group.is_empty and len(expired) == len(shard.offsets.partitions(group_id)):
         records += group.tombstones()
     return shard.write(records)
 

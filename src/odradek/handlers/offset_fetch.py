@@ -93,7 +93,7 @@ def _all_topics(
     shard: GroupShard, group_id: str, require_stable: bool, context: RequestContext
 ) -> list[OffsetFetchResponseTopics]:
     indexes: dict[str, list[int]] = {}
-    for topic, partition in shard.offsets.of_group(group_id):
+    for topic, partition in shard.offsets.partitions(group_id):
         indexes.setdefault(topic, []).append(partition)
     answers = []
     for name, partitions in indexes.items():
@@ -139,7 +139,7 @@ def _offset(
         return OffsetFetchResponsePartitions(
             partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT
         )
-    committed = shard.offsets.of_group(group_id).get((topic, index))
+    committed = shard.offsets.get(group_id, topic, index)
     # An offset that was committed for an earlier topic of the same name means nothing for this one.
     if committed is None or (topic_id.int and committed.topic_id.int and committed.topic_id != topic_id):
         return OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET)
