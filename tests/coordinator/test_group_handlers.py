@@ -25,6 +25,13 @@ from odradek.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponseTopics
+from odradek.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from odradek.protocol.records import Record, build_batch
 from tests.coordinator.group_world import GROUP, TOPIC, GroupWorld
 
 if TYPE_CHECKING:
@@ -36,7 +43,8 @@ PARTITION_COUNT = 3
 
 @pytest.fixture
 def world() -> Iterator[GroupWorld]:
-    world = GroupWorld(1, {"offsets.topic.num.partitions": str(PARTITION_COUNT)})
+    properties = {"offsets.topic.num.partitions": str(PARTITION_COUNT), "offsets.retention.minutes": "30"}
+    world = GroupWorld(1, properties)
     world.run(world.prepare())
     yield world
     world.close()
@@ -299,7 +307,7 @@ def test_a_topics_offsets_end_with_it(world: GroupWorld) -> None:
 def test_offsets_expire_by_themselves(world: GroupWorld) -> None:
     async def scenario() -> None:
         await world.commit(7)
-        await world.sleep(7 * 24 * 3600 * 1000 - 1000)
+        await world.sleep(30 * 60 * 1000 - 1000)
         assert await world.committed() == 7
         await world.sleep(600_000)
         assert await world.committed() == -1
@@ -325,6 +333,16 @@ def test_the_broker_speaks_for_its_groups_while_they_load(world: GroupWorld) -> 
         assert await world.committed() == 7
 
     world.run(scenario())
+
+
+def test_nobody_writes_to_the_topic_of_groups_but_the_coordinator(world: GroupWorld) -> None:
+    batch = bytes(build_batch([Record(0, 0, b"key", b"value")]))
+    partition = PartitionProduceData(index=0, records=memoryview(batch))
+    request = ProduceRequest(
+        acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=OFFSETS_TOPIC, partition_data=[partition])]
+    )
+    response = world.run(world.call(request, ProduceResponse, 9))
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_the_topic_of_groups_can_be_deleted_and_made_anew(world: GroupWorld) -> None:

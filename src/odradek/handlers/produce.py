@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from odradek.handlers.context import CloseConnection
 from odradek.host.logs import get_logger
 from odradek.log.append_result import AppendResult
+from odradek.metadata.topic_names import is_internal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -31,6 +32,7 @@ log = get_logger(__name__)
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 NO_ACKNOWLEDGEMENT = 0
+ADMIN_CLIENT_ID = "__admin_client"  # the one client that Kafka lets write to coordinators' topics
 LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
 
 # A partition, the offset up to which it must be on the disk, and the answer that waits for it.
@@ -92,8 +94,11 @@ def _find_topic(
     if not partitions:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if uses_topic_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         return (), AppendResult(unknown)
-    if not context.allows_on_topic(Operation.WRITE, partitions[0].topic):
+    name = partitions[0].topic
+    if not context.allows_on_topic(Operation.WRITE, name):
         return (), AppendResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
+        return (), AppendResult(ErrorCode.INVALID_TOPIC_EXCEPTION)
     return partitions, None
 
 
