@@ -32,7 +32,8 @@ class RecordType(enum.IntEnum):
 
 
 _OFFSET_COMMITS = (1, 0)  # numbers of RecordType: looking up a member of an enumeration costs more than the rest
-_plain_offset = struct.Struct(">qixq").unpack_from  # offset, leader epoch, empty metadata, commit timestamp
+# Version, offset, leader epoch, empty metadata, commit timestamp; one tagged field, tag 0, 16 bytes: the topic's id.
+_PLAIN_OFFSET = struct.Struct(">hqibqbbb16s")
 _partition = struct.Struct(">i").unpack_from
 
 
@@ -92,6 +93,13 @@ class CommittedOffset(NamedTuple):
 
 
 def offset_commit_record(group: str, topic: str, partition: int, committed: CommittedOffset) -> CoordinatorRecord:
+    key = _offset_key(group, topic, partition)
+    if not committed.metadata and committed.expire_timestamp_ms == NO_TIMESTAMP and committed.topic_id.int:
+        offset, leader_epoch, _, timestamp_ms, _, topic_id = committed
+        return CoordinatorRecord(
+            key,
+            _PLAIN_OFFSET.pack(OFFSET_COMMIT_VERSION, offset, leader_epoch, 1, timestamp_ms, 1, 0, 16, topic_id.bytes),
+        )
     has_expiry = committed.expire_timestamp_ms != NO_TIMESTAMP
     version = OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION
     value = OffsetCommitValue(
@@ -102,7 +110,7 @@ def offset_commit_record(group: str, topic: str, partition: int, committed: Comm
         expire_timestamp=committed.expire_timestamp_ms,
         topic_id=committed.topic_id,
     )
-    return CoordinatorRecord(_offset_key(group, topic, partition), _join(version, value.encode(version)))
+    return CoordinatorRecord(key, _join(version, value.encode(version)))
 
 
 def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecord:
@@ -154,8 +162,8 @@ def check_offset(value: bytes) -> None:
 
 def decode_offset(value: bytes) -> CommittedOffset:
     if _is_plain_offset(value):
-        offset, leader_epoch, timestamp_ms = _plain_offset(value, 2)
-        return CommittedOffset(offset, leader_epoch, "", timestamp_ms, NO_TIMESTAMP, _topic_id(value[26:]))
+        _, offset, leader_epoch, _, timestamp_ms, _, _, _, topic_id = _PLAIN_OFFSET.unpack(value)
+        return CommittedOffset(offset, leader_epoch, "", timestamp_ms, NO_TIMESTAMP, _topic_id(topic_id))
     decoded = OffsetCommitValue.decode(memoryview(value), 2, _version(value, OffsetCommitValue))
     return CommittedOffset(
         decoded.offset,
@@ -181,6 +189,7 @@ def decode_group_metadata(value: bytes) -> GroupMetadataValue:
     return GroupMetadataValue.decode(memoryview(value), 2, _version(value, GroupMetadataValue))
 
 
+@functools.lru_cache(maxsize=4096)
 def _offset_key(group: str, topic: str, partition: int) -> bytes:
     return _join(RecordType.OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition).encode(0))
 
