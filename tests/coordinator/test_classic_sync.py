@@ -139,6 +139,16 @@ class TestHeartbeats:
         bench.join(follower)
         assert waiting.error is ErrorCode.NONE
 
+    def test_who_does_not_rejoin_in_time_is_out_of_the_generation_however_alive(self) -> None:
+        bench = ShardBench()
+        leader, follower = bench.form_group()
+        rejoined = bench.join(leader)
+        for _ in range(REBALANCE_MS // 5000):
+            assert bench.heartbeat(follower, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+            bench.advance(5000)
+        assert [member.member_id for member in joined(rejoined).members] == [leader]
+        assert bench.heartbeat(follower, 1) is ErrorCode.UNKNOWN_MEMBER_ID
+
     @pytest.mark.parametrize(("generation", "error"), [(0, ErrorCode.ILLEGAL_GENERATION), (1, ErrorCode.NONE)])
     def test_a_heartbeat_must_know_the_generation(self, generation: int, error: ErrorCode) -> None:
         bench = ShardBench()

@@ -58,6 +58,8 @@ class GroupModel(RuleBasedStateMachine):
         self.clients: list[Client] = []
         self.offsets: dict[int, int] = {}
         self.last_generation = 0
+        self.lives = 0
+        self.generations: dict[tuple[int, int], set[str]] = {}
 
     def group(self) -> ClassicGroup | None:
         group = self.bench.shard.groups.get(GROUP)
@@ -82,32 +84,56 @@ class GroupModel(RuleBasedStateMachine):
             member_id = "" if forgets_id else client.member_id
             client.join = self.bench.join(member_id, instance_id=client.instance_id, topics=topics)
 
-    @rule(number=numbers)
-    @precondition(lambda self: self.clients)
-    def sync(self, number: int) -> None:
-        client, group = self.pick(number), self.group()
-        if client.sync is not None or group is None:
-            return
-        members = list(group.members)
+    def is_current(self, client: Client, generation: int) -> bool:
+        """Whether the group should listen to this client at all."""
+        group = self.group()
+        if group is None or client.member_id not in group.members or generation != group.generation:
+            return False
+        return client.instance_id is None or group.static_members.get(client.instance_id) == client.member_id
+
+    def send_sync(self, client: Client, generation: int) -> None:
+        group = self.group()
+        members = [] if group is None else list(group.members)
         shares = {
             member_id: bytes(each for each in PARTITIONS if each % len(members) == index)
             for index, member_id in enumerate(members)
         }
-        before = durable_state(self.bench)
-        client.sync = self.bench.sync(client.member_id, client.generation, shares, group_instance_id=client.instance_id)
+        before, is_current = durable_state(self.bench), self.is_current(client, generation)
+        client.sync = self.bench.sync(client.member_id, generation, shares, group_instance_id=client.instance_id)
+        if not is_current:
+            assert client.sync.error not in (None, ErrorCode.NONE), "a stranger is part of the generation"
         if client.sync.error not in (None, ErrorCode.NONE):
             assert durable_state(self.bench) == before, "a refused member changed the group"
+            client.sync = None
 
-    @rule(number=numbers)
+    @rule(number=numbers, late=generations)
     @precondition(lambda self: self.clients)
-    def heartbeat(self, number: int) -> None:
-        client, group = self.pick(number), self.group()
-        error = self.bench.heartbeat(client.member_id, client.generation, client.instance_id)
-        is_member = group is not None and client.member_id in group.members
-        if error is ErrorCode.NONE:
-            assert is_member
-            assert group is not None
-            assert client.generation == group.generation
+    def sync(self, number: int, late: int) -> None:
+        client = self.pick(number)
+        if client.sync is None:
+            self.send_sync(client, client.generation - late)
+
+    @rule()
+    def behave(self) -> None:
+        """All do what good clients do, so that the group is often stable."""
+        for _ in range(2):
+            for client in self.clients:
+                client.listen()
+                if client.join is None:
+                    client.join = self.bench.join(client.member_id, instance_id=client.instance_id)
+            self.bench.advance(2000)
+        for client in self.clients:
+            client.listen()
+            if client.join is None and client.sync is None:
+                self.send_sync(client, client.generation)
+
+    @rule(number=numbers, late=generations)
+    @precondition(lambda self: self.clients)
+    def heartbeat(self, number: int, late: int) -> None:
+        client = self.pick(number)
+        generation = client.generation - late
+        error = self.bench.heartbeat(client.member_id, generation, client.instance_id)
+        assert (error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)) == self.is_current(client, generation)
 
     @rule(number=numbers)
     @precondition(lambda self: self.clients)
@@ -120,13 +146,12 @@ class GroupModel(RuleBasedStateMachine):
     def commit(self, number: int, partition: int, offset: int, late: int) -> None:
         client, group = self.pick(number), self.group()
         generation = client.generation - late
+        is_current = self.is_current(client, generation)
         who = Committer(GROUP, client.member_id, client.instance_id, generation, 9)
         (error,) = commit_offsets(self.bench.shard, who, [NewOffset("topic", TOPIC_ID, partition, offset, -1, "")])
         if error is ErrorCode.NONE:
             self.offsets[partition] = offset
-            if group is not None and not group.is_empty:
-                assert generation == group.generation
-                assert client.member_id in group.members
+            assert is_current or group is None or group.is_empty
 
     @rule(partition=st.sampled_from(PARTITIONS))
     def delete_offset(self, partition: int) -> None:
@@ -141,6 +166,7 @@ class GroupModel(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.bench.restart()
+        self.lives += 1
         group = self.group()
         self.last_generation = 0 if group is None else group.generation
 
@@ -188,6 +214,15 @@ class GroupModel(RuleBasedStateMachine):
             self.last_generation = group.generation
 
     @invariant()
+    def a_generation_has_one_set_of_members(self) -> None:
+        """Who is in a generation is settled when it begins; afterwards members only go, or are replaced."""
+        group = self.group()
+        if group is not None and group.state in (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE):
+            key = group.generation, self.lives
+            places = {member.instance_id or member_id for member_id, member in group.members.items()}
+            assert places <= self.generations.setdefault(key, places)
+
+    @invariant()
     def the_group_is_consistent(self) -> None:
         group = self.group()
         if group is None:
@@ -227,4 +262,4 @@ def durable_state(bench: ShardBench) -> object:
 
 
 TestGroupModel = GroupModel.TestCase
-TestGroupModel.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
+TestGroupModel.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

@@ -82,6 +82,7 @@ class Node:
 
     async def stop(self) -> None:
         """Flush everything and leave the clean-shutdown mark."""
+        self._groups.stop()
         await self._housekeeping.stop()
         await self._table.close()
         await self._controller.close()
