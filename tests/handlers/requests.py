@@ -69,7 +69,7 @@ from odradek.protocol.records import Record, build_batch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tests.handlers.brokers import Pending, AnyBroker
+    from tests.handlers.brokers import AnyBroker, Pending
 
 NOW_MS = 1_700_000_000_000
 NO_ID = UUID(int=0)

@@ -11,7 +11,7 @@ from odradek.protocol.batch import read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from tests.handlers.brokers import SimulatedBroker, AnyBroker
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import (
     BY_NAME,
     NOW_MS,

@@ -268,9 +268,7 @@ def test_a_new_partition_is_not_there_before_its_files_are(
     assert produce(broker, name, partition=1).error_code == ErrorCode.NONE
 
 
-def test_a_client_that_goes_does_not_stop_a_creation(
-    broker: SimulatedBroker, workers: HeldWorkers, name: str
-) -> None:
+def test_a_client_that_goes_does_not_stop_a_creation(broker: SimulatedBroker, workers: HeldWorkers, name: str) -> None:
     from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
     workers.held.add("_open_logs")

@@ -127,9 +127,7 @@ def test_two_that_take_an_address_at_once_cannot_both_have_it(tmp_path: Path) ->
         starting = asyncio.ensure_future(late.start())
         await workers.has_come.wait()
         port = late._listeners[0].port
-        other = Broker(
-            config(tmp_path / "other", listeners=f"PLAINTEXT://127.0.0.1:{port}"), real_host()
-        )
+        other = Broker(config(tmp_path / "other", listeners=f"PLAINTEXT://127.0.0.1:{port}"), real_host())
         await other.start()
         workers.may_go_on.set()
         with pytest.raises(CannotListen, match=f":{port}: the port is in use"):

@@ -248,7 +248,7 @@ def test_json_logs_are_one_object_a_line(tmp_path: Path) -> None:
     ) as broker:
         (host, port), *_ = broker.wait_until_ready()
         with WireClient(port, host) as rude:
-            rude.send(b"\0\0\0\x10" + "a \"quoted\"\nüß\0".encode())
+            rude.send(b"\0\0\0\x10" + 'a "quoted"\nüß\0'.encode())
             assert rude.is_closed_by_peer()
         broker.process.terminate()
         assert broker.wait() == 0

@@ -18,7 +18,7 @@ from tests.simulation.simulated_host import Simulation
 from tests.wire import decode_response, encode_request
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Coroutine, Mapping
     from uuid import UUID
 
     from odradek.protocol.schema import Request, Response
@@ -62,7 +62,7 @@ class ModelTopic:
 class World:
     """One seed's broker, over all its lives."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, properties: Mapping[str, str] | None = None) -> None:
         self.simulation = Simulation(seed)
         self.chance = self.simulation.chance
         self.topics: dict[str, ModelTopic] = {}
@@ -70,7 +70,9 @@ class World:
         self.operations = 0
         self.lives = 0
         self._journal = hashlib.sha256()
-        self._config = BrokerConfig.from_properties({"log.dirs": "/data", "auto.create.topics.enable": "false"})
+        self._config = BrokerConfig.from_properties(
+            {"log.dirs": "/data", "auto.create.topics.enable": "false", **(properties or {})}
+        )
         self._client = ClientConnection("PLAINTEXT", "simulated")
         self.run(self.start())
 

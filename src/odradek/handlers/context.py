@@ -12,6 +12,7 @@ from odradek.security.authorizer import Authorizer, Operation, ResourceType
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from odradek.coordinator.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.handlers.api_versions import AdvertisedApis
     from odradek.handlers.fetch_sessions import FetchSessions
@@ -48,6 +49,7 @@ class Services:
     partitions: PartitionTable
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
+    groups: GroupCoordinator
     authorizer: Authorizer
     advertised_apis: AdvertisedApis
 

@@ -38,6 +38,9 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
         if remaining == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
+        if not context.allows_on_topic(Operation.DESCRIBE, name):
+            response.topics.append(_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            continue
         topic = context.services.image.topics.get(name)
         if topic is None:
             is_legal = illegal_name_reason(name) is None
@@ -54,8 +57,9 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
 
 
 def _names(request: DescribeTopicPartitionsRequest, context: RequestContext) -> list[str]:
-    names = {topic.name for topic in request.topics} or context.services.image.topics.keys()
-    return sorted(name for name in names if context.allows_on_topic(Operation.DESCRIBE, name))
+    if request.topics:
+        return sorted({topic.name for topic in request.topics})
+    return sorted(name for name in context.services.image.topics if context.allows_on_topic(Operation.DESCRIBE, name))
 
 
 def _is_valid(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:

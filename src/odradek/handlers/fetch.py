@@ -50,7 +50,32 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Aw
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
     max_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
+    if _needs_disk(context, session):
+        return _read_on_worker(request, context, session, max_bytes)
     round_ = _read(request, context, session, max_bytes)
+    return _respond_or_wait(request, context, session, round_, max_bytes)
+
+
+def _needs_disk(context: RequestContext, session: FetchSession) -> bool:
+    """Whether some place must be looked up in files: who reads last month must not delay who reads the tail."""
+    for wanted in session.partitions.values():
+        partition = _find(context, wanted)
+        if partition is not None and partition.log.needs_disk(wanted.fetch_offset):
+            return True
+    return False
+
+
+async def _read_on_worker(
+    request: FetchRequest, context: RequestContext, session: FetchSession, max_bytes: int
+) -> FetchResponse:
+    round_ = await context.services.host.workers.run(_read, request, context, session, max_bytes)
+    response = _respond_or_wait(request, context, session, round_, max_bytes)
+    return response if isinstance(response, FetchResponse) else await response
+
+
+def _respond_or_wait(
+    request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round, max_bytes: int
+) -> FetchResponse | Awaitable[FetchResponse]:
     missing_bytes = min(request.min_bytes, max_bytes) - round_.size_bytes
     if missing_bytes <= 0 or round_.has_news or request.max_wait_ms <= 0 or not session.partitions:
         return _respond(request, session, round_)
@@ -86,7 +111,7 @@ async def _wait(
 def _read(request: FetchRequest, context: RequestContext, session: FetchSession, remaining_bytes: int) -> _Round:
     round_ = _Round()
     is_replica = _replica_id(request, context.api_version) >= 0
-    for wanted in session.partitions.values():
+    for wanted in tuple(session.partitions.values()):
         result = _read_one(context, wanted, remaining_bytes, round_.size_bytes == 0, is_replica)
         if result.records is not None:
             size = len(result.records)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.handlers.context import CLUSTER_NAME
-from odradek.metadata.topic_decisions import NewTopic
+from odradek.metadata.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -47,7 +47,7 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
     if not (request.topics and request.allow_auto_topic_creation and services.config.auto_create_topics_enable):
         return []
     topics = services.image.topics
-    return [
+    missing = [
         topic.name
         for topic in request.topics
         if topic.name is not None
@@ -56,6 +56,8 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
         and illegal_name_reason(topic.name) is None
         and (context.allows_on_cluster(Operation.CREATE) or context.allows_on_topic(Operation.CREATE, topic.name))
     ]
+    # The controller would refuse so many, after looking at each of them.
+    return missing if len(missing) * services.config.num_partitions <= MAX_PARTITIONS_PER_REQUEST else []
 
 
 async def _create_then_answer(

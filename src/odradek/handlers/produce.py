@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.handlers.context import CloseConnection
 from odradek.host.logs import get_logger
-from odradek.protocol.batch import ATTRIBUTES_POSITION, CURRENT_MAGIC, HEADER_SIZE_BYTES, TRANSACTIONAL_FLAG
+from odradek.metadata.topic_names import is_internal
+from odradek.protocol.batch import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    CURRENT_MAGIC,
+    HEADER_SIZE_BYTES,
+    TRANSACTIONAL_FLAG,
+)
+from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -31,7 +39,9 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_ZSTD = 7
 NO_ACKNOWLEDGEMENT = 0
+ADMIN_CLIENT_ID = "__admin_client"  # the one client that Kafka lets write to coordinators' topics
 LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
 
 # A partition, the offset up to which it must be on the disk, and the answer that waits for it.
@@ -46,6 +56,7 @@ def handle(
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     refusal = _request_refusal(request)
+    takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
     answers: list[TopicProduceResponse] = []
     unflushed: list[_Unflushed] = []
     for topic in request.topic_data:
@@ -55,7 +66,8 @@ def handle(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    _append(data, partitions, request.acks, refusal, unflushed) for data in topic.partition_data
+                    _append(data, partitions, request.acks, refusal, takes_zstd, unflushed)
+                    for data in topic.partition_data
                 ],
             )
         )
@@ -101,8 +113,11 @@ def _find_topic(
     partitions = table.topic_by_id(topic.topic_id) if uses_topic_ids else table.topic(topic.name)
     if not partitions:
         return ErrorCode.UNKNOWN_TOPIC_ID if uses_topic_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if not context.allows_on_topic(Operation.WRITE, partitions[0].topic):
+    name = partitions[0].topic
+    if not context.allows_on_topic(Operation.WRITE, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
     return partitions
 
 
@@ -111,6 +126,7 @@ def _append(
     partitions: Sequence[Partition] | ErrorCode,
     acks: int,
     refusal: ErrorCode | None,
+    takes_zstd: bool,
     unflushed: list[_Unflushed],
 ) -> PartitionProduceResponse:
     """The order of the refusals is Kafka's: where to, then how, then what."""
@@ -125,6 +141,8 @@ def _append(
         return _refused(index, ErrorCode.INVALID_RECORD)
     if len(records) >= HEADER_SIZE_BYTES and records[_FLAGS_POSITION] & TRANSACTIONAL_FLAG and _is_batch(records):
         return _refused(index, ErrorCode.INVALID_TXN_STATE)
+    if not takes_zstd and _is_zstd(records):
+        return _refused(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     partition = partitions[index]
     try:
         result = partition.append(records, acks)
@@ -148,6 +166,15 @@ def _append(
 def _is_batch(records: memoryview) -> bool:
     """Older formats have other things where the flags are."""
     return records[_MAGIC_POSITION] == CURRENT_MAGIC
+
+
+def _is_zstd(records: memoryview) -> bool:
+    """Who speaks an older version could not read it back (KIP-110)."""
+    return (
+        len(records) >= HEADER_SIZE_BYTES
+        and _is_batch(records)
+        and records[_FLAGS_POSITION] & COMPRESSION_MASK == Compression.ZSTD
+    )
 
 
 def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:

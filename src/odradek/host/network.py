@@ -175,28 +175,34 @@ async def bind(
 
     Buffer sizes of None leave them to the kernel, which tunes them to each connection better than any fixed number.
     """
-    loop = asyncio.get_running_loop()
     try:
-        server = await loop.create_server(
-            protocol_factory, host or None, port, backlog=backlog, reuse_address=True, start_serving=False
-        )
+        listening = _listening_socket(host, port, backlog)
     except OSError as problem:
         raise CannotListen(host, port, problem) from problem
-    for listening in server.sockets:
-        if send_buffer_bytes is not None:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
-        if receive_buffer_bytes is not None:
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
-    return server
+    if send_buffer_bytes is not None:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    if receive_buffer_bytes is not None:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(protocol_factory, sock=listening, backlog=backlog, start_serving=False)
+
+
+def _listening_socket(host: str, port: int, backlog: int) -> socket.socket:
+    """One socket, also for every interface: two would get two ports where the kernel picks them."""
+    if not host and socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
+    family, _, _, _, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+        0
+    ]
+    return socket.create_server(address[:2], family=family, backlog=backlog)
 
 
 async def start_serving(server: asyncio.Server) -> None:
     """Of two that took an address at the same time, one finds out here that it is too many."""
     host, port = server.sockets[0].getsockname()[:2]
-    try:
-        await server.start_serving()
-    except OSError as problem:
-        raise CannotListen(host, port, problem) from problem
+    await server.start_serving()
+    if any(listening.fileno() < 0 for listening in server.sockets):  # uvloop closes it and says nothing
+        raise CannotListen(host, port, OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)))
 
 
 def raise_descriptor_limit() -> None:

@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 
 from odradek.host.disk import Buffer, Lock
 
@@ -15,7 +16,7 @@ _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _FILE_MODE = 0o644
 
 
-def _sync_descriptor(descriptor: int) -> None:
+def _sync_descriptor(descriptor: int, sync: Callable[[int], None]) -> None:
     if _FULL_SYNC is not None:
         try:
             fcntl.fcntl(descriptor, _FULL_SYNC)
@@ -24,7 +25,7 @@ def _sync_descriptor(descriptor: int) -> None:
                 raise
         else:
             return
-    _sync_data(descriptor)
+    sync(descriptor)
 
 
 class RealFile:
@@ -68,7 +69,7 @@ class RealFile:
         return os.fstat(self._descriptor).st_size
 
     def sync(self) -> None:
-        _sync_descriptor(self._descriptor)
+        _sync_descriptor(self._descriptor, _sync_data)
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -112,6 +113,9 @@ class RealDisk:
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
 
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
     def list_directory(self, path: str) -> list[str]:
         return os.listdir(path)
 
@@ -152,7 +156,7 @@ class RealDisk:
     def sync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            _sync_descriptor(descriptor, os.fsync)
         finally:
             os.close(descriptor)
 
@@ -173,4 +177,6 @@ class RealDisk:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA fullfsync=1")  # macOS, as for files; nothing elsewhere
+        connection.execute("PRAGMA checkpoint_fullfsync=1")
         return connection

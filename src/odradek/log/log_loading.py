@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from odradek.host.host import Host
+from odradek.host.logs import get_logger
 from odradek.log.batch_scan import scan_headers
 from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
@@ -27,6 +28,8 @@ from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.malformed import MalformedMessage
 
+logger = get_logger(__name__)
+
 CLEANED_SUFFIX = ".cleaned"
 
 _OFFSET_NAME = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
@@ -40,6 +43,9 @@ class LoadedLog:
     log_end_offset: int = 0
     recovery_point_offset: int = 0
     has_new_names: bool = False
+    cut_bytes: int = 0
+    discarded_segments: int = 0
+    rebuilt_indexes: int = 0
     unsynced_segments: list[Segment] = field(default_factory=list)
     producers: ProducerState = field(default_factory=ProducerState)
     leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
@@ -75,7 +81,25 @@ class LogLoader:
         else:
             self._recover_segments(log)
         self._complete(log, epochs_are_whole)
+        self._report(log, epochs_are_whole)
         return log
+
+    def _report(self, log: LoadedLog, epochs_are_whole: bool) -> None:
+        """What was lost or damaged, once for each log: a person must be able to find out."""
+        unreadable_snapshots = log.snapshots.unreadable_count
+        is_whole = not (log.cut_bytes or log.discarded_segments or log.rebuilt_indexes or unreadable_snapshots)
+        if is_whole and epochs_are_whole:
+            return
+        logger.warning(
+            "log repaired",
+            directory=self.directory,
+            log_end_offset=log.log_end_offset,
+            cut_bytes=log.cut_bytes,
+            discarded_segments=log.discarded_segments,
+            rebuilt_indexes=log.rebuilt_indexes,
+            unreadable_snapshots=unreadable_snapshots,
+            unreadable_leader_epochs=not epochs_are_whole,
+        )
 
     def _open_files(self) -> LoadedLog:
         disk = self.host.disk
@@ -135,7 +159,8 @@ class LogLoader:
         self._check_indexes(log, len(log.segments) - 1)
         active = log.segments[-1]
         if not active.is_writable and not active.load_for_writing():
-            active.recover(self.config.index_interval_bytes)
+            log.rebuilt_indexes += active.size_bytes > 0  # an empty one may never have had any
+            log.cut_bytes += active.recover(self.config.index_interval_bytes)
             log.unsynced_segments.append(active)
         log.snapshots.remove_after(active.next_offset)
         rebuild_producers(log.producers, log.snapshots, log.segments, active.next_offset)
@@ -152,6 +177,7 @@ class LogLoader:
             if end > first and self._is_hole(log.segments[end - 1], segment):
                 break
             cut_bytes = segment.recover(self.config.index_interval_bytes, log.note_batch)
+            log.cut_bytes += cut_bytes
             log.unsynced_segments.append(segment)
             end += 1
             if cut_bytes:
@@ -165,7 +191,8 @@ class LogLoader:
         """Of old segments: an index that is missing, or that cannot be one, is rebuilt."""
         for segment in log.segments[:end]:
             if not self._has_indexes(segment):
-                segment.recover(self.config.index_interval_bytes)
+                log.rebuilt_indexes += 1
+                log.cut_bytes += segment.recover(self.config.index_interval_bytes)
                 segment.become_read_only()
                 log.unsynced_segments.append(segment)
 
@@ -181,6 +208,7 @@ class LogLoader:
             for path in segment.rename_for_removal():
                 self.host.disk.remove(path)
         if log.segments[from_index:]:
+            log.discarded_segments += len(log.segments) - from_index
             self.host.disk.sync_directory(self.directory)
         del log.segments[from_index:]
 

@@ -72,6 +72,7 @@ class Housekeeping:
             if self._must_flush(partition, now_ms):
                 await self._flush(partition)
         await self._remove_files(now_ms)
+        await self._table.open_missing()
         if now_ms - self._last_checkpoint_ms >= config.log_flush_offset_checkpoint_interval_ms:
             self._last_checkpoint_ms = now_ms
             await self._table.checkpoint()

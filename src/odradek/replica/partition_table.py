@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
+from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.config_types import ConfigResourceType
 from odradek.metadata.topic_configs import log_config
@@ -17,7 +18,7 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.replica.partition import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from odradek.host.host import Host
@@ -39,6 +40,7 @@ class _Place(NamedTuple):
     config: LogConfig
     recovery_point_offset: int
     log_start_offset: int
+    problem: str = ""  # why it could not be opened
 
 
 class PartitionTable:
@@ -50,6 +52,8 @@ class PartitionTable:
         self._broker_config = broker_config
         self._by_name: dict[str, list[Partition]] = {}
         self._by_id: dict[UUID, list[Partition]] = {}
+        self._topics: Mapping[str, TopicImage] = {}
+        self._unopened: list[_Place] = []
         self._removals: set[asyncio.Future[None]] = set()
         self._one_checkpoint = asyncio.Lock()
 
@@ -99,6 +103,7 @@ class PartitionTable:
 
     async def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Make the table say what the new image says; the controller waits for it before it answers."""
+        self._topics = after.topics
         if before.topics is not after.topics:
             are_some_gone = False
             for name, topic in before.topics.items():
@@ -129,33 +134,65 @@ class PartitionTable:
         jobs: dict[tuple[str, LogDirectory], list[_Place]] = {}
         for place in places:
             jobs.setdefault((place.topic.name, place.directory), []).append(place)
-        for opened in await asyncio.gather(
+        for opened, unopened in await asyncio.gather(
             *(self._host.workers.run(self._open_logs, job, is_new) for job in jobs.values())
         ):
             for place, partition_log in opened:
                 self._add(place, partition_log)
+            if unopened:
+                if not is_new:
+                    raise LogDirectoryError(f"{unopened[0].directory.path} cannot be used: {unopened[0].problem}")
+                self._unopened += unopened
         for partitions in self._by_name.values() if not is_new else ():
             partitions.sort(key=lambda partition: partition.index)
 
-    def _open_logs(self, places: Sequence[_Place], is_new: bool) -> list[tuple[_Place, PartitionLog]]:
-        opened = []
-        for place in places:
-            directory, topic, index = place.directory, place.topic, place.partition.index
-            path = directory.partition_directory(topic.name, index)
-            is_there = not is_new and self._host.disk.exists(path)
-            self._host.disk.make_directories(path)
-            if not is_there:
-                directory.write_partition_metadata(topic.name, index, topic.topic_id)
-            partition_log = PartitionLog.open(
-                path,
-                place.config,
-                self._host,
-                clean_shutdown=directory.was_cleanly_shut_down or not is_there,
-                recovery_point_offset=place.recovery_point_offset,
-                log_start_offset=place.log_start_offset,
-            )
-            opened.append((place, partition_log))
-        return opened
+    async def open_missing(self) -> None:
+        """Try once more what could not be opened when it was created: the disk may have room again."""
+        if self._unopened:
+            places, self._unopened = self._unopened, []
+            await self._open_all([place for place in places if self._is_still_missing(place)], is_new=True)
+
+    def _is_still_missing(self, place: _Place) -> bool:
+        topic = self._topics.get(place.topic.name)
+        is_same = topic is not None and topic.topic_id == place.topic.topic_id
+        return is_same and place.partition.index >= len(self._by_name.get(place.topic.name, ()))
+
+    def _open_logs(
+        self, places: Sequence[_Place], is_new: bool
+    ) -> tuple[list[tuple[_Place, PartitionLog]], list[_Place]]:
+        """Those that could be opened, and those that could not: the first that fails and all after it, so that a
+        topic's partitions are always the first ones without a gap."""
+        opened: list[tuple[_Place, PartitionLog]] = []
+        for number, place in enumerate(places):
+            try:
+                opened.append((place, self._open_log(place, is_new)))
+            except OSError as problem:
+                log.error(
+                    "a partition cannot be opened", topic=place.topic.name, partition=place.partition.index,
+                    directory=place.directory.path, reason=str(problem),
+                )  # fmt: skip
+                return opened, [each._replace(problem=str(problem)) for each in places[number:]]
+        return opened, []
+
+    def _open_log(self, place: _Place, is_new: bool) -> PartitionLog:
+        directory, topic, index = place.directory, place.topic, place.partition.index
+        path = directory.partition_directory(topic.name, index)
+        is_there = self._host.disk.exists(path)
+        if is_there and is_new:
+            # What is left of an older topic of this name must never be served as this one's records.
+            log.warning("unknown partition set aside", path=path, now=directory.set_aside(topic.name, index))
+            is_there = False
+        self._host.disk.make_directories(path)
+        if not is_there:
+            directory.write_partition_metadata(topic.name, index, topic.topic_id)
+        return PartitionLog.open(
+            path,
+            place.config,
+            self._host,
+            clean_shutdown=directory.was_cleanly_shut_down or not is_there,
+            recovery_point_offset=place.recovery_point_offset,
+            log_start_offset=place.log_start_offset,
+        )
 
     def _add(self, place: _Place, partition_log: PartitionLog) -> None:
         topic = place.topic
@@ -184,7 +221,14 @@ class PartitionTable:
             log.error("checkpoints could not be written", reason=str(problem))
 
     def _rename_for_deletion(self, partitions: Iterable[Partition]) -> list[str]:
-        return [each.directory.schedule_delete(each.topic, each.index) for each in partitions]
+        """Each for itself: one that cannot be renamed (or is gone already) must not keep the others."""
+        renamed = []
+        for each in partitions:
+            try:
+                renamed.append(each.directory.schedule_delete(each.topic, each.index))
+            except OSError as problem:
+                log.error("a deleted partition stays", topic=each.topic, partition=each.index, reason=str(problem))
+        return renamed
 
     def _remove_trees(self, paths: Iterable[str]) -> None:
         for path in paths:

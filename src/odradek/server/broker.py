@@ -63,7 +63,8 @@ class Broker:
 
     async def _let_clients_in(self) -> None:
         config, node = self._config, self._node
-        needs_name = any(address.is_wildcard for address in config.listeners)
+        told_by_user = {listener.name: listener for listener in config.advertised_listeners}
+        needs_name = any(told_by_user.get(each.name, each).is_wildcard for each in config.listeners)
         name = await self._host.workers.run(machine_name) if needs_name else ""
         bound_ports = {listener.name: listener.port for listener in self._listeners}
         endpoints = advertised_endpoints(config.listeners, config.advertised_listeners, bound_ports, name)

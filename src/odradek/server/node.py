@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
 from odradek.handlers.api_versions import AdvertisedApis
 from odradek.handlers.context import Services
@@ -53,9 +54,15 @@ class Node:
         cluster_id = (await controller.load()).cluster_id
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
         self._table = table = PartitionTable(host, directories, lambda: controller.broker_config)
-        await controller.bump_leader_epochs()
-        await table.load(controller.image)
+        try:
+            await controller.bump_leader_epochs()
+            await table.load(controller.image)
+        except BaseException:
+            await host.workers.run(_give_back, directories)
+            raise
         controller.subscribe(table.follow)
+        self._groups = GroupCoordinator(host, controller, table)
+        self._groups.start()
         self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config)
         apis = build_registry()
         services = Services(
@@ -64,6 +71,7 @@ class Node:
             partitions=table,
             fetch_sessions=FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy),
             producer_ids=ProducerIds(controller),
+            groups=self._groups,
             authorizer=AllowAll(),
             advertised_apis=AdvertisedApis(apis.values()),
         )
@@ -81,12 +89,15 @@ class Node:
         self._housekeeping.start()
 
     def release_waiting_requests(self) -> None:
-        """Answer every long poll with what there is."""
+        """Answer every long poll with what there is, and every waiting member of a group."""
+        self._groups.stop()
         self._table.wake_waiting_fetches()
 
     async def stop(self) -> None:
         """Flush everything and leave the clean-shutdown mark."""
+        self._groups.stop()
         await self._housekeeping.stop()
+        await self._controller.stop_writing()  # a topic that is half made or half gone must not outlive the table
         await self._table.close()
         await self._controller.close()
 
@@ -99,7 +110,12 @@ def _open_directories(paths: Sequence[str], host: Host, cluster_id: str, node_id
             directory = LogDirectory.open(path, host, cluster_id=cluster_id, node_id=node_id)
             directories.append(directory)
     except BaseException:
-        for directory in directories:
-            directory.close(is_clean=directory.was_cleanly_shut_down)
+        _give_back(directories)
         raise
     return directories
+
+
+def _give_back(directories: Sequence[LogDirectory]) -> None:
+    """As they were found: what was cleanly shut down still is."""
+    for directory in directories:
+        directory.close(is_clean=directory.was_cleanly_shut_down)

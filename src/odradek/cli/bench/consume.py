@@ -16,6 +16,7 @@ from odradek.cli.commands import command
 from odradek.cli.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.failure import Failure
 from odradek.cli.options import cluster_options
+from odradek.cli.parameter_types import RECORD_COUNT, SIZE_BYTES
 from odradek.cli.record_reader import END_OF_PARTITION
 
 if TYPE_CHECKING:
@@ -33,12 +34,10 @@ STALL_S = 30.0
     ]
 )
 @topic_option
-@click.option(
-    "--records", "-n", type=click.IntRange(min=1), metavar="N", help="Stop after N records; at the end if absent."
-)
+@click.option("--records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records; at the end if absent.")
 @click.option(
     "--fetch-size",
-    type=click.IntRange(min=1),
+    type=SIZE_BYTES,
     default=1_048_576,
     show_default=True,
     metavar="BYTES",

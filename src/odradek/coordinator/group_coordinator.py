@@ -1,0 +1,249 @@
+"""Which shard a group belongs to, and the life of the shards: made with their topic, loaded at start, ended at stop.
+
+The only part of the group room that knows the event loop, the metadata and the partitions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from odradek.coordinator.group_journal import GroupJournal
+from odradek.coordinator.group_loading import load_shard
+from odradek.coordinator.group_settings import GroupSettings, group_settings
+from odradek.coordinator.group_shard import GroupShard
+from odradek.coordinator.group_timers import GroupTimers
+from odradek.coordinator.java_strings import partition_of
+from odradek.coordinator.offset_operations import expire_offsets, forget_topic
+from odradek.host.logs import get_logger
+from odradek.metadata.image import NO_LEADER
+from odradek.metadata.topic_decisions import NewTopic
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator
+
+    from odradek.coordinator.decision import TimerKey
+    from odradek.host.clock import Timer
+    from odradek.host.host import Host
+    from odradek.metadata.broker_configs import BrokerConfig
+    from odradek.metadata.controller import Controller
+    from odradek.metadata.image import MetadataImage, TopicImage
+    from odradek.replica.partition import Partition
+    from odradek.replica.partition_table import PartitionTable
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+
+OFFSETS_TOPIC = "__consumer_offsets"
+GROUPS_PER_SLICE = 50
+
+
+class _Place:
+    """A shard with what it needs from this broker: its partition, its timers, and topics deleted while it loads."""
+
+    def __init__(self, partition: Partition, coordinator: GroupCoordinator, host: Host) -> None:
+        self.partition = partition
+        self.journal = GroupJournal(partition, host.clock)
+        self.timers = GroupTimers(host.clock, self._on_timer)
+        self.shard = GroupShard(self.journal, self.timers, host.clock.now_ms, coordinator.settings)
+        self.deleted_topics: list[TopicImage] = []
+
+    def _on_timer(self, key: TimerKey) -> None:
+        self.shard.on_timer(key)
+
+    def forget_topics(self) -> None:
+        for topic in self.deleted_topics:
+            forget_topic(self.shard, topic.name, topic.topic_id)
+        self.deleted_topics.clear()
+
+    def end(self) -> None:
+        self.shard.unload()
+        self.timers.stop_all()
+
+
+class GroupCoordinator:
+    def __init__(self, host: Host, controller: Controller, partitions: PartitionTable) -> None:
+        self._host = host
+        self._controller = controller
+        self._partitions = partitions
+        self._places: dict[int, _Place] = {}
+        self._background: set[asyncio.Future[Any]] = set()
+        self._expiry_timer: Timer | None = None
+        self._settings: tuple[BrokerConfig, GroupSettings] | None = None
+        self._is_stopping = False
+
+    def settings(self) -> GroupSettings:
+        """As they are now: some settings change at run time."""
+        config = self._controller.broker_config
+        if self._settings is None or self._settings[0] is not config:
+            self._settings = config, group_settings(config)
+        return self._settings[1]
+
+    # The life of shards
+
+    def start(self) -> None:
+        """Begin to load what the log holds; until a shard is loaded its clients are told to come again."""
+        self._add_places()
+        self._run(self._load_all(list(self._places.values())))
+        self._schedule_expiry()
+        self._controller.subscribe(self.follow)
+
+    def stop(self) -> None:
+        """Whoever waits is told to look for another coordinator."""
+        self._is_stopping = True
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+        for task in self._background:
+            task.cancel()
+        for place in self._places.values():
+            place.end()
+        self._places.clear()
+
+    def follow(self, before: MetadataImage, after: MetadataImage) -> None:
+        """The metadata changed; the partition table has followed already."""
+        if before.topics is after.topics or self._is_stopping:
+            return
+        old, new = before.topics.get(OFFSETS_TOPIC), after.topics.get(OFFSETS_TOPIC)
+        if old is not None and (new is None or new.topic_id != old.topic_id):
+            for place in self._places.values():
+                place.end()
+            self._places.clear()
+        if new is not None:
+            for place in self._add_places():
+                place.shard.finish_loading()  # a new partition holds nothing
+        deleted = [topic for name, topic in before.topics.items() if topic.topic_id not in after.topics_by_id]
+        if deleted:
+            for place in self._places.values():
+                place.deleted_topics += deleted
+                if place.shard.is_loaded:
+                    place.forget_topics()
+
+    def _add_places(self) -> list[_Place]:
+        added = []
+        for partition in self._partitions.topic(OFFSETS_TOPIC) or ():
+            if partition.index not in self._places:
+                place = self._places[partition.index] = _Place(partition, self, self._host)
+                added.append(place)
+        return added
+
+    async def _load_all(self, places: list[_Place]) -> None:
+        began_ms = self._host.clock.monotonic_ms()
+        count = 0
+        for place in places:
+            try:
+                count += await load_shard(place.shard, place.partition, self._host.workers)
+            except OSError as problem:
+                log.error("groups could not be loaded", partition=place.partition.index, reason=str(problem))
+                continue
+            place.shard.finish_loading()
+            place.forget_topics()
+        if count:
+            took_ms = round(self._host.clock.monotonic_ms() - began_ms)
+            log.info("groups loaded", records=count, partitions=len(places), took_ms=took_ms)
+
+    def _run(self, coroutine: Any) -> None:
+        task = asyncio.ensure_future(coroutine)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # Finding a group's shard
+
+    def partition_of(self, group_id: str) -> int:
+        topic = self._controller.image.topics.get(OFFSETS_TOPIC)
+        values: Any = self._controller.broker_config.values
+        return _partition_of(group_id, len(topic.partitions) if topic else values["offsets.topic.num.partitions"])
+
+    def find(self, group_id: str) -> GroupShard | ErrorCode:
+        """The shard, or why there is none to ask now."""
+        if self._is_stopping:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        place = self._places.get(self.partition_of(group_id))
+        if place is None:
+            return ErrorCode.NOT_COORDINATOR
+        return place.shard if place.shard.is_loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    @property
+    def has_topic(self) -> bool:
+        return OFFSETS_TOPIC in self._controller.image.topics
+
+    def leader_of(self, group_id: str) -> int | None:
+        """The broker that coordinates the group, if the cluster has one for it now."""
+        topic = self._controller.image.topics.get(OFFSETS_TOPIC)
+        if topic is None:
+            return None
+        leader = topic.partitions[self.partition_of(group_id)].leader
+        return None if leader == NO_LEADER else leader
+
+    def shards(self) -> Iterator[GroupShard]:
+        for place in self._places.values():
+            yield place.shard
+
+    async def ensure_topic(self) -> None:
+        """Made when somebody first looks for a coordinator, on as many brokers as there are."""
+        image = self._controller.image
+        if OFFSETS_TOPIC in image.topics:
+            return
+        values: Any = self._controller.broker_config.values
+        topic = NewTopic(
+            name=OFFSETS_TOPIC,
+            partition_count=values["offsets.topic.num.partitions"],
+            replication_factor=min(values["offsets.topic.replication.factor"], max(len(image.brokers), 1)),
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "producer",
+                "segment.bytes": str(values["offsets.topic.segment.bytes"]),
+            },
+        )
+        (result,) = await self._controller.create_topics([topic])
+        if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            log.error("the topic of committed offsets could not be made", reason=result.message)
+
+    def answer(self, group_id: str, response: T | asyncio.Future[T]) -> T | Awaitable[T]:
+        """The response when it may go out: it may have to wait for others, and for the disk (`flush.messages`)."""
+        if isinstance(response, asyncio.Future):
+            if not response.done():
+                return self._answer_later(group_id, response)
+            response = response.result()
+        place = self._places.get(self.partition_of(group_id))
+        if place is not None and place.journal.must_flush:
+            return _answer_flushed(place.journal, response)
+        return response
+
+    async def _answer_later(self, group_id: str, response: asyncio.Future[T]) -> T:
+        answer = await response
+        place = self._places.get(self.partition_of(group_id))
+        if place is not None and place.journal.must_flush:
+            await place.journal.flush()
+        return answer
+
+    # Expiry
+
+    def _schedule_expiry(self) -> None:
+        delay_ms = self.settings().offsets_retention_check_interval_ms
+        self._expiry_timer = self._host.clock.call_after(delay_ms, lambda: self._run(self._expire()))
+
+    async def _expire(self) -> None:
+        try:
+            for place in list(self._places.values()):
+                if not place.shard.is_loaded:
+                    continue
+                for number, group_id in enumerate(list(place.shard.groups)):
+                    expire_offsets(place.shard, group_id)
+                    if number % GROUPS_PER_SLICE == 0:
+                        await asyncio.sleep(0)
+        finally:
+            if not self._is_stopping:
+                self._schedule_expiry()
+
+
+async def _answer_flushed(journal: GroupJournal, response: T) -> T:
+    await journal.flush()
+    return response
+
+
+@functools.lru_cache(maxsize=16_384)
+def _partition_of(group_id: str, partition_count: int) -> int:
+    return partition_of(group_id, partition_count)

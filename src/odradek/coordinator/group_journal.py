@@ -1,0 +1,77 @@
+"""A shard's way into its partition: coordinator records in, batches in the log out, errors that group clients know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import Record, build_batch
+from odradek.replica.partition import ALL_IN_SYNC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from odradek.coordinator.group_records import CoordinatorRecord
+    from odradek.host.clock import Clock
+    from odradek.replica.partition import Partition
+
+log = get_logger(__name__)
+
+# Over the bytes of key and value: lengths, deltas and attributes of a record, and the header of a batch.
+RECORD_OVERHEAD_BYTES = 32
+BATCH_OVERHEAD_BYTES = 128
+
+# What a failed append means to a member of a group (Kafka's GroupMetadataManager has the same table).
+_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+class GroupJournal:
+    def __init__(self, partition: Partition, clock: Clock) -> None:
+        self.partition = partition
+        self._clock = clock
+
+    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        """Many records take several batches; each of them stands for itself, so a part of them does no harm."""
+        now_ms = self._clock.now_ms()
+        for some in self._fill_batches(records):
+            batch = build_batch([Record(index, now_ms, key, value) for index, (key, value) in enumerate(some)])
+            error = self._append_batch(batch)
+            if error is not ErrorCode.NONE:
+                return _ERRORS.get(error, error)
+        return ErrorCode.NONE
+
+    def _append_batch(self, batch: bytearray) -> ErrorCode:
+        partition = self.partition
+        try:
+            return partition.append(memoryview(batch), ALL_IN_SYNC).error
+        except OSError as problem:
+            log.error("append failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            return ErrorCode.KAFKA_STORAGE_ERROR
+
+    def _fill_batches(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
+        limit_bytes = self.partition.log.config.max_message_bytes - BATCH_OVERHEAD_BYTES
+        first = size_bytes = 0
+        for index, record in enumerate(records):
+            record_bytes = len(record.key) + len(record.value or b"") + RECORD_OVERHEAD_BYTES
+            if size_bytes + record_bytes > limit_bytes and index > first:
+                yield records[first:index]
+                first, size_bytes = index, 0
+            size_bytes += record_bytes
+        yield records[first:]
+
+    @property
+    def must_flush(self) -> bool:
+        return self.partition.must_flush
+
+    async def flush(self) -> None:
+        """Return when what was appended until now is on the disk."""
+        await self.partition.flusher.flush_to(self.partition.log.log_end_offset)

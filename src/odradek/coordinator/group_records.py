@@ -1,0 +1,211 @@
+"""The records of `__consumer_offsets`, byte for byte Kafka's: a key begins with the kind of the record, a value with
+the version of its layout; a key without a value (a tombstone) takes back what was said before."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import struct
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.schema import UUID, Message, Struct, array, bytes_, int32, int64, string, uuid
+
+if TYPE_CHECKING:
+    from odradek.protocol.schema import Part
+
+NO_TIMESTAMP = -1
+NO_TOPIC_ID = UUID(int=0)
+
+# The layouts that Kafka 4.3 writes; all that it reads are read.
+GROUP_METADATA_VERSION = 3
+OFFSET_COMMIT_VERSION = 4
+OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
+
+
+class RecordType(enum.IntEnum):
+    """The first two bytes of a key. The newer group protocols have the numbers from 3 on."""
+
+    LEGACY_OFFSET_COMMIT = 0
+    OFFSET_COMMIT = 1
+    GROUP_METADATA = 2
+
+
+_OFFSET_COMMITS = (1, 0)  # numbers of RecordType: looking up a member of an enumeration costs more than the rest
+# Version, offset, leader epoch, empty metadata, commit timestamp; one tagged field, tag 0, 16 bytes: the topic's id.
+_PLAIN_OFFSET = struct.Struct(">hqibqbbb16s")
+_partition = struct.Struct(">i").unpack_from
+
+
+class CoordinatorRecord(NamedTuple):
+    key: bytes
+    value: bytes | None
+
+
+class OffsetCommitKey(Message):
+    group: str = string()
+    topic: str = string()
+    partition: int = int32()
+
+
+class OffsetCommitValue(Message, versions=(0, 4), flexible=4):
+    offset: int = int64()
+    leader_epoch: int = int32(versions="3+", default=-1)
+    metadata: str = string()
+    commit_timestamp: int = int64()
+    expire_timestamp: int = int64(versions="1", default=-1)
+    topic_id: UUID = uuid(versions="4+", tag=0, tagged="4+")
+
+
+class GroupMetadataKey(Message):
+    group: str = string()
+
+
+class MemberMetadata(Struct):
+    member_id: str = string()
+    group_instance_id: str | None = string(versions="3+", nullable="3+", default=None)
+    client_id: str = string()
+    client_host: str = string()
+    rebalance_timeout: int = int32(versions="1+", default=-1)
+    session_timeout: int = int32()
+    subscription: bytes = bytes_()
+    assignment: bytes = bytes_()
+
+
+class GroupMetadataValue(Message, versions=(0, 4), flexible=4):
+    protocol_type: str = string()
+    generation: int = int32()
+    protocol: str | None = string(nullable="0+")
+    leader: str | None = string(nullable="0+")
+    current_state_timestamp: int = int64(versions="2+", default=-1)
+    members: list[MemberMetadata] = array(MemberMetadata)
+
+
+class CommittedOffset(NamedTuple):
+    """What a group said about one partition, and when."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_timestamp_ms: int
+    expire_timestamp_ms: int = NO_TIMESTAMP
+    topic_id: UUID = NO_TOPIC_ID
+
+
+def offset_commit_record(group: str, topic: str, partition: int, committed: CommittedOffset) -> CoordinatorRecord:
+    key = _offset_key(group, topic, partition)
+    if not committed.metadata and committed.expire_timestamp_ms == NO_TIMESTAMP and committed.topic_id.int:
+        offset, leader_epoch, _, timestamp_ms, _, topic_id = committed
+        return CoordinatorRecord(
+            key,
+            _PLAIN_OFFSET.pack(OFFSET_COMMIT_VERSION, offset, leader_epoch, 1, timestamp_ms, 1, 0, 16, topic_id.bytes),
+        )
+    has_expiry = committed.expire_timestamp_ms != NO_TIMESTAMP
+    version = OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp_ms,
+        expire_timestamp=committed.expire_timestamp_ms,
+        topic_id=committed.topic_id,
+    )
+    return CoordinatorRecord(key, _join(version, value.encode(version)))
+
+
+def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecord:
+    return CoordinatorRecord(_offset_key(group, topic, partition), None)
+
+
+def group_metadata_record(group: str, value: GroupMetadataValue) -> CoordinatorRecord:
+    key = _join(RecordType.GROUP_METADATA, GroupMetadataKey(group=group).encode(0))
+    return CoordinatorRecord(key, _join(GROUP_METADATA_VERSION, value.encode(GROUP_METADATA_VERSION)))
+
+
+def group_metadata_tombstone(group: str) -> CoordinatorRecord:
+    return CoordinatorRecord(_join(RecordType.GROUP_METADATA, GroupMetadataKey(group=group).encode(0)), None)
+
+
+class OffsetKey(NamedTuple):
+    group: str
+    topic: str
+    partition: int
+
+
+class GroupKey(NamedTuple):
+    group: str
+
+
+def decode_key(key: bytes) -> OffsetKey | GroupKey | None:
+    """None for a kind of record that this broker does not know; MalformedMessage for what is no key at all."""
+    number = _number(key)
+    if number in _OFFSET_COMMITS:
+        # A million of them are read at a start: the names of a group and its topic repeat, only the number differs.
+        group, topic = _decode_names(key[:-4])
+        return OffsetKey(group, topic, _partition(key, len(key) - 4)[0])
+    if number == RecordType.GROUP_METADATA:
+        return GroupKey(GroupMetadataKey.decode(memoryview(key), 2, 0).group)
+    return None
+
+
+@functools.lru_cache(maxsize=4096)
+def _decode_names(key_without_partition: bytes) -> tuple[str, str]:
+    decoded = OffsetCommitKey.decode(memoryview(key_without_partition + b"\0\0\0\0"), 2, 0)
+    return decoded.group, decoded.topic
+
+
+def check_offset(value: bytes) -> None:
+    """MalformedMessage when `decode_offset` would not understand this."""
+    if not _is_plain_offset(value):
+        decode_offset(value)
+
+
+def decode_offset(value: bytes) -> CommittedOffset:
+    if _is_plain_offset(value):
+        _, offset, leader_epoch, _, timestamp_ms, _, _, _, topic_id = _PLAIN_OFFSET.unpack(value)
+        return CommittedOffset(offset, leader_epoch, "", timestamp_ms, NO_TIMESTAMP, _topic_id(topic_id))
+    decoded = OffsetCommitValue.decode(memoryview(value), 2, _version(value, OffsetCommitValue))
+    return CommittedOffset(
+        decoded.offset,
+        decoded.leader_epoch,
+        decoded.metadata,
+        decoded.commit_timestamp,
+        decoded.expire_timestamp,
+        decoded.topic_id,
+    )
+
+
+def _is_plain_offset(value: bytes) -> bool:
+    """Version 4, no metadata, and of tagged fields the topic's id alone: by far the most, and told by a few bytes."""
+    return len(value) == 42 and value[:2] == b"\0\4" and value[14] == 1 and value[23:26] == b"\1\0\x10"
+
+
+@functools.lru_cache(maxsize=4096)
+def _topic_id(data: bytes) -> UUID:
+    return UUID(bytes=data)
+
+
+def decode_group_metadata(value: bytes) -> GroupMetadataValue:
+    return GroupMetadataValue.decode(memoryview(value), 2, _version(value, GroupMetadataValue))
+
+
+@functools.lru_cache(maxsize=4096)
+def _offset_key(group: str, topic: str, partition: int) -> bytes:
+    return _join(RecordType.OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition).encode(0))
+
+
+def _join(number: int, parts: list[Part]) -> bytes:
+    return number.to_bytes(2, "big") + b"".join(parts)  # type: ignore[arg-type]  # these messages hold no slices
+
+
+def _number(data: bytes) -> int:
+    if len(data) < 2:
+        raise MalformedMessage(f"{len(data)} bytes are no record of a coordinator")
+    return int.from_bytes(data[:2], "big", signed=True)
+
+
+def _version(value: bytes, message: type[Message]) -> int:
+    version = _number(value)
+    if not message.versions[0] <= version <= message.versions[1]:
+        raise MalformedMessage(f"{message.__name__} has no version {version}")
+    return version

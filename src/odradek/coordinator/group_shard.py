@@ -1,0 +1,222 @@
+"""The groups of one partition of `__consumer_offsets`: decide, append, replay.
+
+A request runs a rule, which gives a decision; what it writes is appended and replayed, and only then are timers set and
+clients answered. The same replay rebuilds the shard from the log. Nothing here awaits anything, so no other request
+comes between a check and the change that rests on it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from odradek.coordinator.classic_group import ClassicGroup
+from odradek.coordinator.classic_join import Join, join
+from odradek.coordinator.classic_rebalance import (
+    on_join_timeout,
+    on_load,
+    on_session_timeout,
+    on_sync_timeout,
+    on_unload,
+    restart_session,
+)
+from odradek.coordinator.classic_sync import heartbeat, leave, sync
+from odradek.coordinator.committed_offsets import CommittedOffsets
+from odradek.coordinator.decision import Decision, TimerKey, TimerKind
+from odradek.coordinator.group import NO_MEMBER_ID
+from odradek.coordinator.group_records import (
+    GroupKey,
+    OffsetKey,
+    decode_group_metadata,
+    decode_key,
+)
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.leave_group import MemberResponse
+from odradek.protocol.messages.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.coordinator.decision import Waiter
+    from odradek.coordinator.group import Group
+    from odradek.coordinator.group_records import CoordinatorRecord
+    from odradek.coordinator.group_settings import GroupSettings
+    from odradek.protocol.messages.heartbeat import HeartbeatRequest
+    from odradek.protocol.messages.leave_group import MemberIdentity
+    from odradek.protocol.messages.sync_group import SyncGroupRequest
+
+T = TypeVar("T")
+
+
+class Journal(Protocol):
+    """The shard's partition."""
+
+    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        """All of them or none, as far as readers can tell; the error is one that clients understand."""
+
+
+class Timers(Protocol):
+    def start(self, key: TimerKey, delay_ms: float) -> None: ...
+
+    def stop(self, key: TimerKey) -> None: ...
+
+
+class GroupShard:
+    def __init__(
+        self,
+        journal: Journal,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        settings: Callable[[], GroupSettings],
+    ) -> None:
+        self.groups: dict[str, Group] = {}
+        self.offsets = CommittedOffsets()
+        self.is_loaded = False
+        self._journal = journal
+        self._timers = timers
+        self._now_ms = now_ms
+        self._settings = settings
+
+    # Decide, append, replay
+
+    def begin(self) -> Decision:
+        return Decision(self._now_ms(), self._settings())
+
+    def settle(self, decision: Decision) -> None:
+        """Carry a decision out: writes first, and whatever follows from them; then timers; answers last."""
+        while decision.writes:
+            write = decision.writes.pop(0)
+            write.then(self.write(write.records), decision)
+        for key, delay_ms in decision.timers.items():
+            if delay_ms is None:
+                self._timers.stop(key)
+            else:
+                self._timers.start(key, delay_ms)
+        for waiter, response in decision.answers:
+            waiter(response)
+
+    def write(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        error = self._journal.append(records) if records else ErrorCode.NONE
+        if error is ErrorCode.NONE:
+            for record in records:
+                self.replay(record.key, record.value)
+        return error
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """What one record means. MalformedMessage when it is none of ours."""
+        decoded = decode_key(key)
+        if isinstance(decoded, OffsetKey):
+            if value is None:
+                self.offsets.remove(*decoded)
+                return
+            self.offsets.put(*decoded, value)
+            if decoded.group not in self.groups:
+                # Whoever only commits offsets has a group without members.
+                self.groups[decoded.group] = ClassicGroup(decoded.group)
+        elif isinstance(decoded, GroupKey):
+            if value is None:
+                self.groups.pop(decoded.group, None)
+                return
+            metadata = decode_group_metadata(value)
+            group = self.groups.get(decoded.group)
+            if not isinstance(group, ClassicGroup):
+                group = self.groups[decoded.group] = ClassicGroup(decoded.group)
+            group.replay(metadata)
+
+    def finish_loading(self) -> None:
+        self.is_loaded = True
+        decision = self.begin()
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                on_load(group, decision)
+        self.settle(decision)
+
+    def unload(self) -> None:
+        """Another broker coordinates these groups, or nobody does any more."""
+        self.is_loaded = False
+        decision = self.begin()
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                on_unload(group, decision)
+        self.settle(decision)
+
+    # Members of classic groups
+
+    def join(self, wish: Join) -> None:
+        request = wish.request
+        group = self.groups.get(request.group_id)
+        decision = self.begin()
+        if group is None:
+            group = self._create_group(wish, decision)
+        if isinstance(group, ClassicGroup):
+            join(group, wish, decision)
+        elif group is not None:
+            wish.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
+        self.settle(decision)
+
+    def _create_group(self, wish: Join, decision: Decision) -> Group | None:
+        """A group exists from its first record on; whoever claims to have been a member of one that does not, errs."""
+        group_id, member_id = wish.request.group_id, wish.request.member_id
+        if member_id != NO_MEMBER_ID:
+            wish.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id, decision)
+            return None
+        error = self.write([ClassicGroup(group_id, decision.now_ms).record({})])
+        if error is not ErrorCode.NONE:
+            decision.answer(wish.waiter, JoinGroupResponse(error_code=error))
+        return self.groups.get(group_id)
+
+    def sync(self, request: SyncGroupRequest, waiter: Waiter) -> None:
+        group = self.groups.get(request.group_id)
+        if not isinstance(group, ClassicGroup):
+            waiter(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+            return
+        decision = self.begin()
+        sync(group, request, waiter, decision)
+        self.settle(decision)
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        group = self.groups.get(request.group_id)
+        if not isinstance(group, ClassicGroup):
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        decision = self.begin()
+        error = heartbeat(group, request, decision)
+        self.settle(decision)
+        return error
+
+    def leave(self, group_id: str, members: list[MemberIdentity]) -> list[MemberResponse]:
+        group = self.groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            return [
+                MemberResponse(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+                )
+                for member in members
+            ]
+        decision = self.begin()
+        responses = leave(group, members, decision)
+        self.settle(decision)
+        return responses
+
+    def touch(self, group: ClassicGroup, member_id: str) -> None:
+        """A commit is a sign of life."""
+        member = group.members.get(member_id)
+        if member is not None:
+            decision = self.begin()
+            restart_session(group, member, decision)
+            self.settle(decision)
+
+    def on_timer(self, key: TimerKey) -> None:
+        group = self.groups.get(key.group_id)
+        if not isinstance(group, ClassicGroup):
+            return
+        decision = self.begin()
+        match key.kind:
+            case TimerKind.JOIN:
+                on_join_timeout(group, decision)
+            case TimerKind.SYNC:
+                on_sync_timeout(group, decision)
+            case TimerKind.SESSION:
+                on_session_timeout(group, key.member_id, decision)
+        self.settle(decision)

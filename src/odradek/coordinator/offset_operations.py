@@ -1,0 +1,143 @@
+"""Committing, deleting and expiring offsets, and deleting groups: what changes a shard's offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.coordinator.classic_group import ClassicGroup
+from odradek.coordinator.group_records import (
+    NO_TIMESTAMP,
+    CommittedOffset,
+    offset_commit_record,
+    offset_tombstone,
+)
+from odradek.coordinator.java_strings import java_length
+from odradek.coordinator.offset_expiry import expired_offsets
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from uuid import UUID
+
+    from odradek.coordinator.group_records import CoordinatorRecord
+    from odradek.coordinator.group_shard import GroupShard
+
+FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP = 9
+
+
+class Committer(NamedTuple):
+    """Who commits: a member of a generation, or nobody in particular (−1 and no id)."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    version: int
+
+
+class NewOffset(NamedTuple):
+    topic: str
+    topic_id: UUID
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+def commit_offsets(
+    shard: GroupShard, committer: Committer, offsets: Sequence[NewOffset], retention_ms: int = NO_TIMESTAMP
+) -> list[ErrorCode]:
+    """One answer for each offset, in their order."""
+    error = _check_committer(shard, committer)
+    if error is not ErrorCode.NONE:
+        return [error] * len(offsets)
+    decision = shard.begin()
+    expire_ms = NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else decision.now_ms + retention_ms
+    longest = decision.settings.offset_metadata_max_length
+    answers: list[ErrorCode] = []
+    records: list[CoordinatorRecord] = []
+    for topic, topic_id, partition, offset, leader_epoch, metadata in offsets:
+        if metadata is not None and java_length(metadata) > longest:
+            answers.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            continue
+        answers.append(ErrorCode.NONE)
+        committed = CommittedOffset(offset, leader_epoch, metadata or "", decision.now_ms, expire_ms, topic_id)
+        records.append(offset_commit_record(committer.group_id, topic, partition, committed))
+    error = shard.write(records)
+    if error is not ErrorCode.NONE:
+        return [error if answer is ErrorCode.NONE else answer for answer in answers]
+    return answers
+
+
+def _check_committer(shard: GroupShard, committer: Committer) -> ErrorCode:
+    group = shard.groups.get(committer.group_id)
+    if group is None:
+        if committer.generation < 0:
+            return ErrorCode.NONE  # a group without members comes to be with its first offset
+        if committer.version >= FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.ILLEGAL_GENERATION
+    error = group.check_commit(committer.member_id, committer.instance_id, committer.generation)
+    if error is ErrorCode.NONE and isinstance(group, ClassicGroup):
+        shard.touch(group, committer.member_id)
+    return error
+
+
+def delete_offsets(
+    shard: GroupShard, group_id: str, partitions: Iterable[tuple[str, int]]
+) -> ErrorCode | list[ErrorCode]:
+    """One error for the group, or one answer for each partition."""
+    group = shard.groups.get(group_id)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    error = group.check_offset_deletion()
+    if error is not ErrorCode.NONE:
+        return error
+    committed = shard.offsets.partitions(group_id)
+    answers: list[ErrorCode] = []
+    records: list[CoordinatorRecord] = []
+    for topic, partition in partitions:
+        if group.is_subscribed_to(topic):
+            answers.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+            continue
+        answers.append(ErrorCode.NONE)
+        if (topic, partition) in committed:
+            records.append(offset_tombstone(group_id, topic, partition))
+    error = shard.write(records)
+    return answers if error is ErrorCode.NONE else error
+
+
+def delete_group(shard: GroupShard, group_id: str) -> ErrorCode:
+    group = shard.groups.get(group_id)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    error = group.check_deletion()
+    if error is not ErrorCode.NONE:
+        return error
+    offsets = [offset_tombstone(group_id, topic, partition) for topic, partition in shard.offsets.partitions(group_id)]
+    return shard.write(offsets + group.tombstones())
+
+
+def expire_offsets(shard: GroupShard, group_id: str) -> ErrorCode:
+    """Also the group itself, when it is empty and nothing is left of it."""
+    group = shard.groups.get(group_id)
+    if group is None:
+        return ErrorCode.NONE
+    decision = shard.begin()
+    offsets = shard.offsets.items(group_id)
+    expired = expired_offsets(group, offsets, decision.now_ms, decision.settings.offsets_retention_ms)
+    records = [offset_tombstone(group_id, topic, partition) for topic, partition in expired]
+    if group.is_empty and len(expired) == len(shard.offsets.partitions(group_id)):
+        records += group.tombstones()
+    return shard.write(records)
+
+
+def forget_topic(shard: GroupShard, topic: str, topic_id: UUID) -> ErrorCode:
+    """The topic was deleted: a new one of the same name must not begin where the old one ended."""
+    return shard.write(
+        [
+            offset_tombstone(group_id, topic, partition)
+            for group_id, partition, committed in shard.offsets.of_topic(topic)
+            if not committed.topic_id.int or committed.topic_id == topic_id
+        ]
+    )

@@ -1,0 +1,28 @@
+"""DeleteGroups, versions 0 to 2: groups without members, with their committed offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.offset_operations import delete_group
+from odradek.handlers.group_access import find_shard
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+
+def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
+    return DeleteGroupsResponse(
+        results=[
+            DeletableGroupResult(group_id=group_id, error_code=_delete(group_id, context))
+            for group_id in dict.fromkeys(request.groups_names)
+        ]
+    )
+
+
+def _delete(group_id: str, context: RequestContext) -> ErrorCode:
+    shard = find_shard(context, Operation.DELETE, group_id, may_be_nameless=True)
+    return shard if isinstance(shard, ErrorCode) else delete_group(shard, group_id)

@@ -1,0 +1,79 @@
+"""FindCoordinator, versions 0 to 6: which broker looks after a group; from version 4 on for several at once.
+
+Departures from Kafka: the topic of the groups is made within the first request, which Kafka answers with "not yet".
+Transactions and share groups have no coordinator until they are built.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from odradek.handlers.group_access import allows_on_group
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from odradek.handlers.context import RequestContext
+
+FIRST_VERSION_WITH_SEVERAL_KEYS = 4
+
+
+class CoordinatorType(enum.IntEnum):
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+def handle(
+    request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+    services = context.services
+    if request.key_type == CoordinatorType.GROUP and not services.groups.has_topic:
+        return _make_topic_then_answer(request, context)
+    return _answer(request, context)
+
+
+async def _make_topic_then_answer(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+    await context.services.groups.ensure_topic()
+    return _answer(request, context)
+
+
+def _answer(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+    if context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS:
+        return FindCoordinatorResponse(
+            coordinators=[_find(key, request.key_type, context) for key in request.coordinator_keys]
+        )
+    found = _find(request.key, request.key_type, context)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
+    if key_type != CoordinatorType.GROUP:
+        return _refuse(key, ErrorCode.INVALID_REQUEST, f"this broker has no coordinator of type {key_type}")
+    if not allows_on_group(context, Operation.DESCRIBE, key):
+        return _refuse(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    services = context.services
+    leader = services.groups.leader_of(key)
+    broker = None if leader is None else services.image.brokers.get(leader)
+    if broker is None:
+        return _refuse(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+    host, port = broker.endpoints[context.connection.listener_name]
+    return Coordinator(key=key, node_id=broker.node_id, host=host, port=port, error_message="")
+
+
+def _refuse(key: str, error: ErrorCode, message: str | None = None) -> Coordinator:
+    return Coordinator(key=key, node_id=-1, port=-1, error_code=error, error_message=message)

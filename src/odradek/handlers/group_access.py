@@ -1,0 +1,41 @@
+"""What the handlers of group APIs share: who may use a group, where it is, and a request that waits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.errors import ErrorCode
+from odradek.security.authorizer import Operation, ResourceType
+
+if TYPE_CHECKING:
+    from odradek.coordinator.group_shard import GroupShard
+    from odradek.handlers.context import RequestContext
+
+
+def allows_on_group(context: RequestContext, operation: Operation, group_id: str) -> bool:
+    return context.allows(operation, ResourceType.GROUP, group_id)
+
+
+def find_shard(
+    context: RequestContext, operation: Operation, group_id: str, *, may_be_nameless: bool = False
+) -> GroupShard | ErrorCode:
+    """The group's shard, or why it cannot be used. The empty id is legal where only offsets are concerned."""
+    if not allows_on_group(context, operation, group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    if not group_id and not may_be_nameless:
+        return ErrorCode.INVALID_GROUP_ID
+    return context.services.groups.find(group_id)
+
+
+class WaitingResponse:
+    """A future that a rule can answer by calling this, whether or not the client is still there."""
+
+    __slots__ = ("future",)
+
+    def __init__(self) -> None:
+        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def __call__(self, response: Any) -> None:
+        if not self.future.done():
+            self.future.set_result(response)

@@ -1,0 +1,68 @@
+"""JoinGroup, versions 0 to 9: become a member of a classic group's next generation; the answer waits for the others.
+
+Departures from Kafka: a member that joins twice at the same time gets an answer to both requests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.classic_join import Join
+from odradek.handlers.group_access import WaitingResponse, find_shard
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from odradek.handlers.context import RequestContext
+
+FIRST_VERSION_WITH_REBALANCE_TIMEOUT = 1
+FIRST_VERSION_WITH_NULL_PROTOCOL = 7
+
+
+def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse | Awaitable[JoinGroupResponse]:
+    groups = context.services.groups
+    shard = find_shard(context, Operation.READ, request.group_id)
+    if isinstance(shard, ErrorCode):
+        return _refuse(shard, request, context)
+    settings = groups.settings()
+    if not settings.min_session_timeout_ms <= request.session_timeout_ms <= settings.max_session_timeout_ms:
+        return _refuse(ErrorCode.INVALID_SESSION_TIMEOUT, request, context)
+    if context.api_version < FIRST_VERSION_WITH_REBALANCE_TIMEOUT:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    client_id = context.client_id or ""
+    response = WaitingResponse()
+    shard.join(
+        Join(
+            request,
+            context.api_version,
+            client_id,
+            f"/{context.connection.host}",
+            f"{request.group_instance_id or client_id}-{context.services.host.entropy.uuid()}",
+            response if context.api_version >= FIRST_VERSION_WITH_NULL_PROTOCOL else _WithoutNull(response),
+        )
+    )
+    return groups.answer(request.group_id, response.future)
+
+
+class _WithoutNull:
+    """Old versions know no null for the protocol's name."""
+
+    __slots__ = ("_response",)
+
+    def __init__(self, response: WaitingResponse) -> None:
+        self._response = response
+
+    def __call__(self, response: JoinGroupResponse) -> None:
+        if response.protocol_name is None:
+            response.protocol_name = ""
+        self._response(response)
+
+
+def _refuse(error: ErrorCode, request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse:
+    response = JoinGroupResponse(error_code=error, member_id=request.member_id)
+    if error is ErrorCode.GROUP_AUTHORIZATION_FAILED and context.api_version >= FIRST_VERSION_WITH_NULL_PROTOCOL:
+        response.protocol_name = None
+    return response

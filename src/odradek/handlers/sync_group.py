@@ -1,0 +1,29 @@
+"""SyncGroup, versions 0 to 5: the leader brings the assignment of its generation, everybody gets theirs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.handlers.group_access import WaitingResponse, find_shard
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from odradek.handlers.context import RequestContext
+
+FIRST_VERSION_WITH_PROTOCOL = 5  # KIP-559
+
+
+def handle(request: SyncGroupRequest, context: RequestContext) -> SyncGroupResponse | Awaitable[SyncGroupResponse]:
+    has_protocol = request.protocol_type is not None and request.protocol_name is not None
+    if context.api_version >= FIRST_VERSION_WITH_PROTOCOL and not has_protocol:
+        return SyncGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+    shard = find_shard(context, Operation.READ, request.group_id)
+    if isinstance(shard, ErrorCode):
+        return SyncGroupResponse(error_code=shard)
+    response = WaitingResponse()
+    shard.sync(request, response)
+    return context.services.groups.answer(request.group_id, response.future)

@@ -1,0 +1,98 @@
+"""Keys and values of the records in a stretch of a log and nothing else, as fast as Python can: coordinators read whole
+logs at start.
+
+`records` reads everything and checks everything; here lengths are checked only where a wrong one would mislead.
+"""
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple, TypeAlias
+
+from odradek.protocol.batch import COMPRESSION_MASK, HEADER_SIZE_BYTES, LENGTH_END_POSITION
+from odradek.protocol.compression import Compression, decompress
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.varints import decode_varlong
+
+KeyValue: TypeAlias = tuple[bytes | None, bytes | None]
+
+# Base offset, batch length, attributes, last offset delta, number of records.
+_read_header = struct.Struct(">qi9xhi30xi").unpack_from
+
+
+class KeyValues(NamedTuple):
+    """Of one batch, in order; `problem` tells why there are none."""
+
+    next_offset: int
+    attributes: int
+    pairs: list[KeyValue]
+    problem: str = ""
+
+
+def read_key_values(data: bytes, limit_bytes: int) -> Iterator[KeyValues]:
+    """The whole batches at the start of `data`; of each not more than `limit_bytes` are decompressed."""
+    position, size_bytes = 0, len(data)
+    while position + HEADER_SIZE_BYTES <= size_bytes:
+        base_offset, batch_length, attributes, last_offset_delta, record_count = _read_header(data, position)
+        end = position + LENGTH_END_POSITION + batch_length
+        if end > size_bytes or end < position + HEADER_SIZE_BYTES:
+            return
+        next_offset = base_offset + last_offset_delta + 1
+        try:
+            if attributes & COMPRESSION_MASK and record_count:
+                codec = Compression(attributes & COMPRESSION_MASK)
+                section = memoryview(data)[position + HEADER_SIZE_BYTES : end]
+                unpacked = bytes(decompress(codec, section, limit_bytes))
+                pairs = _read_section(unpacked, 0, len(unpacked), record_count)
+            else:
+                pairs = _read_section(data, position + HEADER_SIZE_BYTES, end, record_count)
+        except (MalformedMessage, ValueError, IndexError) as problem:
+            yield KeyValues(next_offset, attributes, [], f"the batch at offset {base_offset}: {problem}")
+        else:
+            yield KeyValues(next_offset, attributes, pairs)
+        position = end
+
+
+def _read_section(data: bytes, position: int, limit: int, record_count: int) -> list[KeyValue]:
+    pairs = []
+    for _ in range(record_count):
+        # Numbers below 64 take one byte, which is twice the number; that is nearly all of them.
+        length = data[position]
+        if length < 128 and not length & 1:
+            position += 1
+            length >>= 1
+        else:
+            length, position = decode_varlong(data, position)
+        end = position + length
+        position += 1  # attributes
+        while data[position] > 127:  # timestamp delta
+            position += 1
+        position += 1
+        while data[position] > 127:  # offset delta
+            position += 1
+        position += 1
+        length = data[position]
+        if length < 128 and not length & 1:
+            start = position + 1
+            position = start + (length >> 1)
+            key: bytes | None = data[start:position]
+        else:
+            key, position = _read_bytes(data, position)
+        length = data[position]
+        if length < 128 and not length & 1:
+            start = position + 1
+            position = start + (length >> 1)
+            value: bytes | None = data[start:position]
+        else:
+            value, position = _read_bytes(data, position)
+        if position > end or end > limit:
+            raise MalformedMessage(f"a record ends at {end} of {limit}, its value at {position}")
+        pairs.append((key, value))
+        position = end
+    return pairs
+
+
+def _read_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
+    length, position = decode_varlong(data, position)
+    if length < 0:
+        return None, position
+    return data[position : position + length], position + length
