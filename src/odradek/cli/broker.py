@@ -16,10 +16,8 @@ from odradek.cli.options import format_option
     examples=[
         ("on 127.0.0.1:9092", "odradek broker"),
         ("with a file of Kafka's own property names", "odradek broker server.properties"),
-        (
-            "another port and place, over what the file says",
-            "odradek broker server.properties --override listeners=PLAINTEXT://:9192 --override log.dirs=./data",
-        ),
+        ("another place, over what the file says", "odradek broker server.properties --override log.dirs=./data"),
+        ("another port", "odradek broker --override listeners=PLAINTEXT://127.0.0.1:9192"),
     ]
 )
 @click.argument(

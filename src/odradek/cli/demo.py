@@ -20,7 +20,7 @@ from odradek.cli.demo_screen import Screen, chosen_screen
 from odradek.cli.executable import command_name
 from odradek.cli.failure import Failure
 from odradek.cli.options import format_option
-from odradek.cli.parameter_types import PositiveType
+from odradek.cli.parameter_types import POSITIVE
 from odradek.cli.rig_records import rig_records
 from odradek.testing import BrokerError, RunningBroker
 
@@ -41,7 +41,7 @@ DRAIN_S = 3.0
         ("meanwhile, in another terminal", "odradek consume rigs --from-beginning"),
     ]
 )
-@click.option("--seconds", type=PositiveType(), metavar="N", help="Stop after N seconds.")
+@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
 @click.option(
     "--port",
     type=click.IntRange(min=0, max=65535),
@@ -55,7 +55,7 @@ DRAIN_S = 3.0
 )
 @click.option(
     "--rate",
-    type=PositiveType(),
+    type=POSITIVE,
     default=50,
     show_default=True,
     metavar="N",
@@ -63,7 +63,7 @@ DRAIN_S = 3.0
 )
 @format_option
 def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as_json: bool) -> None:
-    """A broker with a topic that is produced to and consumed from on screen.
+    """A broker with a topic, written to and read from on screen.
 
     Readings of oil rigs go into the topic `rigs`. Everything stops on Ctrl-C.
     """

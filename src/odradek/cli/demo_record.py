@@ -32,7 +32,7 @@ class DemoRecord:
 
 def read_demo_record(message: Message, run_id: str) -> DemoRecord:
     value = message.value()
-    text = shown(None if value is None else value.decode(errors="backslashreplace"))
+    text = shown(None if value is None else value.decode(errors="replace"))
     place = (message.partition() or 0, message.offset() or 0)
     sent_ns = sent_by(run_id, message)
     if sent_ns is None:

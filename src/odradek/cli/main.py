@@ -21,7 +21,7 @@ COMMANDS = {
     "consume": ("odradek.cli.consume:consume", "Read records from a topic."),
     "log": ("odradek.cli.log:log", "Look into a broker's files."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
-    "demo": ("odradek.cli.demo:demo", "A broker with a topic that is produced to and consumed from on screen."),
+    "demo": ("odradek.cli.demo:demo", "A broker with a topic, written to and read from on screen."),
     "completion": ("odradek.cli.completion:completion", "Print the completion script of a shell."),
 }
 

@@ -14,29 +14,42 @@ INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
 LARGEST_VALUE_BYTES = 100_000_000  # a broker takes no request above socket.request.max.bytes, 104,857,600
 
-PARTITION = click.IntRange(min=0, max=INT32_MAX)
-PARTITION_COUNT = click.IntRange(min=1, max=INT32_MAX)
-REPLICATION_FACTOR = click.IntRange(min=1, max=2**15 - 1)
-OFFSET = click.IntRange(min=0, max=INT64_MAX)
-RECORD_COUNT = click.IntRange(min=1, max=INT64_MAX)
-SIZE_BYTES = click.IntRange(min=1, max=INT32_MAX)
-VALUE_SIZE_BYTES = click.IntRange(min=0, max=LARGEST_VALUE_BYTES)
 
+class NumberType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
+    """A whole number within bounds; unlike click's range, help does not print nineteen digits of them."""
 
-class PositiveType(click.FloatRange):
-    """A finite number above zero; click's own range lets `nan` and `inf` through."""
+    name = "integer"
 
-    def __init__(self, least: float = 0.0) -> None:
-        super().__init__(min=least, min_open=not least)
+    def __init__(self, least: int, most: int) -> None:
+        self.least = least
+        self.most = most
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        number = super().convert(value, param, ctx)
-        if not math.isfinite(number):
-            self.fail(f"{value!r} is not a number to count with", param, ctx)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{quoted(value)} is not a number", param, ctx)
+        if not self.least <= number <= self.most:
+            self.fail(f"{number} is not between {self.least} and {self.most}", param, ctx)
         return number
 
 
-class TextType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
+class PositiveType(click.ParamType):  # type: ignore[type-arg]
+    """A finite number above zero; click's own range lets `nan` and `inf` through."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            number = float(value)
+        except ValueError:
+            self.fail(f"{quoted(value)} is not a number", param, ctx)
+        if not 0 < number < math.inf:
+            self.fail(f"{quoted(value)} is not a number above zero", param, ctx)
+        return number
+
+
+class TextType(click.ParamType):  # type: ignore[type-arg]
     """Text that UTF-8 can hold: the shell may hand over any bytes, the protocol's strings may not be any."""
 
     name = "text"
@@ -46,7 +59,7 @@ class TextType(click.ParamType):  # type: ignore[type-arg]  # generic in the new
         try:
             text.encode()
         except UnicodeEncodeError:
-            self.fail(f"'{readable(text)}' is not UTF-8", param, ctx)
+            self.fail(f"{quoted(text)} is not UTF-8", param, ctx)
         return text
 
 
@@ -82,7 +95,7 @@ class PairType(TextType):
             return value
         key, equals, rest = str(value).partition("=")
         if not equals or not key.strip():
-            self.fail(f"'{readable(value)}' is not key=value", param, ctx)
+            self.fail(f"{quoted(value)} is not key=value", param, ctx)
         return super().convert(key.strip(), param, ctx), self.convert_value(rest, param, ctx)
 
     def convert_value(self, rest: str, param: click.Parameter | None, ctx: click.Context | None) -> str | bytes:
@@ -106,6 +119,20 @@ def readable(text: str) -> str:
     return argument_bytes(text).decode(errors="backslashreplace")
 
 
+def quoted(value: object) -> str:
+    """An argument as a message names it: on one line, and not longer than one."""
+    text = readable(str(value))
+    return f"'{text}'" if len(text) <= 60 else f"'{text[:59]}…'"
+
+
+PARTITION = NumberType(0, INT32_MAX)
+PARTITION_COUNT = NumberType(1, INT32_MAX)
+REPLICATION_FACTOR = NumberType(1, 2**15 - 1)
+OFFSET = NumberType(0, INT64_MAX)
+RECORD_COUNT = NumberType(1, INT64_MAX)
+SIZE_BYTES = NumberType(1, INT32_MAX)
+VALUE_SIZE_BYTES = NumberType(0, LARGEST_VALUE_BYTES)
+POSITIVE = PositiveType()
 TEXT = TextType()
 TOPIC_NAME = NameType("topic")
 CONFIG_NAME = NameType("config")

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from odradek.cli.parameter_types import INT64_MAX, readable
+from odradek.cli.parameter_types import INT64_MAX, quoted
 
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d|w)?")
@@ -68,11 +68,11 @@ class TimeType(click.ParamType):  # type: ignore[type-arg]  # generic in the new
             time_ms = parse_time_ms(value, int(time.time() * 1000))
         except ValueError:
             hint = "write 2026-01-31T12:00, epoch milliseconds, or -1h"
-            self.fail(f"'{readable(value)}' is not a time; {hint}", param, ctx)
+            self.fail(f"{quoted(value)} is not a time; {hint}", param, ctx)
         except OverflowError:
-            self.fail(f"{value!r} is further away than a log can tell", param, ctx)
+            self.fail(f"{quoted(value)} is further away than a log can tell", param, ctx)
         if self.is_written and time_ms < 0:
-            self.fail(f"{value!r} is before 1970, where the times of a log begin", param, ctx)
+            self.fail(f"{quoted(value)} is before 1970, where the times of a log begin", param, ctx)
         return time_ms
 
 
@@ -87,6 +87,6 @@ class DurationType(click.ParamType):  # type: ignore[type-arg]
         try:
             return parse_duration_ms(value)
         except ValueError:
-            self.fail(f"'{readable(value)}' is not a duration; write 500ms, 10s or 1h", param, ctx)
+            self.fail(f"{quoted(value)} is not a duration; write 500ms, 10s or 1h", param, ctx)
         except OverflowError:
-            self.fail(f"{value!r} is too long", param, ctx)
+            self.fail(f"{quoted(value)} is too long", param, ctx)

@@ -176,7 +176,7 @@ async def bind(
     Buffer sizes of None leave them to the kernel, which tunes them to each connection better than any fixed number.
     """
     try:
-        listening = _listening_socket(host, port, backlog)
+        listening = _bound_socket(host, port)
     except OSError as problem:
         raise CannotListen(host, port, problem) from problem
     if send_buffer_bytes is not None:
@@ -187,14 +187,21 @@ async def bind(
     return await loop.create_server(protocol_factory, sock=listening, backlog=backlog, start_serving=False)
 
 
-def _listening_socket(host: str, port: int, backlog: int) -> socket.socket:
-    """One socket, also for every interface: two would get two ports where the kernel picks them."""
-    if not host and socket.has_dualstack_ipv6():
-        return socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
-    family, _, _, _, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
-        0
-    ]
-    return socket.create_server(address[:2], family=family, backlog=backlog)
+def _bound_socket(host: str, port: int) -> socket.socket:
+    """Bound, not listening. One socket also for every interface: two would get two ports where the kernel picks."""
+    is_everywhere = not host and socket.has_dualstack_ipv6()
+    wanted = "::" if is_everywhere else host or "0.0.0.0"
+    family, kind, protocol, _, address = socket.getaddrinfo(wanted, port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_everywhere:
+            bound.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        bound.bind(address)
+    except BaseException:
+        bound.close()
+        raise
+    return bound
 
 
 async def start_serving(server: asyncio.Server) -> None:

@@ -26,7 +26,7 @@ from odradek.cli.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.failure import Failure
 from odradek.cli.options import cluster_options
 from odradek.cli.output import count_text
-from odradek.cli.parameter_types import SIZE_BYTES, PositiveType
+from odradek.cli.parameter_types import POSITIVE, SIZE_BYTES
 from odradek.cli.times import DurationType
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
     ]
 )
 @topic_option
-@click.option("--rate", type=PositiveType(1), default=1000, show_default=True, metavar="N", help="Records a second.")
+@click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records a second.")
 @click.option(
     "--duration",
     "duration_ms",

@@ -26,7 +26,7 @@ from odradek.cli.commands import command
 from odradek.cli.failure import Failure
 from odradek.cli.options import cluster_options
 from odradek.cli.output import count_text
-from odradek.cli.parameter_types import RECORD_COUNT, SIZE_BYTES, PositiveType
+from odradek.cli.parameter_types import POSITIVE, RECORD_COUNT, SIZE_BYTES
 from odradek.cli.times import DurationType
 
 if TYPE_CHECKING:
@@ -51,7 +51,13 @@ SETTLE_S = 10.0
     ]
 )
 @topic_option
-@click.option("--records", "-n", type=RECORD_COUNT, metavar="N", help="Records to write.  [default: 1000000]")
+@click.option(
+    "--records",
+    "-n",
+    type=RECORD_COUNT,
+    metavar="N",
+    help="Records to write; a million if neither this nor --duration is given.",
+)
 @size_option
 @click.option(
     "--batch-size",
@@ -75,7 +81,7 @@ SETTLE_S = 10.0
 @partitions_option
 @click.option(
     "--rate",
-    type=PositiveType(),
+    type=POSITIVE,
     metavar="N",
     help="Records a second; as fast as it goes if absent.",
 )
