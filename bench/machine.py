@@ -7,7 +7,7 @@ import subprocess
 from importlib.metadata import version
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 
 def _said(*command: str) -> str:

@@ -5,7 +5,7 @@ import os
 import resource
 from pathlib import Path
 
-import psutil  # type: ignore[import-untyped]
+import psutil
 
 
 def _family(pid: int) -> list[psutil.Process]:

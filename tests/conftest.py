@@ -1,6 +1,5 @@
-"""What every test may use of Apache Kafka: one broker for the whole run, and a one-line reason where it cannot be had."""
+"""What tests may use of Apache Kafka: one broker for the whole run, or one line that says why there is none."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +36,9 @@ def jvm() -> None:
 
 
 @pytest.fixture(scope="session")
-def apache_kafka(jvm: None, request: pytest.FixtureRequest) -> Iterator[KafkaAddress]:
+def apache_kafka(jvm: None, request: pytest.FixtureRequest) -> KafkaAddress:
     """The oracle: Apache Kafka, one for the whole run. Use topic names of your own."""
     worker_input = getattr(request.config, "workerinput", None)
     if worker_input is None:
-        directory = request.config.stash[_SHARED].directory
-    else:
-        directory = Path(worker_input[_WORKER_INPUT])
-    yield connect(directory)
+        return connect(request.config.stash[_SHARED].directory)
+    return connect(Path(worker_input[_WORKER_INPUT]))

@@ -1,7 +1,7 @@
 """What the tests of the command line share: the command as a process, a broker, topics of one's own.
 
 They run on a broker of ours, or, to show that the command line needs nothing of ours, on any cluster:
-ODRADEK_TEST_BOOTSTRAP_SERVER=host:port pytest tests/cli
+TEST_BOOTSTRAP_SERVER=host:port pytest tests/cli
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture(scope="session")
 def bootstrap_server(request: pytest.FixtureRequest) -> str:
-    given = os.environ.get("ODRADEK_TEST_BOOTSTRAP_SERVER")
+    given = os.environ.get("TEST_BOOTSTRAP_SERVER")
     if given:
         return given
     address: str = request.getfixturevalue("odradek_session_broker").bootstrap_servers

@@ -119,3 +119,10 @@ def test_a_low_rate_hands_over_few_records_at_once() -> None:
 def test_a_frame_declares_its_own_length() -> None:
     frame = encode_frame(FetchRequest(max_wait_ms=1, min_bytes=1), 12)
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+
+
+@pytest.mark.parametrize("bench", ["produce", "consume"])
+def test_the_raw_engine_says_that_it_has_no_tls(offline: Run, bench: str) -> None:
+    ran = offline("bench", bench, "--engine", "raw", "-X", "security.protocol=SSL")
+    assert ran.code == 1
+    assert "--engine raw speaks plaintext only" in ran.errors

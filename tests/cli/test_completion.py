@@ -60,4 +60,4 @@ def test_topics_are_completed(odradek: Run, topic: str) -> None:
 
 def test_no_broker_completes_nothing_and_says_nothing(offline: Run) -> None:
     ran = offline(_ODRADEK_COMPLETE="bash_complete", COMP_WORDS="odradek consume p", COMP_CWORD="2")
-    assert (ran.output, ran.errors) == ("", "")
+    assert (ran.output.strip(), ran.errors) == ("", "")

@@ -50,7 +50,7 @@ def test_batches_of_a_segment(offline: Run, segment: Path) -> None:
     assert "offsets 100 to 129 · 30 records · 3 batches · none×1 zstd×1 gzip×1" in head
     assert "2020-01-01T00:00:00.100Z to 2020-01-01T00:00:00.129Z" in head
     assert titles.split()[:6] == ["POSITION", "FIRST", "LAST", "RECORDS", "BYTES", "CODEC"]
-    assert [row.split()[1:4] + [row.split()[5]] for row in rows] == [
+    assert [[*row.split()[1:4], row.split()[5]] for row in rows] == [
         ["100", "109", "10", "none"],
         ["110", "119", "10", "zstd"],
         ["120", "129", "10", "gzip"],
@@ -211,13 +211,13 @@ def test_a_brokers_own_files(odradek: Run, odradek_broker: RunningBroker) -> Non
     where = {"ODRADEK_BOOTSTRAP_SERVER": odradek_broker.bootstrap_servers}
     odradek("topic", "create", "pump", "-p", "1", **where)
     lines = "".join(f"value {number}\n" for number in range(2000))
-    odradek("produce", "pump", "-z", "lz4", "--idempotent", stdin=lines, **where)
+    odradek("produce", "pump", "-z", "zstd", "--idempotent", stdin=lines, **where)
     partition = Path(odradek_broker.data_directory) / "pump-0"
     for _ in range(2):
         ran = odradek("log", "dump", "--verify", "--values", "--format", "json", str(partition))
         assert ran.code == 0, ran.output
         assert [row["value"] for row in ran.rows if row["kind"] == "record"] == lines.splitlines()
-        assert {row["codec"] for row in ran.rows if row["kind"] == "batch"} == {"lz4"}
+        assert {row["codec"] for row in ran.rows if row["kind"] == "batch"} == {"zstd"}
         odradek_broker.restart()
     producers = [row for row in ran.rows if row["kind"] == "producer"]
     assert producers

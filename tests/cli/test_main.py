@@ -122,7 +122,7 @@ def test_wrong_usage_is_one_line_and_code_2(offline: Run) -> None:
     assert (ran.code, ran.output) == (2, "")
     assert ran.errors.startswith("error: ")
     assert ran.errors.count("\n") == 1
-    assert "odradek topic create --help" in ran.errors
+    assert "(see `odradek topic create --help`)" in ran.errors
 
 
 def test_unknown_command_is_wrong_usage(offline: Run) -> None:

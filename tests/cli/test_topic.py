@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import base64
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+import pytest
 
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
@@ -87,7 +93,7 @@ def test_describe_as_json(odradek: Run, topic: str) -> None:
     row = odradek("topic", "describe", topic, "--format", "json").row
     assert row["topic"] == topic
     assert row["internal"] is False
-    assert len(row["topic_id"]) == 22
+    assert len(base64.urlsafe_b64decode(row["topic_id"] + "==")) == 16
     assert [partition["partition"] for partition in row["partitions"]] == [0, 1]
     for partition in row["partitions"]:
         assert partition["replicas"] == partition["in_sync_replicas"] == [partition["leader"]]
@@ -165,6 +171,22 @@ def test_delete_asks_and_so_needs_yes_in_a_script(odradek: Run, topic: str) -> N
     ran = odradek("topic", "delete", topic)
     assert ran.code == 2
     assert "--yes" in ran.errors
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y", 0), ("n", 1)])
+def test_delete_asks_the_person_at_the_terminal(
+    odradek: Run, bootstrap_server: str, topic: str, answer: str, code: int
+) -> None:
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-m", "odradek", "topic", "delete", topic, "-b", bootstrap_server]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        os.close(theirs)
+        os.write(ours, f"{answer}\n".encode())
+        _output, errors = process.communicate(timeout=30)
+        os.close(ours)
+    assert f"Delete {topic} and all records?".encode() in errors
+    assert process.returncode == code
+    assert (topic in odradek("topic", "list").output) is (answer == "n")
 
 
 def test_delete_several_reports_what_failed_and_does_the_rest(odradek: Run, topic: str, new_name: NewName) -> None:

@@ -1,4 +1,7 @@
-"""Where Odradek may answer otherwise than Apache Kafka: the one list of such places, each with its reason."""
+"""Where Odradek may answer otherwise than Apache Kafka: the one list of such places, each with its reason.
+
+A difference that is not here fails a test.
+"""
 
 from dataclasses import dataclass
 
@@ -7,20 +10,63 @@ from tests.clients.scenario.steps import Json, Step
 
 @dataclass(frozen=True, slots=True)
 class AcceptedDifference:
-    step_name: str
-    answer: Json
+    where: str  # the name of a step of the scenario, of a refused batch, or of a setting
+    answers: tuple[Json, ...]  # what Odradek may answer instead
     reason: str
 
 
-ACCEPTED: tuple[AcceptedDifference, ...] = ()
+_RECORDS_UNREAD = (
+    "a batch is bytes: the broker reads its header and checksum, not its records (they are read by consumers)"
+)
 
-_NOTHING = object()  # equal to no answer
+SCENARIO: tuple[AcceptedDifference, ...] = ()
+
+BATCHES = (
+    AcceptedDifference(
+        "a transaction's batch from a producer without transactions",
+        ("INVALID_TXN_STATE",),
+        "there are no transactional ids to authorise before transactions are built",
+    ),
+    AcceptedDifference(
+        "an unknown codec",
+        ("INVALID_RECORD", "UNSUPPORTED_COMPRESSION_TYPE"),
+        "what a client can cause is no server error",
+    ),
+    AcceptedDifference(
+        "a length before the end",
+        ("INVALID_RECORD",),
+        "bytes after the batch are seen before its checksum is",
+    ),
+    AcceptedDifference("rubbish for gzip", ("NONE",), _RECORDS_UNREAD),
+    AcceptedDifference("rubbish for records", ("NONE",), _RECORDS_UNREAD),
+    AcceptedDifference("fewer compressed records than counted", ("NONE",), _RECORDS_UNREAD),
+)
+
+TOPIC_SETTINGS = (
+    AcceptedDifference(
+        "min.insync.replicas",
+        (
+            {
+                "value": "1",
+                "type": "INT",
+                "source": "DEFAULT_CONFIG",
+                "synonyms": [["min.insync.replicas", "1", "DEFAULT_CONFIG"]],
+                "read_only": False,
+                "sensitive": False,
+            },
+        ),
+        "a new KRaft cluster writes this setting for all brokers when it turns eligible leader replicas on (KIP-966); "
+        "Odradek has no such list and leaves the setting at its default, which is the same value",
+    ),
+)
 
 
-def accepted_answer(broker_name: str, step: Step) -> Json:
-    """Odradek's own answer to a step where that is accepted."""
-    if broker_name == "odradek":
-        for each in ACCEPTED:
-            if each.step_name == step.name:
-                return each.answer
-    return _NOTHING
+def accepted_answers(broker_name: str, where: str, differences: tuple[AcceptedDifference, ...]) -> tuple[Json, ...]:
+    """What a broker may answer besides what Apache Kafka does; nothing for Apache Kafka itself."""
+    if broker_name != "odradek":
+        return ()
+    return tuple(answer for each in differences if each.where == where for answer in each.answers)
+
+
+def accepted_in_scenario(broker_name: str, step: Step) -> tuple[Json, ...]:
+    return accepted_answers(broker_name, step.name, SCENARIO)

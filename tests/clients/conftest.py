@@ -21,7 +21,7 @@ class Target:
     log_directory: Path
 
 
-@pytest.fixture(params=[pytest.param(APACHE_KAFKA, marks=pytest.mark.jvm), ODRADEK])
+@pytest.fixture(scope="session", params=[pytest.param(APACHE_KAFKA, marks=pytest.mark.jvm), ODRADEK])
 def target(request: pytest.FixtureRequest) -> Target:
     if request.param == APACHE_KAFKA:
         kafka = request.getfixturevalue("apache_kafka")
@@ -55,4 +55,4 @@ def await_topic(connection: Connection, name: str) -> None:
     deadline = time.monotonic() + 10
     while list_offset(connection, name, -1)[0] != "NONE":
         assert time.monotonic() < deadline, f"{name} did not appear"
-        time.sleep(0.02)
+        time.sleep(0.02)  # a poll's pause

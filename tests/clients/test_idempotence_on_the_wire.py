@@ -3,6 +3,7 @@
 The sends and their answers are data; Apache Kafka is asked the same.
 """
 
+import time
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
@@ -23,7 +24,7 @@ class Send(NamedTuple):
     what: str
     epoch: int
     sequence: int
-    count: int
+    records: int
     answer: tuple[str, int]  # error and base offset
     producer: int = 0  # which of the test's producers
 
@@ -56,10 +57,11 @@ SENDS = [
 
 def send(connection: Connection, topic: str, producer_id: int, each: Send) -> tuple[str, int]:
     batch = Batch(
-        values=[b"value"] * each.count,
+        values=[b"value"] * each.records,
         producer_id=producer_id,
         producer_epoch=each.epoch,
         base_sequence=each.sequence,
+        timestamp_ms=time.time_ns() // 1_000_000,  # a producer whose records are a day old is forgotten
     )
     answer = produce(connection, topic, batch.encode())
     return answer.error, answer.base_offset

@@ -1,4 +1,4 @@
-"""Every client performs the same scenario on Apache Kafka and on Odradek, and gets the answers that the scenario states."""
+"""Every client performs the same scenario on Apache Kafka and on Odradek and gets the answers that it states."""
 
 import sys
 from collections.abc import Callable, Iterator

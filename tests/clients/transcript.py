@@ -1,7 +1,7 @@
-"""The scenario performed by one driver on one broker: a transcript of normalised answers, and where it is not as expected.
+"""The scenario performed by one driver on one broker: normalised answers, and where they are not as expected.
 
-Normalised, and nothing else: the run's topic prefix, topic ids and the cluster id (numbered as they appear, so that "the same
-id" and "another id" stay visible), node ids (one node), and times within the run.
+Normalised, and nothing else: the run's topic prefix, topic ids and the cluster id (numbered as they appear, so that
+"the same id" and "another id" stay visible), node ids (one node), and times within the run.
 """
 
 import json
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tests.clients.accepted_differences import accepted_answer
+from tests.clients.accepted_differences import accepted_in_scenario
 from tests.clients.client_limits import ClientLimits
 from tests.clients.drivers.driver import Driver, DriverEnded
 from tests.clients.scenario.steps import NOW, Json, Step
@@ -48,7 +48,7 @@ def _unlike(expected: Json, answer: Json, place: str = "answer") -> list[tuple[s
 
 
 class Transcript:
-    """Performs steps and remembers what it must to normalise answers: the ids that it has seen and when the run began."""
+    """Performs steps and remembers what it must to normalise answers: the ids seen and when the run began."""
 
     def __init__(self, driver: Driver, stand_in: Driver, limits: ClientLimits, broker_name: str) -> None:
         self._driver = driver
@@ -63,14 +63,14 @@ class Transcript:
     def perform(self, steps: Sequence[Step]) -> None:
         for step in steps:
             expected = self._without_hidden(step.expected)
-            accepted = accepted_answer(self._broker_name, step)
+            accepted = accepted_in_scenario(self._broker_name, step)
             deadline = time.monotonic() + (PATIENCE_SECONDS if step.verb in READ_ONLY_VERBS else 0)
             while True:
                 answer = self._answer(step)
-                is_right = answer in (expected, accepted)
+                is_right = answer in (expected, *accepted)
                 if is_right or time.monotonic() > deadline:
                     break
-                time.sleep(0.05)
+                time.sleep(0.05)  # a poll's pause
             if not is_right:
                 self.differences.append(Difference(Step(step.name, step.verb, step.arguments, expected), answer))
 

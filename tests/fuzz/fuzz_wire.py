@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from contextlib import suppress
 
 import atheris
 
@@ -42,8 +41,13 @@ class Target:
         if self._calls % STEPS_PER_WORLD == 0:
             self._world.close()
             self._world = self._make()
-        with suppress(MalformedMessage, CloseConnection):
+        try:
             self._world.run(self._handle(data))
+        except MalformedMessage:
+            return
+        except CloseConnection as wish:
+            if wish.__cause__ is not None:  # the dispatcher's word for a handler that failed
+                raise
 
     async def _handle(self, data: bytes) -> None:
         answer = self._world.handle(memoryview(bytearray(data)))

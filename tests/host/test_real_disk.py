@@ -21,8 +21,8 @@ def disk() -> RealDisk:
 
 
 def test_real_disk_satisfies_the_protocols(disk: RealDisk, tmp_path: Path) -> None:
-    checked: "Disk" = disk
-    file: "File" = checked.open(str(tmp_path / "file"), create=True)
+    checked: Disk = disk
+    file: File = checked.open(str(tmp_path / "file"), create=True)
     assert file.size() == 0
 
 

@@ -36,7 +36,7 @@ def _free_ports(count: int) -> list[int]:
 
 
 class ApacheKafka:
-    """`with ApacheKafka() as kafka:` gives a broker that answers; `stop()` and `start()` inside it restart the broker."""
+    """`with ApacheKafka() as kafka:` gives a broker that answers; `restart()` does what it says."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class ApacheKafka:
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
                 raise BrokerDidNotStart(f"Apache Kafka did not start: {self.output_path.read_text()[-3000:]}")
-            time.sleep(0.05)
+            time.sleep(0.05)  # a poll's pause
 
     def stop(self) -> None:
         """End it by its own process id, cleanly if it does so in time."""
@@ -142,6 +142,12 @@ class ApacheKafka:
             process.wait()
         if process.stdin is not None:
             process.stdin.close()
+
+    def wait(self, timeout_seconds: float) -> int:
+        """The status with which it ends of itself."""
+        if self._process is None:
+            raise RuntimeError("the broker is not running")
+        return self._process.wait(timeout_seconds)
 
     def kill(self) -> None:
         """What a crash looks like."""

@@ -1,5 +1,5 @@
-"""What tests fetch or build once and keep between runs: a directory per tool under the user's cache, guarded by a file lock
-because several pytest workers ask for the same thing at the same moment.
+"""What tests fetch or build once and keep between runs: a directory per tool under the user's cache, guarded by a file
+lock because several pytest workers ask for the same thing at the same moment.
 """
 
 import contextlib

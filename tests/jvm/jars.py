@@ -1,13 +1,13 @@
 """Apache Kafka's jars (broker, tools, Java client) and the few Java sources of these tests, fetched and compiled once.
 
-`missing()` says in one line what this machine lacks; a machine that has all of it and still fails is an error, not a skip.
+`missing()` says in one line what this machine lacks; one that has it all and still fails is an error, no skip.
 """
 
 import shutil
 import subprocess
 from pathlib import Path
 
-from tests.jvm.build_cache import build_once, cache_directory
+from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 KAFKA_VERSION = "4.3.1"
 HERE = Path(__file__).parent
@@ -51,7 +51,9 @@ def classpath() -> str:
         command = ["javac", "-nowarn", "-Xlint:none", "-d", str(directory), "-cp", f"{jars}/*", *map(str, SOURCES)]
         _run(command, "compiling the tests' Java sources")
 
-    classes = build_once(_kafka_directory() / "classes", [POM, *SOURCES], compile_sources)
+    # A directory per content: another run's JVM may still load classes that this checkout has changed.
+    sources = [POM, *SOURCES]
+    classes = build_once(_kafka_directory() / f"classes-{content_digest(sources)}", sources, compile_sources)
     return f"{classes}:{jars}/*"
 
 

@@ -1,7 +1,8 @@
 """One Apache Kafka for a whole test run, whichever pytest-xdist worker asks first.
 
-The controller of the run owns it: it holds the writing end of a named pipe that is the broker's standard input, so the broker
-ends with the controller, even when that is killed. Workers start it under a file lock and leave a note where it listens.
+The controller of the run owns it: it holds the writing end of a named pipe that is the broker's standard input, so the
+broker ends with the controller, even when that is killed. Workers start it under a file lock and leave a note where it
+listens.
 """
 
 import json
@@ -45,7 +46,7 @@ class SharedKafka:
     def __init__(self) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="shared-kafka-"))
         os.mkfifo(self.directory / "alive")
-        # For reading too, so that opening does not wait for a reader; never inherited, so that only this process holds it.
+        # For reading too, so that opening waits for no reader; not inherited, so that only this process holds it.
         self._alive = os.open(self.directory / "alive", os.O_RDWR)
 
     def close(self) -> None:
@@ -70,5 +71,5 @@ def _ends(pid: int, timeout_seconds: float) -> bool:
                 os.kill(pid, 0)
             except ProcessLookupError:
                 return True
-        time.sleep(0.05)
+        time.sleep(0.05)  # a poll's pause
     return False

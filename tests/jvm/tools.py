@@ -1,5 +1,5 @@
-"""Apache Kafka's command-line tools, by the names of their scripts: each in a JVM of its own (`run_tool`), or many in one
-JVM (`ToolSession`), which is the same main() without a second of start-up each.
+"""Apache Kafka's command-line tools, by the names of their scripts: each in a JVM of its own (`run_tool`), or many in
+one JVM (`ToolSession`), which is the same main() without a second of start-up each.
 """
 
 import json

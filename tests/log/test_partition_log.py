@@ -284,3 +284,26 @@ def test_flush_runs_beside_appends(host: Host, directory: str) -> None:
     assert problems == []
     log.close()
     assert len(read_all(open_log(host, directory))) == 2000
+
+
+def test_a_segment_removed_under_a_worker_is_no_error(
+    host: Host, directory: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The loop deletes records between a worker's look at the list of segments and its opening of the file."""
+    log = open_log(host, directory)
+    for _ in range(3):
+        append(log, make_batch([b"a"]))
+        log.roll()
+    log.flush()
+    open_file = host.disk.open
+
+    def remove_and_open(path: str, *, create: bool = False) -> object:
+        log.advance_log_start_offset(2)
+        return open_file(path, create=create)
+
+    monkeypatch.setattr(type(host.disk), "open", lambda _, path, *, create=False: remove_and_open(path, create=create))
+    assert log.read(0, 100, 3, whole_first_batch=True) is ErrorCode.OFFSET_OUT_OF_RANGE
+    log.log_start_offset = 0
+    found = log.offset_for_timestamp(0)
+    assert found is not None
+    assert found.offset == 2

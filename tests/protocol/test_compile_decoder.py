@@ -14,7 +14,7 @@ from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPar
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponsePartition
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.schema import Request, Struct, array, int8, int32, string, struct, uint16, uint32
+from odradek.protocol.schema import Request, Struct, array, int8, int16, int32, string, struct
 from tests.protocol.tables import join
 
 
@@ -141,8 +141,8 @@ def test_the_smallest_size_of_an_element_counts_what_cannot_be_left_out() -> Non
     class Nested(Struct):
         always: Empty = struct(Empty)
         maybe: Empty | None = struct(Empty, nullable="0+")
-        small: int = uint16()
-        large: int = uint32()
+        small: int = int16()
+        large: int = int32()
         tiny: int = int8(tag=0, tagged="0+")
 
     assert smallest_size_bytes(Empty, 0, flexible=False) == 1

@@ -69,7 +69,7 @@ def batch(value: bytes = b"fine") -> bytearray:
 
 
 def produce_request(records: bytes | bytearray, topic: str = "victim") -> ProduceRequest:
-    data = PartitionProduceData(index=0, records=records)
+    data = PartitionProduceData(index=0, records=memoryview(records))
     return ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name=topic, partition_data=[data])])
 
 

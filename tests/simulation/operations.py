@@ -310,4 +310,6 @@ def compare(records: bytes, wanted: list[ModelBatch]) -> int:
         assert view[position + CONTENT_POSITION : position + size] == batch.content
         position += size
         next_offset = header.last_offset + 1
+    else:
+        assert position == len(view), "there is more than was ever sent"
     return next_offset

@@ -28,8 +28,18 @@ class SimulatedInode:
 
     def sync(self) -> None:
         if self.pending:
-            self.synced = bytes(self.content)
+            synced = bytearray(self.synced)
+            for position, data in self.pending:
+                if data is None:
+                    _truncate(synced, position)
+                else:
+                    _write(synced, data, position)
+            self.synced = bytes(synced)
             self.pending.clear()
+
+    def fail_sync(self) -> None:
+        """As Linux does after a failed fsync: readers still see the writes, but no later sync will write them."""
+        self.pending.clear()
 
     def crash(self, chance: random.Random) -> None:
         content = bytearray(self.synced)
@@ -78,7 +88,11 @@ class SimulatedDirectory:
         self.pending.append(changes)
 
     def sync(self) -> None:
-        self.durable = dict(self.entries)
+        for changes in self.pending:
+            _apply(self.durable, changes)
+        self.pending.clear()
+
+    def fail_sync(self) -> None:
         self.pending.clear()
 
     def crash(self, chance: random.Random) -> None:
@@ -131,9 +145,7 @@ class SimulatedFile:
         return len(self._living().content)
 
     def sync(self) -> None:
-        inode = self._living()
-        self._disk.before_sync()
-        inode.sync()
+        self._disk.sync_node(self._living())
 
     def close(self) -> None:
         self._life = -1
@@ -185,7 +197,13 @@ class SimulatedDisk:
             if connection.in_transaction:
                 connection.rollback()
 
-    def before_sync(self) -> None:
+    def sync_node(self, node: SimulatedInode | SimulatedDirectory) -> None:
+        if isinstance(self.sync_error, OSError):
+            node.fail_sync()
+        self._before_sync()
+        node.sync()
+
+    def _before_sync(self) -> None:
         if self.sync_error is not None:
             raise self.sync_error
 
@@ -204,12 +222,18 @@ class SimulatedDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return SimulatedFile(self, node)
 
+    def absolute_path(self, path: str) -> str:
+        return "/" + "/".join(_names(path))
+
     def exists(self, path: str) -> bool:
         try:
             self._node(path)
         except FileNotFoundError:
             return False
         return True
+
+    def is_directory(self, path: str) -> bool:
+        return self.exists(path) and isinstance(self._node(path), SimulatedDirectory)
 
     def list_directory(self, path: str) -> list[str]:
         return sorted(self._directory(path).entries)
@@ -253,7 +277,7 @@ class SimulatedDisk:
     def replace_file(self, path: str, data: bytes) -> None:
         if self.room_bytes() < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        self.before_sync()
+        self._before_sync()
         inode = SimulatedInode()
         inode.write(data, 0)
         inode.sync()
@@ -262,8 +286,7 @@ class SimulatedDisk:
         directory.sync()
 
     def sync_directory(self, path: str) -> None:
-        self.before_sync()
-        self._directory(path).sync()
+        self.sync_node(self._directory(path))
 
     def space(self, path: str) -> tuple[int, int]:
         self._node(path)

@@ -8,7 +8,7 @@ import threading
 
 import click
 
-from odradek.cli.commands import command
+from odradek.cli.commands import OptionalArgument, command
 from odradek.cli.options import format_option
 
 
@@ -23,7 +23,11 @@ from odradek.cli.options import format_option
     ]
 )
 @click.argument(
-    "properties", metavar="[SERVER.PROPERTIES]", required=False, type=click.Path(exists=True, dir_okay=False)
+    "properties",
+    cls=OptionalArgument,
+    metavar="SERVER.PROPERTIES",
+    required=False,
+    type=click.Path(exists=True, dir_okay=False),
 )
 @click.option(
     "--override",

@@ -26,6 +26,9 @@ REQUEST_TIMEOUT_S = 15.0
 LEADER_TIMEOUT_S = 5.0
 DEFAULT_PORT = 9092
 NO_LEADER_YET = frozenset({"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"})
+NOT_FOR_USERS = frozenset(  # the client takes Python functions and objects under these names
+    {"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "logger", "on_delivery", "delivery.report.only.error"}
+)
 LOST = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
 
 
@@ -62,6 +65,8 @@ class Cluster:
         for address in split_addresses(self.bootstrap_servers):
             try:
                 socket.create_connection(address, timeout=timeout_s).close()
+            except UnicodeError:
+                reason = "that is no name of a host"
             except OSError as error:
                 reason = (error.strerror or str(error) or type(error).__name__).lower()
             else:
@@ -86,11 +91,16 @@ class Cluster:
             "auto.offset.reset": "error",
             **defaults,
         }
+        if not self.properties.get("group.id", "-"):
+            raise Failure("-X group.id= is empty; leave it out: no group is joined")  # librdkafka would abort
         return cast("Consumer", _made(Consumer, self._settings(settings)))
 
     def _settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
         """What every client is made with; the user's own properties win."""
         self.check_reachable()
+        for name in self.properties:
+            if name in NOT_FOR_USERS:
+                raise Failure(f"-X {name} is not a property that a command line can set")
         silent = logging.getLogger("odradek.cli.librdkafka")
         silent.propagate = False
         silent.addHandler(logging.NullHandler())

@@ -43,6 +43,16 @@ def write_examples(examples: Sequence[Example], formatter: RichHelpFormatter) ->
     formatter.write("\n")
 
 
+class OptionalArgument(click.Argument):
+    """An argument with a metavar of its own that usage shows in brackets, and errors name without them."""
+
+    def make_metavar(self, *arguments: Any) -> str:
+        return f"[{super().make_metavar(*arguments)}]"
+
+    def get_error_hint(self, *_arguments: Any) -> str:
+        return f"'{self.metavar}'"
+
+
 class Command(RichCommand):
     """A command whose help ends in examples."""
 

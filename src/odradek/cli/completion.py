@@ -17,7 +17,7 @@ from odradek.cli.output import print_json, say
         ("fish, for every session", "odradek completion fish > ~/.config/fish/completions/odradek.fish"),
     ]
 )
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 @format_option
 def completion(shell: str, as_json: bool) -> None:
     """Print the completion script of a shell.

@@ -11,6 +11,7 @@ from odradek.cli.commands import command
 from odradek.cli.consume_range import Start, chosen_partitions, find_ranges
 from odradek.cli.format_string import FormatError
 from odradek.cli.options import cluster_options, topic_argument
+from odradek.cli.parameter_types import BYTES, OFFSET, PARTITION, RECORD_COUNT
 from odradek.cli.record_output import RecordWriter, format_writer, json_writer
 from odradek.cli.record_reader import RecordReader
 from odradek.cli.times import DurationType, TimeType
@@ -39,20 +40,18 @@ FORMAT_HELP = (
 @click.option("--from-beginning", is_flag=True, help="Start at the earliest record.")
 @click.option("--from-end", is_flag=True, help="Start after the latest record: the default, unless --until-end.")
 @click.option("--from-time", type=TimeType(), metavar="TIME", help="Start at a time: ISO, epoch ms, or -1h.")
-@click.option("--offset", "-o", type=click.IntRange(min=0), metavar="N", help="Start at this offset.")
-@click.option(
-    "--last", type=click.IntRange(min=0), metavar="N", help="Start N records before the end of each partition."
-)
+@click.option("--offset", "-o", type=OFFSET, metavar="N", help="Start at this offset.")
+@click.option("--last", type=OFFSET, metavar="N", help="Start N records before the end of each partition.")
 @click.option(
     "--partition",
     "-p",
     "partitions",
-    type=click.IntRange(min=0),
+    type=PARTITION,
     metavar="N",
     multiple=True,
     help="Read only this partition. Repeatable.",
 )
-@click.option("--max-records", "-n", type=click.IntRange(min=1), metavar="N", help="Stop after N records.")
+@click.option("--max-records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records.")
 @click.option("--until-end", "-e", is_flag=True, help="Stop at the end of the topic as it was at the start.")
 @click.option("--timeout", type=DurationType(), metavar="DURATION", help="Stop when no record came for so long (5s).")
 @click.option("--output-format", "-f", metavar="FORMAT", help=FORMAT_HELP)
@@ -61,7 +60,11 @@ FORMAT_HELP = (
 @click.option("--timestamps", is_flag=True, help="Write the timestamp before the value.")
 @click.option("--offsets", is_flag=True, help="Write partition:offset before the value.")
 @click.option(
-    "--null-marker", metavar="TEXT", default="", help="What to write for a null key or value. Default: nothing."
+    "--null-marker",
+    metavar="TEXT",
+    type=BYTES,
+    default="",
+    help="What to write for a null key or value. Default: nothing.",
 )
 @cluster_options
 def consume(
@@ -120,6 +123,6 @@ def chosen_writer(options: dict[str, Any]) -> RecordWriter:
     if text is not None and asked:
         raise click.UsageError("--output-format already says what to write; leave out --keys and its like")
     try:
-        return format_writer(text or "\\t".join([*asked, "%v"]) + "\\n", options["null_marker"].encode())
+        return format_writer(text or "\\t".join([*asked, "%v"]) + "\\n", options["null_marker"])
     except FormatError as error:
         raise click.UsageError(f"--output-format: {error}") from None

@@ -45,7 +45,9 @@ def find_ranges(cluster: Cluster, topic: str, partitions: Sequence[int], start: 
     """Where each partition starts and ends; Failure for an offset that no partition holds."""
     earliest = cluster.earliest_offsets(topic, partitions)
     latest = cluster.latest_offsets(topic, partitions)
-    if start.from_time_ms is not None:
+    if start.from_time_ms is not None and start.from_time_ms < 0:
+        starts = earliest  # before 1970 nothing was written; the protocol gives negative times meanings of their own
+    elif start.from_time_ms is not None:
         by_time = cluster.offsets_at(topic, partitions, start.from_time_ms)
         starts = {partition: latest[partition] if at < 0 else at for partition, at in by_time.items()}
     elif start.offset is not None:

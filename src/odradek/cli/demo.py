@@ -11,13 +11,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
-from confluent_kafka import TopicPartition
+from confluent_kafka import KafkaException, TopicPartition
 
 from odradek.cli.cluster import Cluster
 from odradek.cli.commands import command
+from odradek.cli.demo_record import sent_header
 from odradek.cli.demo_screen import Screen, chosen_screen
+from odradek.cli.executable import command_name
 from odradek.cli.failure import Failure
 from odradek.cli.options import format_option
+from odradek.cli.parameter_types import PositiveType
 from odradek.cli.rig_records import rig_records
 from odradek.testing import BrokerError, RunningBroker
 
@@ -38,7 +41,7 @@ DRAIN_S = 3.0
         ("meanwhile, in another terminal", "odradek consume rigs --from-beginning"),
     ]
 )
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), metavar="N", help="Stop after N seconds.")
+@click.option("--seconds", type=PositiveType(), metavar="N", help="Stop after N seconds.")
 @click.option(
     "--port",
     type=click.IntRange(min=0, max=65535),
@@ -52,7 +55,7 @@ DRAIN_S = 3.0
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveType(),
     default=50,
     show_default=True,
     metavar="N",
@@ -88,7 +91,8 @@ def check_port(port: int) -> None:
                 raise Failure(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
             other = port + 100 if port + 100 < 65536 else 0
             raise Failure(
-                f"something else listens on 127.0.0.1:{port} already; choose another port: odradek demo --port {other} "
+                f"something else listens on 127.0.0.1:{port} already; choose another port: "
+                f"{command_name()} demo --port {other} "
                 f'(with make: make up ARGS="--port {other}")'
             ) from None
 
@@ -99,7 +103,8 @@ def start_broker(port: int, data_dir: str | None) -> RunningBroker:
         return running.start()
     except BrokerError as error:
         running.close()
-        raise Failure(str(error).replace("\n", " | ")) from None
+        last_line = running.output.rpartition("\n")[2].removeprefix("odradek broker: ")
+        raise Failure(f"the broker did not start: {last_line}" if last_line else str(error)) from None
     except BaseException:
         running.close()
         raise
@@ -108,12 +113,15 @@ def start_broker(port: int, data_dir: str | None) -> RunningBroker:
 class Field(threading.Thread):
     """The rigs: a producer that writes at a steady rate until told to stop."""
 
-    def __init__(self, cluster: Cluster, rate: float) -> None:
+    def __init__(self, cluster: Cluster, run_id: str, rate: float) -> None:
         super().__init__(name="demo-producer", daemon=True)
         self.producer = cluster.producer({"linger.ms": 0, "acks": "all"})
+        self.cluster = cluster
+        self.run_id = run_id
         self.rate = rate
         self.sent = 0
         self.is_stopped = threading.Event()
+        self.failure: Failure | None = None
 
     def run(self) -> None:
         began_at = time.monotonic()
@@ -121,12 +129,15 @@ class Field(threading.Thread):
             wait_s = began_at + self.sent / self.rate - time.monotonic()
             if self.is_stopped.wait(max(0.0, wait_s)):
                 break
-            headers: list[tuple[str, str | bytes | None]] = [("sent-ns", str(time.perf_counter_ns()).encode())]
             try:
-                self.producer.produce(TOPIC, value, key, headers=headers)
+                self.producer.produce(TOPIC, value, key, headers=sent_header(self.run_id, time.perf_counter_ns()))
             except BufferError:
                 self.producer.poll(0.1)
                 continue
+            except KafkaException as error:  # someone deleted the topic, say
+                self.failure = self.cluster.failure(error.args[0], f"topic {TOPIC}")
+                self.is_stopped.set()
+                break
             self.sent += 1
             self.producer.poll(0)
         self.producer.flush(5)
@@ -139,7 +150,7 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
     partitions = [partition.id for partition in cluster.describe_topic(TOPIC).partitions]
     ends = cluster.latest_offsets(TOPIC, partitions)
     consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
-    field = Field(cluster, rate)
+    field = Field(cluster, screen.run_id, rate)
     deadline = None if seconds is None else time.monotonic() + seconds
 
     def take_records(timeout_s: float) -> None:
@@ -162,6 +173,8 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
     finally:
         field.is_stopped.set()
         consumer.close()
+    if field.failure is not None:
+        raise field.failure
 
 
 @contextmanager

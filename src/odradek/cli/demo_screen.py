@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 import time
+import uuid
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from odradek.cli.bench.results import percentiles
+from odradek.cli.demo_record import DemoRecord, read_demo_record
+from odradek.cli.executable import command_name
+from odradek.cli.options import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.output import count_text, duration_text, print_json, say
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
     from rich.console import RenderableType
     from rich.live import Live
+    from rich.text import Text
 
 RECENT_RECORDS = 12
 LATENCIES_KEPT = 20_000
 LINE_EVERY_S = 1.0
 FRAME_EVERY_S = 0.1
 WARM_UP_S = 0.5  # the first records pay for connections; their latency says nothing
+COLUMNS = {  # title and width: 78 characters in all, for a terminal of 80
+    "partition": 9, "offset": 10, "time": 8, "rig": 3, "production": 10, "pressure": 8, "temperature": 11, "oil %": 5
+}  # fmt: skip
 
 
 class Screen:
@@ -30,10 +38,12 @@ class Screen:
         self.address = address
         self.topic = topic
         self.start_s = start_s
+        self.run_id = uuid.uuid4().hex
         self.sent = 0
-        self.received = 0
+        self.received = 0  # of this run's own records
+        self.others = 0  # records that someone else wrote to the topic
         self.latencies_ms: deque[float] = deque(maxlen=LATENCIES_KEPT)
-        self.recent: deque[tuple[int, int, dict[str, Any]]] = deque(maxlen=RECENT_RECORDS)
+        self.recent: deque[DemoRecord] = deque(maxlen=RECENT_RECORDS)
         self.began_at = self.shown_at = time.monotonic()
         self.shown_received = 0
         self.seconds = 0.0
@@ -50,12 +60,14 @@ class Screen:
         """One record from the consumer."""
         if message.error() is not None:
             return
+        record = read_demo_record(message, self.run_id)
+        self.recent.append(record)
+        if record.sent_ns is None:
+            self.others += 1
+            return
         self.received += 1
-        sent_ns = dict(message.headers() or []).get("sent-ns")
-        if sent_ns is not None and time.monotonic() - self.began_at > WARM_UP_S:
-            self.latencies_ms.append((now_ns - int(sent_ns)) / 1e6)
-        record = json.loads(message.value() or b"{}")
-        self.recent.append((message.partition() or 0, message.offset() or 0, record))
+        if time.monotonic() - self.began_at > WARM_UP_S:
+            self.latencies_ms.append((now_ns - record.sent_ns) / 1e6)
 
     def refresh(self, sent: int) -> None:
         self.sent = sent
@@ -83,13 +95,14 @@ class Screen:
     def show(self, rate: float) -> None:
         spread = percentiles(self.latencies_ms)
         latency = f"latency p50 {duration_text(spread['p50'])}, p99 {duration_text(spread['p99'])}" if spread else ""
-        last = json.dumps(self.recent[-1][2], separators=(",", ":")) if self.recent else ""
+        last = self.recent[-1].text if self.recent else ""
         say(f"{self.received:>8,} consumed  {rate:>7,.0f}/s  {latency}  {last}")
 
     def summary(self) -> dict[str, Any]:
         return {
             "produced": self.sent,
             "consumed": self.received,
+            "of_others": self.others,
             "seconds": round(self.seconds or time.monotonic() - self.began_at, 3),
             "latency_ms": {name: round(value, 3) for name, value in percentiles(self.latencies_ms).items()},
         }
@@ -100,8 +113,12 @@ class Screen:
         latency = ", ".join(f"{name} {duration_text(value)}" for name, value in spread.items())
         say(
             f"{count_text(facts['produced'], 'record')} produced, {facts['consumed']:,} consumed "
-            f"in {facts['seconds']:.1f} s" + (f"; end to end {latency}" if latency else "")
+            f"in {facts['seconds']:.1f} s"
         )
+        if self.others:
+            say(f"{count_text(self.others, 'record')} of others came by")
+        if latency:
+            say(f"end to end {latency}")
         say(
             "the broker has stopped; all is well"
             if facts["produced"] == facts["consumed"]
@@ -150,39 +167,52 @@ class LiveScreen(Screen):
 
     def picture(self, rate: float) -> RenderableType:
         from rich.console import Group  # noqa: PLC0415 - rich is only for those who watch
-        from rich.table import Table  # noqa: PLC0415 - rich is only for those who watch
         from rich.text import Text  # noqa: PLC0415 - rich is only for those who watch
 
         spread = percentiles(self.latencies_ms)
         head = Text.assemble(
-            ("Odradek", "bold cyan"), f"  broker on {self.address}, started in {self.start_s:.2f} s\n\n",
+            ("Odradek", "bold cyan"),
+            f"  broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}\n\n",
             ("produced ", "dim"), (f"{self.sent:,}", "bold"), ("   consumed ", "dim"), (f"{self.received:,}", "bold"),
             ("   rate ", "dim"), (f"{rate:,.0f}/s", "bold"),
-            ("   latency p50 ", "dim"), (duration_text(spread.get("p50", 0.0)), "bold green"),
-            ("  p99 ", "dim"), (duration_text(spread.get("p99", 0.0)), "bold green"),
+            *([("   of others ", "dim"), (f"{self.others:,}", "bold")] if self.others else []),
+            ("\nlatency p50 ", "dim"), (duration_text(spread.get("p50", 0.0)), "bold green"),
+            ("   p99 ", "dim"), (duration_text(spread.get("p99", 0.0)), "bold green"),
         )  # fmt: skip
-        table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
-        for title in ("topic", "partition", "offset", "time", "rig", "production", "pressure", "temperature", "oil %"):
-            table.add_column(title, justify="left" if title in {"topic", "time"} else "right", no_wrap=True)
-        for partition, offset, record in self.recent:
-            readings = record["sensor_readings"]
-            hot = "red" if readings["pressure"] > 125 else ""
-            table.add_row(
-                self.topic, str(partition), f"{offset:,}", record["timestamp"], str(record["hcid"]),
-                str(record["production"]), Text(str(readings["pressure"]), style=hot), str(readings["temperature"]),
-                str(readings["oil_percentage"]),
-            )  # fmt: skip
-        for _ in range(RECENT_RECORDS - len(self.recent)):
-            table.add_row()
-        foot = Text.assemble(
-            ("in another terminal: ", "dim"), f"odradek consume {self.topic} --from-beginning -b {self.address}",
-            ("    Ctrl-C stops", "dim"),
-        )  # fmt: skip
-        return Group(head, Text(), table, Text(), foot)
+        rows = [title_line(), *map(record_line, self.recent), *[Text()] * (RECENT_RECORDS - len(self.recent))]
+        return Group(head, Text(), *rows, Text(), self.footer())
+
+    def footer(self) -> Text:
+        from rich.text import Text  # noqa: PLC0415 - rich is only for those who watch
+
+        is_default = self.address == DEFAULT_BOOTSTRAP_SERVER and not os.environ.get("ODRADEK_BOOTSTRAP_SERVER")
+        where = "" if is_default else f" -b {self.address}"
+        return Text.assemble(
+            ("Ctrl-C stops; meanwhile, in another terminal:", "dim"),
+            f"\n{command_name()} consume {self.topic} --from-beginning{where}",
+        )
+
+
+def title_line() -> Text:
+    from rich.text import Text  # noqa: PLC0415 - rich is only for those who watch
+
+    return Text("  ".join(title.rjust(width) for title, width in COLUMNS.items()), style="dim", no_wrap=True)
+
+
+def record_line(record: DemoRecord) -> Text:
+    """The readings in their columns; a record of someone else as text, as much as fits."""
+    from rich.text import Text  # noqa: PLC0415 - rich is only for those who watch
+
+    cells = [str(record.partition), f"{record.offset:,}", *record.readings]
+    padded = [cell.rjust(width) for cell, width in zip(cells, COLUMNS.values(), strict=False)]
+    line = Text("  ", no_wrap=True, overflow="ellipsis").join(
+        Text(cell, style="red" if record.is_hot and title == "pressure" else "")
+        for cell, title in zip(padded, COLUMNS, strict=False)
+    )
+    return line if record.readings else line.append(f"  {record.text}", style="italic")
 
 
 def chosen_screen(address: str, topic: str, start_s: float, as_json: bool) -> Screen:
-
     if as_json:
         return JsonScreen(address, topic, start_s)
     return (LiveScreen if sys.stdout.isatty() else Screen)(address, topic, start_s)

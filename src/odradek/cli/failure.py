@@ -28,6 +28,8 @@ ADVICE = {
     "_UNKNOWN_TOPIC": "there is no such topic; `odradek topic list` shows those that exist",
     "_UNKNOWN_PARTITION": "there is no such partition; `odradek topic describe` shows those that exist",
     "MSG_SIZE_TOO_LARGE": "a record is too large; raise the topic's max.message.bytes and -X message.max.bytes",
+    "INVALID_TIMESTAMP": "a timestamp is further from the broker's clock than the topic allows "
+    "(message.timestamp.before.max.ms and message.timestamp.after.max.ms)",
     "_MSG_TIMED_OUT": "the broker did not acknowledge in time; is it still running?",
     "_TIMED_OUT": "the broker did not answer in time; is it still running, and does it speak the Kafka protocol?",
     "_TRANSPORT": "the connection to the broker broke; is it still running, and does it speak the Kafka protocol?",

@@ -55,5 +55,5 @@ def parse_format(text: str, verbs: str) -> list[Piece]:
         elif match["stray"] is not None:
             raise FormatError(f"a single {match['stray']} at the end means nothing; write it twice")
         else:
-            add(match["text"].encode())
+            add(match["text"].encode(errors="surrogateescape"))  # bytes that are not UTF-8 stay as they are
     return pieces

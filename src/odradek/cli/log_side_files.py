@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from crc32c import crc32c
@@ -92,22 +92,31 @@ def snapshot_rows(path: str, data: bytes) -> Iterator[Row]:
 
 
 def leader_epoch_rows(path: str, data: bytes) -> Iterator[Row]:
-    for epoch, start_offset in _checkpoint_lines(path, data, 2):
-        yield {"kind": "leader_epoch", "leader_epoch": int(epoch), "start_offset": int(start_offset)}
+    for row in _checkpoint_rows(path, data, {"leader_epoch": int, "start_offset": int}):
+        yield {"kind": "leader_epoch", **row}
 
 
 def offset_checkpoint_rows(path: str, data: bytes) -> Iterator[Row]:
-    for topic, partition, offset in _checkpoint_lines(path, data, 3):
-        yield {"kind": "checkpoint", "topic": topic, "partition": int(partition), "offset": int(offset)}
+    for row in _checkpoint_rows(path, data, {"topic": str, "partition": int, "offset": int}):
+        yield {"kind": "checkpoint", **row}
 
 
-def _checkpoint_lines(path: str, data: bytes, width: int) -> Iterator[list[str]]:
-    """Kafka's checkpoint files: a version, a count, then as many lines."""
+def _checkpoint_rows(path: str, data: bytes, columns: Mapping[str, type[int] | type[str]]) -> Iterator[Row]:
+    """Kafka's checkpoint files: a version, a count, then as many lines. A line that is none is a problem of its own."""
     lines = data.decode(errors="replace").splitlines()
     entries = [line.split() for line in lines[2:]]
-    if len(lines) < 2 or lines[0] != "0" or lines[1] != str(len(entries)) or any(len(e) != width for e in entries):
+    if (
+        len(lines) < 2
+        or lines[0] != "0"
+        or lines[1] != str(len(entries))
+        or any(len(e) != len(columns) for e in entries)
+    ):
         raise Failure(f"{path}: not a checkpoint file of version 0")
-    yield from entries
+    for number, entry in enumerate(entries, start=3):
+        try:
+            yield {name: kind(text) for (name, kind), text in zip(columns.items(), entry, strict=True)}
+        except ValueError:
+            yield {"kind": "problem", "problem": f"line {number}: {' '.join(entry)!r} is not {' '.join(columns)}"}
 
 
 def properties_rows(_path: str, data: bytes) -> Iterator[Row]:

@@ -63,7 +63,7 @@ def report(message: str) -> None:
 
 def usage_line(error: click.UsageError) -> str:
     message = error.format_message().rstrip(".")
-    return f"{message}; see `{error.ctx.command_path} --help`" if error.ctx is not None else message
+    return f"{message} (see `{error.ctx.command_path} --help`)" if error.ctx is not None else message
 
 
 def unexpected(error: Exception) -> str:

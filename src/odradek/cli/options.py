@@ -8,28 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from odradek.cli.parameter_types import PAIR, TEXT, TOPIC_NAME
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class PairType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
-    """`key=value`, as a pair; the value may be empty and may hold further `=`."""
-
-    name = "key=value"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        if isinstance(value, tuple):
-            return value[0], value[1]
-        key, equals, rest = value.partition("=")
-        if not equals or not key.strip():
-            self.fail(f"{value!r} is not key=value", param, ctx)
-        return key.strip(), rest
-
-
-PAIR = PairType()
 
 
 def format_option(function: F) -> F:
@@ -69,6 +54,7 @@ def cluster_options(function: F) -> F:
         "--bootstrap-server",
         "-b",
         metavar="HOST:PORT",
+        type=TEXT,
         default=DEFAULT_BOOTSTRAP_SERVER,
         envvar="ODRADEK_BOOTSTRAP_SERVER",
         show_default=True,
@@ -93,5 +79,7 @@ def complete_topics(context: click.Context, _parameter: click.Parameter, incompl
 
 def topic_argument(*, several: bool = False) -> Callable[[F], F]:
     if several:
-        return click.argument("names", metavar="NAME...", nargs=-1, required=True, shell_complete=complete_topics)
-    return click.argument("topic", metavar="TOPIC", shell_complete=complete_topics)
+        return click.argument(
+            "names", metavar="NAME...", nargs=-1, required=True, type=TOPIC_NAME, shell_complete=complete_topics
+        )
+    return click.argument("topic", metavar="TOPIC", type=TOPIC_NAME, shell_complete=complete_topics)

@@ -12,8 +12,9 @@ import click
 from odradek.cli.commands import command
 from odradek.cli.failure import Failure
 from odradek.cli.format_string import FormatError
-from odradek.cli.options import PAIR, cluster_options, topic_argument
+from odradek.cli.options import cluster_options, topic_argument
 from odradek.cli.output import note, shows_progress
+from odradek.cli.parameter_types import BYTES, HEADER, PARTITION
 from odradek.cli.record_input import InputError, InputRecord, LineReader, line_reader
 from odradek.cli.record_writer import RecordWriter
 from odradek.cli.times import TimeType
@@ -39,9 +40,11 @@ PROGRESS_FROM_BYTES = 1_000_000
     ]
 )
 @topic_argument()
-@click.option("--value", "-v", "values", multiple=True, metavar="TEXT", help="The value of a record. Repeatable.")
+@click.option(
+    "--value", "-v", "values", type=BYTES, multiple=True, metavar="TEXT", help="The value of a record. Repeatable."
+)
 @click.option("--null-value", is_flag=True, help="Write one record without a value: a tombstone for --key.")
-@click.option("--key", "-k", metavar="TEXT", help="The key of every record that does not bring its own.")
+@click.option("--key", "-k", type=BYTES, metavar="TEXT", help="The key of every record that does not bring its own.")
 @click.option("--file", "source", type=click.File("rb"), help="Read this file instead of stdin.")
 @click.option(
     "--input-format",
@@ -51,10 +54,16 @@ PROGRESS_FROM_BYTES = 1_000_000
     r"%p partition, %T timestamp, %% and \t \n \xHH. Default %v: the line is the value.",
 )
 @click.option("--key-separator", "-K", metavar="TEXT", help=r"Short for -f '%kTEXT%v'.")
-@click.option("--null-marker", metavar="TEXT", help="A key or value of a line that is exactly TEXT is null.")
-@click.option("--header", "-H", "headers", metavar="NAME=VALUE", type=PAIR, multiple=True, help="A header. Repeatable.")
-@click.option("--partition", "-p", type=click.IntRange(min=0), metavar="N", help="The partition; by key if absent.")
-@click.option("--timestamp", "-T", type=TimeType(), metavar="TIME", help="ISO, epoch ms or -1h; now if absent.")
+@click.option(
+    "--null-marker", type=BYTES, metavar="TEXT", help="A key or value of a line that is exactly TEXT is null."
+)
+@click.option(
+    "--header", "-H", "headers", metavar="NAME=VALUE", type=HEADER, multiple=True, help="A header. Repeatable."
+)
+@click.option("--partition", "-p", type=PARTITION, metavar="N", help="The partition; by key if absent.")
+@click.option(
+    "--timestamp", "-T", type=TimeType(is_written=True), metavar="TIME", help="ISO, epoch ms or -1h; now if absent."
+)
 @click.option(
     "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="Whom to wait for."
 )
@@ -71,7 +80,7 @@ PROGRESS_FROM_BYTES = 1_000_000
 def produce(
     *,
     topic: str,
-    values: tuple[str, ...],
+    values: tuple[bytes, ...],
     null_value: bool,
     source: IO[bytes] | None,
     acks: str,
@@ -95,17 +104,14 @@ def produce(
             writer.write(defaults.fill(InputRecord(), keep_null_value=True))
         elif values:
             for value in values:
-                writer.write(defaults.fill(InputRecord(value=value.encode())))
+                writer.write(defaults.fill(InputRecord(value=value)))
         else:
             stream = source if source is not None else sys.stdin.buffer
             for record in records_of(stream, reader, defaults):
                 writer.write(record)
-    except (KeyboardInterrupt, Failure):  # what was read before stays written, and is told
+    finally:  # however it ends, what was read before stays written, and is told
         writer.finish()
         writer.print_summary(as_json)
-        raise
-    writer.finish()
-    writer.print_summary(as_json)
     writer.raise_failures()
 
 
@@ -126,17 +132,17 @@ class Defaults:
     def __init__(
         self,
         *,
-        key: str | None,
-        headers: tuple[tuple[str, str], ...],
+        key: bytes | None,
+        headers: tuple[tuple[str, bytes], ...],
         partition: int | None,
         timestamp: int | None,
-        null_marker: str | None,
+        null_marker: bytes | None,
     ) -> None:
-        self.key = None if key is None else key.encode()
-        self.headers: list[tuple[str, bytes | None]] = [(name, value.encode()) for name, value in headers]
+        self.key = key
+        self.headers: list[tuple[str, bytes | None]] = [*headers]
         self.partition = partition
         self.timestamp_ms = timestamp
-        self.null_marker = None if null_marker is None else null_marker.encode()
+        self.null_marker = null_marker
 
     def fill(self, record: InputRecord, *, keep_null_value: bool = False) -> InputRecord:
         if self.null_marker is not None and not keep_null_value:

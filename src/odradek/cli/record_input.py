@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odradek.cli.format_string import FormatError, parse_format
+from odradek.cli.parameter_types import INT32_MAX, INT64_MAX, readable
 from odradek.cli.times import parse_time_ms
 
 INPUT_VERBS = "kvshpT"
+LONGEST_NUMBER = 40  # digits; leading zeros are welcome, a megabyte of them is not
 _PATTERNS = {"p": rb"\d+", "T": rb"[^\s]+?"}
 
 
@@ -60,7 +62,7 @@ def format_reader(input_format: str) -> LineReader:
     def read(line: bytes) -> InputRecord:
         match = pattern.fullmatch(line)
         if match is None:
-            raise InputError(f"it does not look like {input_format}")
+            raise InputError(f"it does not look like {readable(input_format)}")
         record = InputRecord()
         for verb, text in zip(verbs, match.groups(), strict=True):
             set_part(record, verb, text)
@@ -77,7 +79,7 @@ def set_part(record: InputRecord, verb: str, text: bytes) -> None:
     elif verb == "h":
         record.headers = parse_headers(text)
     elif verb == "p":
-        record.partition = int(text)
+        record.partition = read_partition(text.decode())
     else:
         record.timestamp_ms = read_timestamp(text.decode(errors="replace"))
 
@@ -87,17 +89,35 @@ def parse_headers(text: bytes) -> list[tuple[str, bytes | None]]:
     headers: list[tuple[str, bytes | None]] = []
     for part in text.split(b",") if text else []:
         name, equals, value = part.partition(b"=")
-        headers.append((name.decode(errors="replace"), value if equals else None))
+        try:
+            headers.append((name.decode(), value if equals else None))
+        except UnicodeDecodeError:
+            raise InputError(f"{name!r} is no name of a header: it is not UTF-8") from None
     return headers
 
 
+def read_partition(text: str) -> int:
+    if len(text) > LONGEST_NUMBER or int(text) > INT32_MAX:
+        raise InputError(f"{shortened(text)} is not a partition (0 to {INT32_MAX})")
+    return int(text)
+
+
 def read_timestamp(value: object) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
     try:
-        return parse_time_ms(str(value), int(time.time() * 1000))
-    except ValueError:
-        raise InputError(f"{value!r} is not a time (ISO, or milliseconds since the epoch)") from None
+        timestamp_ms = (
+            value
+            if isinstance(value, int) and not isinstance(value, bool)
+            else parse_time_ms(str(value), int(time.time() * 1000))
+        )
+    except (ValueError, OverflowError):
+        raise InputError(f"{shortened(repr(value))} is not a time (ISO, or milliseconds since the epoch)") from None
+    if not 0 <= timestamp_ms <= INT64_MAX:
+        raise InputError(f"{shortened(repr(value))} is not a time that a log can hold (0 to {INT64_MAX} ms)")
+    return timestamp_ms
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= 60 else text[:59] + "…"
 
 
 JSON_FIELDS = frozenset(
@@ -110,16 +130,20 @@ def read_json_line(line: bytes) -> InputRecord:
     """An object with `value` and optionally `key`, `headers`, `partition`, `timestamp`; as `consume` writes it."""
     try:
         fields = json.loads(line)
+    except UnicodeDecodeError:
+        raise InputError("it is not JSON: it is not UTF-8") from None
     except ValueError as error:
-        raise InputError(f"it is not JSON: {error}") from None
+        raise InputError(f"it is not JSON: {str(error).split(';', maxsplit=1)[0]}") from None
+    except RecursionError:
+        raise InputError("its JSON is nested too deeply") from None
     if not isinstance(fields, dict):
         raise InputError("it is not a JSON object with a value")
     unknown = fields.keys() - JSON_FIELDS
     if unknown:
         raise InputError(f"{min(unknown)!r} is not a field of a record ({', '.join(sorted(JSON_FIELDS))})")
     partition = fields.get("partition")
-    if partition is not None and (not isinstance(partition, int) or partition < 0):
-        raise InputError(f"{partition!r} is not a partition")
+    if partition is not None and (type(partition) is not int or not 0 <= partition <= INT32_MAX):
+        raise InputError(f"{shortened(json.dumps(partition))} is not a partition (0 to {INT32_MAX})")
     timestamp = fields.get("timestamp")
     return InputRecord(
         value=json_bytes(fields.get("value"), fields.get("value_encoding")),
@@ -138,18 +162,34 @@ def json_bytes(value: Any, encoding: object = None) -> bytes | None:
         try:
             return base64.b64decode(value, validate=True)
         except (binascii.Error, TypeError, ValueError):
-            raise InputError(f"{value!r} is not base64") from None
+            raise InputError(f"{shortened(repr(value))} is not base64") from None
     if encoding is not None:
         raise InputError(f"{encoding!r} is not an encoding; there is base64")
-    if isinstance(value, str):
-        return value.encode()
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    try:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        raise InputError("its JSON is nested too deeply") from None
+    return utf8(text)
+
+
+def utf8(text: str) -> bytes:
+    r"""JSON may write half of a surrogate pair, `"\ud800"`, which no UTF-8 stands for."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise InputError(f"{half} alone is no character; write bytes that are not UTF-8 as base64") from None
 
 
 def json_headers(headers: Any) -> list[tuple[str, bytes | None]]:
     """A list of {"key", "value"} objects, or one object of names and values."""
     if isinstance(headers, dict):
-        return [(name, json_bytes(value)) for name, value in headers.items()]
+        return [(header_name(name), json_bytes(value)) for name, value in headers.items()]
     if isinstance(headers, list) and all(isinstance(h, dict) and isinstance(h.get("key"), str) for h in headers):
-        return [(h["key"], json_bytes(h.get("value"), h.get("value_encoding"))) for h in headers]
+        return [(header_name(h["key"]), json_bytes(h.get("value"), h.get("value_encoding"))) for h in headers]
     raise InputError('headers are [{"key": "a", "value": "1"}] or {"a": "1"}')
+
+
+def header_name(name: str) -> str:
+    utf8(name)
+    return name

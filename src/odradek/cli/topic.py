@@ -10,8 +10,9 @@ import click
 from odradek.cli.commands import command, group
 from odradek.cli.failure import Failure
 from odradek.cli.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
-from odradek.cli.options import PAIR, cluster_options, complete_topics, topic_argument
+from odradek.cli.options import cluster_options, complete_topics, topic_argument
 from odradek.cli.output import count_text, print_columns, print_json, say
+from odradek.cli.parameter_types import CONFIG_NAME, PAIR, PARTITION_COUNT, REPLICATION_FACTOR, TOPIC_NAME
 
 if TYPE_CHECKING:
     from odradek.cli.cluster import Cluster
@@ -53,18 +54,18 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
         ("in a script that may run twice", "odradek topic create pump --if-not-exists --format json"),
     ]
 )
-@click.argument("name")
+@click.argument("name", type=TOPIC_NAME)
 @click.option(
     "--partitions",
     "-p",
-    type=click.IntRange(min=1),
+    type=PARTITION_COUNT,
     metavar="N",
     help="Partitions; the broker's num.partitions if absent.",
 )
 @click.option(
     "--replication-factor",
     "-r",
-    type=click.IntRange(min=1),
+    type=REPLICATION_FACTOR,
     metavar="N",
     help="Copies of each partition; the broker's default if absent.",
 )
@@ -134,11 +135,11 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
         ("back to the default", "odradek topic alter pump --delete-config retention.ms"),
     ]
 )
-@click.argument("name", shell_complete=complete_topics)
+@click.argument("name", type=TOPIC_NAME, shell_complete=complete_topics)
 @click.option(
     "--partitions",
     "-p",
-    type=click.IntRange(min=1),
+    type=PARTITION_COUNT,
     metavar="N",
     help="The new number of partitions; it can only grow.",
 )
@@ -150,6 +151,7 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     "-d",
     "deletions",
     metavar="KEY",
+    type=CONFIG_NAME,
     multiple=True,
     help="Return a config to its default. Repeatable.",
 )
@@ -197,7 +199,8 @@ def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -
     if not yes:
         if not sys.stdin.isatty():
             raise click.UsageError("deleting takes --yes where nobody can be asked")
-        click.confirm(f"Delete {', '.join(names)} and all records?", abort=True, err=True)
+        if not click.confirm(f"Delete {', '.join(names)} and all records?", err=True):
+            raise Failure("nothing was deleted")
     failures = []
     for name, future in cluster.admin().delete_topics(list(names)).items():
         try:

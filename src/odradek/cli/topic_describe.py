@@ -56,7 +56,7 @@ def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) 
     ]
     return {
         "topic": description.name,
-        "topic_id": str(description.topic_id),
+        "topic_id": str(description.topic_id).replace("+", "-").replace("/", "_"),  # as Kafka's own tools print it
         "internal": description.is_internal,
         "partitions": partitions,
         "configs": read_configs(cluster, description.name, all_configs),

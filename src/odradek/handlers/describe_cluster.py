@@ -17,13 +17,15 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
 BROKER_ENDPOINTS = 1
+CONTROLLER_ENDPOINTS = 2
 
 
 def handle(request: DescribeClusterRequest, context: RequestContext) -> DescribeClusterResponse:
     services = context.services
     if request.endpoint_type != BROKER_ENDPOINTS:
+        is_known = request.endpoint_type == CONTROLLER_ENDPOINTS
         return DescribeClusterResponse(
-            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE,
+            error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE if is_known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message="This is a broker's listener: ask for broker endpoints.",
             cluster_id=services.image.cluster_id,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
 
 
 def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:
-    response = DescribeTopicPartitionsResponse(topics=[])
     cursor = request.cursor
+    if cursor is not None and not _is_valid(cursor, request):
+        return DescribeTopicPartitionsResponse(
+            topics=[_refused(topic.name, ErrorCode.INVALID_REQUEST) for topic in request.topics]
+        )
+    response = DescribeTopicPartitionsResponse(topics=[])
     remaining = min(max(request.response_partition_limit, 1), context.services.config.max_request_partition_size_limit)
     for name in _names(request, context):
         first = 0
@@ -29,13 +34,18 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
             if name < cursor.topic_name:
                 continue
             if name == cursor.topic_name:
-                first = max(cursor.partition_index, 0)
+                first = cursor.partition_index
         if remaining == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
+        if not context.allows_on_topic(Operation.DESCRIBE, name):
+            response.topics.append(_refused(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED))
+            continue
         topic = context.services.image.topics.get(name)
         if topic is None:
-            response.topics.append(_unknown(name))
+            is_legal = illegal_name_reason(name) is None
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
+            response.topics.append(_refused(name, error))
             continue
         page = topic.partitions[first : first + remaining]
         response.topics.append(_describe(topic, page, context))
@@ -47,14 +57,19 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
 
 
 def _names(request: DescribeTopicPartitionsRequest, context: RequestContext) -> list[str]:
-    names = {topic.name for topic in request.topics} or context.services.image.topics.keys()
-    return sorted(name for name in names if context.allows_on_topic(Operation.DESCRIBE, name))
+    if request.topics:
+        return sorted({topic.name for topic in request.topics})
+    return sorted(name for name in context.services.image.topics if context.allows_on_topic(Operation.DESCRIBE, name))
 
 
-def _unknown(name: str) -> DescribeTopicPartitionsResponseTopic:
-    return DescribeTopicPartitionsResponseTopic(
-        error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name, partitions=[]
-    )
+def _is_valid(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:
+    """It points to a partition of a topic that is asked for."""
+    is_named = not request.topics or any(topic.name == cursor.topic_name for topic in request.topics)
+    return is_named and cursor.partition_index >= 0
+
+
+def _refused(name: str, error: ErrorCode) -> DescribeTopicPartitionsResponseTopic:
+    return DescribeTopicPartitionsResponseTopic(error_code=error, name=name, partitions=[])
 
 
 def _describe(

@@ -56,12 +56,12 @@ class Dispatcher:
         context = RequestContext(self._services, connection, version, header.client_id)
         try:
             response = api.handle(request, context)
+            if response is None or isinstance(response, Response):
+                return _encode(api, header, response)
         except CloseConnection:
             raise
         except Exception as problem:
             raise _failed(api, header, problem) from problem
-        if response is None or isinstance(response, Response):
-            return _encode(api, header, response)
         return self._answer_later(api, header, response)
 
     async def _answer_later(self, api: Api, header: RequestHeader, response: Awaitable[Any]) -> Answer:

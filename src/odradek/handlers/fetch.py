@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
     EpochEndOffset,
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.handlers.fetch_sessions import FetchedPartition, FetchSession
     from odradek.replica.partition import Partition
+
+log = get_logger(__name__)
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
@@ -46,30 +49,70 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Aw
     session = context.services.fetch_sessions.begin(request, context.api_version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
-    round_ = _read(request, context, session)
-    if round_.size_bytes >= request.min_bytes or round_.has_news or request.max_wait_ms <= 0 or not session.partitions:
+    max_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
+    if _needs_disk(context, session):
+        return _read_on_worker(request, context, session, max_bytes)
+    round_ = _read(request, context, session, max_bytes)
+    return _respond_or_wait(request, context, session, round_, max_bytes)
+
+
+def _needs_disk(context: RequestContext, session: FetchSession) -> bool:
+    """Whether some place must be looked up in files: who reads last month must not delay who reads the tail."""
+    for wanted in session.partitions.values():
+        partition = _find(context, wanted)
+        if partition is not None and partition.log.needs_disk(wanted.fetch_offset):
+            return True
+    return False
+
+
+async def _read_on_worker(
+    request: FetchRequest, context: RequestContext, session: FetchSession, max_bytes: int
+) -> FetchResponse:
+    round_ = await context.services.host.workers.run(_read, request, context, session, max_bytes)
+    response = _respond_or_wait(request, context, session, round_, max_bytes)
+    return response if isinstance(response, FetchResponse) else await response
+
+
+def _respond_or_wait(
+    request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round, max_bytes: int
+) -> FetchResponse | Awaitable[FetchResponse]:
+    missing_bytes = min(request.min_bytes, max_bytes) - round_.size_bytes
+    if missing_bytes <= 0 or round_.has_news or request.max_wait_ms <= 0 or not session.partitions:
         return _respond(request, session, round_)
-    return _wait(request, context, session, request.min_bytes - round_.size_bytes)
+    partitions = _partitions_to_wait_for(context, round_)
+    if not partitions:
+        return _respond(request, session, round_)
+    waiting = WaitingFetch(partitions, missing_bytes, request.max_wait_ms, context.services.host.clock)
+    return _wait(request, context, session, waiting)
+
+
+def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Partition]:
+    """Nobody when there is more already: a read ends with its segment, and the next one is there to be asked for."""
+    partitions = []
+    for wanted, result in round_.results:
+        partition = _find(context, wanted)
+        if partition is None:
+            continue
+        if result.records is not None and wanted.fetch_offset < partition.log.segments[-1].base_offset:
+            return []
+        partitions.append(partition)
+    return partitions
 
 
 async def _wait(
-    request: FetchRequest, context: RequestContext, session: FetchSession, missing_bytes: int
+    request: FetchRequest, context: RequestContext, session: FetchSession, waiting: WaitingFetch
 ) -> FetchResponse:
     """Long poll: read again when enough has been appended, or when the client's patience ends."""
-    services = context.services
-    partitions = [
-        partition for wanted in session.partitions.values() if (partition := _find(context, wanted)) is not None
-    ]
-    await WaitingFetch(missing_bytes).wait(partitions, request.max_wait_ms, services.host.clock)
-    return _respond(request, session, _read(request, context, session))
+    await waiting.wait()
+    max_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
+    return _respond(request, session, _read(request, context, session, max_bytes))
 
 
-def _read(request: FetchRequest, context: RequestContext, session: FetchSession) -> _Round:
+def _read(request: FetchRequest, context: RequestContext, session: FetchSession, remaining_bytes: int) -> _Round:
     round_ = _Round()
-    remaining_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
     is_replica = _replica_id(request, context.api_version) >= 0
-    for wanted in session.partitions.values():
-        result = _read_one(context, session, wanted, remaining_bytes, round_.size_bytes == 0, is_replica)
+    for wanted in tuple(session.partitions.values()):
+        result = _read_one(context, wanted, remaining_bytes, round_.size_bytes == 0, is_replica)
         if result.records is not None:
             size = len(result.records)
             round_.size_bytes += size
@@ -82,7 +125,6 @@ def _read(request: FetchRequest, context: RequestContext, session: FetchSession)
 
 def _read_one(
     context: RequestContext,
-    session: FetchSession,
     wanted: FetchedPartition,
     remaining_bytes: int,
     whole_first_batch: bool,
@@ -90,26 +132,35 @@ def _read_one(
 ) -> FetchResult:
     partition = _find(context, wanted)
     if partition is None:
-        return FetchResult(
-            ErrorCode.UNKNOWN_TOPIC_ID if session.uses_topic_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
+        return FetchResult(_unknown(context, wanted))
     if not context.allows_on_topic(Operation.READ, partition.topic):
         return FetchResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if is_replica:
         return FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    return partition.fetch(
-        wanted.fetch_offset,
-        min(wanted.max_bytes, remaining_bytes),
-        current_leader_epoch=wanted.current_leader_epoch,
-        last_fetched_epoch=wanted.last_fetched_epoch,
-        whole_first_batch=whole_first_batch,
-    )
+    try:
+        return partition.fetch(
+            wanted.fetch_offset,
+            min(wanted.max_bytes, remaining_bytes),
+            current_leader_epoch=wanted.current_leader_epoch,
+            last_fetched_epoch=wanted.last_fetched_epoch,
+            whole_first_batch=whole_first_batch,
+        )
+    except OSError as problem:
+        log.error("read failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+        return FetchResult(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
 def _find(context: RequestContext, wanted: FetchedPartition) -> Partition | None:
     topic, index = wanted.key
     partitions = context.services.partitions
     return partitions.find(topic, index) if isinstance(topic, str) else partitions.find_by_id(topic, index)
+
+
+def _unknown(context: RequestContext, wanted: FetchedPartition) -> ErrorCode:
+    topic = wanted.key.topic
+    if isinstance(topic, str) or context.services.partitions.topic_by_id(topic):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:

@@ -148,6 +148,9 @@ class FetchSessions:
             topic = forgotten.topic_id if uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
                 session.partitions.pop(TopicPartition(topic, index), None)
+        if not session.partitions:
+            del self._sessions[session.session_id]
+            return FetchSession(NO_SESSION_ID, uses_topic_ids)
         session.epoch = _next_epoch(session.epoch)
         session.is_incremental = True
         session.last_used_ms = self._clock.monotonic_ms()

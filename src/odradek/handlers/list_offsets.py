@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from odradek.replica.partition import Role
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.protocol.messages.list_offsets import ListOffsetsPartition
     from odradek.replica.partition import Partition
+
+log = get_logger(__name__)
 
 LATEST = -1
 EARLIEST = -2
@@ -59,11 +64,20 @@ async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> List
 async def _by_time(
     partition: Partition, asked: ListOffsetsPartition, context: RequestContext
 ) -> ListOffsetsPartitionResponse:
-    workers, log = context.services.host.workers, partition.log
-    if asked.timestamp == MAX_TIMESTAMP:
-        place = await workers.run(log.max_timestamp_offset)
-    else:
-        place = await workers.run(log.offset_for_timestamp, asked.timestamp)
+    workers, partition_log = context.services.host.workers, partition.log
+    try:
+        if asked.timestamp == MAX_TIMESTAMP:
+            place = await workers.run(partition_log.max_timestamp_offset)
+        else:
+            place = await workers.run(partition_log.offset_for_timestamp, asked.timestamp)
+    except (OSError, MalformedMessage) as problem:
+        if partition.role is not Role.OFFLINE:  # else its files went while we looked
+            log.warning("look-up failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            is_malformed = isinstance(problem, MalformedMessage)
+            return _error(asked, ErrorCode.CORRUPT_MESSAGE if is_malformed else ErrorCode.KAFKA_STORAGE_ERROR)
+        place = None
+    if partition.role is Role.OFFLINE:
+        return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if place is None or place.offset >= partition.high_watermark:
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     return ListOffsetsPartitionResponse(
@@ -111,12 +125,11 @@ def _special_time(topic: str, asked: ListOffsetsPartition, context: RequestConte
     partition = _checked(topic, asked, context)
     if isinstance(partition, ErrorCode):
         return _error(asked, partition)
-    log = partition.log
     if asked.timestamp == LATEST:
         offset, epoch = partition.high_watermark, partition.leader_epoch
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
-        offset = log.log_start_offset
-        epoch = log.leader_epochs.epoch_at(offset)
+        offset = partition.log.log_start_offset
+        epoch = partition.log.leader_epochs.epoch_at(offset)
     elif asked.timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         offset = epoch = -1
     else:

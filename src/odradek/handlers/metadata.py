@@ -10,7 +10,7 @@ from uuid import UUID
 
 from odradek.coordinator.group_coordinator import OFFSETS_TOPIC
 from odradek.handlers.context import CLUSTER_NAME
-from odradek.metadata.topic_decisions import NewTopic
+from odradek.metadata.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -48,7 +48,7 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
     if not (request.topics and request.allow_auto_topic_creation and services.config.auto_create_topics_enable):
         return []
     topics = services.image.topics
-    return [
+    missing = [
         topic.name
         for topic in request.topics
         if topic.name is not None
@@ -57,6 +57,8 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
         and illegal_name_reason(topic.name) is None
         and (context.allows_on_cluster(Operation.CREATE) or context.allows_on_topic(Operation.CREATE, topic.name))
     ]
+    # The controller would refuse so many, after looking at each of them.
+    return missing if len(missing) * services.config.num_partitions <= MAX_PARTITIONS_PER_REQUEST else []
 
 
 async def _create_then_answer(
@@ -98,7 +100,8 @@ def _topics(request: MetadataRequest, context: RequestContext) -> list[MetadataR
             for topic in context.services.image.topics.values()
             if context.allows_on_topic(Operation.DESCRIBE, topic.name)
         ]
-    return [_one_topic(topic, request, context) for topic in wanted]
+    once = {(topic.topic_id, topic.name): topic for topic in wanted}
+    return [_one_topic(topic, request, context) for topic in once.values()]
 
 
 def _one_topic(

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.handlers.context import CloseConnection
 from odradek.host.logs import get_logger
-from odradek.log.append_result import AppendResult
 from odradek.metadata.topic_names import is_internal
+from odradek.protocol.batch import (
+    ATTRIBUTES_POSITION,
+    COMPRESSION_MASK,
+    CURRENT_MAGIC,
+    HEADER_SIZE_BYTES,
+    TRANSACTIONAL_FLAG,
+)
+from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import (
     PartitionProduceResponse,
@@ -18,6 +25,7 @@ from odradek.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from odradek.replica.flushing import LogRetired
 from odradek.replica.partition import ALL_IN_SYNC
 from odradek.security.authorizer import Operation
 
@@ -31,6 +39,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_ZSTD = 7
 NO_ACKNOWLEDGEMENT = 0
 ADMIN_CLIENT_ID = "__admin_client"  # the one client that Kafka lets write to coordinators' topics
 LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
@@ -38,25 +47,27 @@ LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
 # A partition, the offset up to which it must be on the disk, and the answer that waits for it.
 _Unflushed: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 
-_INVALID_ACKS = AppendResult(ErrorCode.INVALID_REQUIRED_ACKS)
+_MAGIC_POSITION = 16
+_FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 
 
 def handle(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    failure: AppendResult | None = None if request.acks in LEGAL_ACKS else _INVALID_ACKS
+    refusal = _request_refusal(request)
+    takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
     answers: list[TopicProduceResponse] = []
     unflushed: list[_Unflushed] = []
     for topic in request.topic_data:
-        partitions, refusal = _find_topic(topic, uses_topic_ids, context)
-        refusal = failure or refusal
+        partitions = _find_topic(topic, uses_topic_ids, context)
         answers.append(
             TopicProduceResponse(
                 name=topic.name,
                 topic_id=topic.topic_id,
                 partition_responses=[
-                    _append(data, partitions, request.acks, refusal, unflushed) for data in topic.partition_data
+                    _append(data, partitions, request.acks, refusal, takes_zstd, unflushed)
+                    for data in topic.partition_data
                 ],
             )
         )
@@ -79,46 +90,62 @@ async def _flush_then_answer(
     for partition, end_offset, response in unflushed:
         try:
             await partition.flusher.flush_to(end_offset)
+        except LogRetired:
+            response.error_code, response.base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
         except OSError as problem:
             log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
             response.error_code, response.base_offset = ErrorCode.KAFKA_STORAGE_ERROR, -1
     return _answer(acks, answers)
 
 
+def _request_refusal(request: ProduceRequest) -> ErrorCode | None:
+    """What forbids every append of this request."""
+    if request.acks not in LEGAL_ACKS:
+        return ErrorCode.INVALID_REQUIRED_ACKS
+    return None if request.transactional_id is None else ErrorCode.INVALID_TXN_STATE
+
+
 def _find_topic(
     topic: TopicProduceData, uses_topic_ids: bool, context: RequestContext
-) -> tuple[Sequence[Partition], AppendResult | None]:
+) -> Sequence[Partition] | ErrorCode:
     """The topic's partitions, or why nothing may be appended to it."""
     table = context.services.partitions
     partitions = table.topic_by_id(topic.topic_id) if uses_topic_ids else table.topic(topic.name)
     if not partitions:
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID if uses_topic_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return (), AppendResult(unknown)
+        return ErrorCode.UNKNOWN_TOPIC_ID if uses_topic_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     name = partitions[0].topic
     if not context.allows_on_topic(Operation.WRITE, name):
-        return (), AppendResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
-        return (), AppendResult(ErrorCode.INVALID_TOPIC_EXCEPTION)
-    return partitions, None
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return partitions
 
 
 def _append(
     data: PartitionProduceData,
-    partitions: Sequence[Partition],
+    partitions: Sequence[Partition] | ErrorCode,
     acks: int,
-    refusal: AppendResult | None,
+    refusal: ErrorCode | None,
+    takes_zstd: bool,
     unflushed: list[_Unflushed],
 ) -> PartitionProduceResponse:
-    index = data.index
-    if refusal is not None:
-        return _refused(index, refusal.error)
+    """The order of the refusals is Kafka's: where to, then how, then what."""
+    index, records = data.index, data.records
+    if isinstance(partitions, ErrorCode):
+        return _refused(index, partitions)
     if not 0 <= index < len(partitions):
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if data.records is None:
+    if refusal is not None:
+        return _refused(index, refusal)
+    if records is None:
         return _refused(index, ErrorCode.INVALID_RECORD)
+    if len(records) >= HEADER_SIZE_BYTES and records[_FLAGS_POSITION] & TRANSACTIONAL_FLAG and _is_batch(records):
+        return _refused(index, ErrorCode.INVALID_TXN_STATE)
+    if not takes_zstd and _is_zstd(records):
+        return _refused(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     partition = partitions[index]
     try:
-        result = partition.append(data.records, acks)
+        result = partition.append(records, acks)
     except OSError as problem:
         log.error("append failed", topic=partition.topic, partition=index, reason=str(problem))
         return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
@@ -134,6 +161,20 @@ def _append(
     if partition.must_flush:
         unflushed.append((partition, result.last_offset + 1, response))
     return response
+
+
+def _is_batch(records: memoryview) -> bool:
+    """Older formats have other things where the flags are."""
+    return records[_MAGIC_POSITION] == CURRENT_MAGIC
+
+
+def _is_zstd(records: memoryview) -> bool:
+    """Who speaks an older version could not read it back (KIP-110)."""
+    return (
+        len(records) >= HEADER_SIZE_BYTES
+        and _is_batch(records)
+        and records[_FLAGS_POSITION] & COMPRESSION_MASK == Compression.ZSTD
+    )
 
 
 def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:

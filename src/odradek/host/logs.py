@@ -82,7 +82,8 @@ def configure_logs(*, level: str = "info", style: str = "text", stream: TextIO |
     """Send the broker's events to a stream, standard error unless told otherwise."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
-    root = logging.getLogger("odradek")
-    root.handlers = [handler]
-    root.setLevel(level.upper())
-    root.propagate = False
+    for name in ("odradek", "asyncio"):  # the event loop tells there of what nobody caught
+        root = logging.getLogger(name)
+        root.handlers = [handler]
+        root.setLevel(level.upper())
+        root.propagate = False

@@ -8,7 +8,10 @@ since the event loop refuses a second watcher on a descriptor that a transport o
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import errno
 import os
+import resource
 import socket
 from collections import deque
 from typing import TYPE_CHECKING, Any
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.protocol.slices import Part
 
 MORE_FOLLOWS = getattr(socket, "MSG_MORE", 0)  # Linux: hold a small header back until the file bytes follow
+MANY_DESCRIPTORS = 1 << 20
 TURN_BYTES = 4 << 20  # what one connection may send before the others get their turn
 
 
@@ -28,16 +32,16 @@ class SocketWriter:
     """The output side of one connection: an ordered queue of bytes and file slices.
 
     `write` sends at once as much as the socket takes. `is_drained` tells whether everything is out; when a write
-    could not finish, `on_drained` is called once the rest is, and `on_failed` when the peer is gone.
+    could not finish, `on_progress` is called each time the peer has taken more, and `on_failed` when it is gone.
     """
 
-    __slots__ = ("_descriptor", "_loop", "_on_drained", "_on_failed", "_queue", "_socket")
+    __slots__ = ("_descriptor", "_loop", "_on_failed", "_on_progress", "_queue", "_socket")
 
     def __init__(
         self,
         transport: asyncio.BaseTransport,
         loop: asyncio.AbstractEventLoop,
-        on_drained: Callable[[], None],
+        on_progress: Callable[[], None],
         on_failed: Callable[[OSError], None],
     ) -> None:
         pseudo: socket.socket = transport.get_extra_info("socket")
@@ -45,7 +49,7 @@ class SocketWriter:
         # should cost ten thousand descriptors. `close` detaches it, so only the transport ever closes it.
         self._socket = socket.socket(pseudo.family, pseudo.type, pseudo.proto, fileno=pseudo.fileno())
         self._loop = loop
-        self._on_drained = on_drained
+        self._on_progress = on_progress
         self._on_failed = on_failed
         self._queue: deque[memoryview | FileSlice] = deque()
         self._descriptor = -1
@@ -134,8 +138,8 @@ class SocketWriter:
 
     def _writable(self) -> None:
         self._send_queued()
-        if not self._queue and self._socket.fileno() >= 0:
-            self._on_drained()
+        if self._socket.fileno() >= 0:
+            self._on_progress()
 
     def close(self) -> None:
         """Forget what was not sent; the transport closes the descriptor."""
@@ -144,12 +148,71 @@ class SocketWriter:
         self._socket.detach()
 
 
-async def listen(
-    protocol_factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, backlog: int
+class CannotListen(OSError):
+    """An address that cannot be had; the text names it and says what to do."""
+
+    def __init__(self, host: str, port: int, problem: OSError) -> None:
+        address = f"{f'[{host}]' if ':' in host else host or '*'}:{port}"
+        if problem.errno == errno.EADDRINUSE:
+            reason, advice = "the port is in use", "stop what uses it, or set another port"
+        else:
+            reason = problem.strerror or str(problem)
+            advice = "set an address of this machine, or leave the host out for every interface,"
+        super().__init__(f"cannot listen on {address}: {reason}; {advice} in listeners")
+
+
+async def bind(
+    protocol_factory: Callable[[], asyncio.BaseProtocol],
+    host: str,
+    port: int,
+    *,
+    backlog: int,
+    send_buffer_bytes: int | None,
+    receive_buffer_bytes: int | None,
 ) -> asyncio.Server:
-    """A listening server; an empty host means every interface, port 0 one that the kernel picks."""
+    """A server that has its address and lets nobody in before `start_serving`; CannotListen when it cannot be had.
+    An empty host means every interface, port 0 one that the kernel picks.
+
+    Buffer sizes of None leave them to the kernel, which tunes them to each connection better than any fixed number.
+    """
+    try:
+        listening = _listening_socket(host, port, backlog)
+    except OSError as problem:
+        raise CannotListen(host, port, problem) from problem
+    if send_buffer_bytes is not None:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+    if receive_buffer_bytes is not None:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
     loop = asyncio.get_running_loop()
-    return await loop.create_server(protocol_factory, host or None, port, backlog=backlog, reuse_address=True)
+    return await loop.create_server(protocol_factory, sock=listening, backlog=backlog, start_serving=False)
+
+
+def _listening_socket(host: str, port: int, backlog: int) -> socket.socket:
+    """One socket, also for every interface: two would get two ports where the kernel picks them."""
+    if not host and socket.has_dualstack_ipv6():
+        return socket.create_server(("", port), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
+    family, _, _, _, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[
+        0
+    ]
+    return socket.create_server(address[:2], family=family, backlog=backlog)
+
+
+async def start_serving(server: asyncio.Server) -> None:
+    """Of two that took an address at the same time, one finds out here that it is too many."""
+    host, port = server.sockets[0].getsockname()[:2]
+    await server.start_serving()
+    if any(listening.fileno() < 0 for listening in server.sockets):  # uvloop closes it and says nothing
+        raise CannotListen(host, port, OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)))
+
+
+def raise_descriptor_limit() -> None:
+    """To what the system allows, as the JVM does for Kafka: every connection and every partition takes one, and the
+    usual 1,024 are soon gone."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MANY_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(OSError, ValueError):  # then it stays as it is
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def bound_port(server: asyncio.Server) -> int:

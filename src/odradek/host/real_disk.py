@@ -6,6 +6,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
+from collections.abc import Callable
 
 from odradek.host.disk import Buffer, Lock
 
@@ -15,7 +16,7 @@ _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _FILE_MODE = 0o644
 
 
-def _sync_descriptor(descriptor: int) -> None:
+def _sync_descriptor(descriptor: int, sync: Callable[[int], None]) -> None:
     if _FULL_SYNC is not None:
         try:
             fcntl.fcntl(descriptor, _FULL_SYNC)
@@ -24,7 +25,7 @@ def _sync_descriptor(descriptor: int) -> None:
                 raise
         else:
             return
-    _sync_data(descriptor)
+    sync(descriptor)
 
 
 class RealFile:
@@ -68,7 +69,7 @@ class RealFile:
         return os.fstat(self._descriptor).st_size
 
     def sync(self) -> None:
-        _sync_descriptor(self._descriptor)
+        _sync_descriptor(self._descriptor, _sync_data)
 
     def close(self) -> None:
         descriptor, self._descriptor = self._descriptor, -1
@@ -106,8 +107,14 @@ class RealDisk:
         flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
         return RealFile(os.open(path, flags, _FILE_MODE))
 
+    def absolute_path(self, path: str) -> str:
+        return os.path.abspath(path)
+
     def exists(self, path: str) -> bool:
         return os.path.lexists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
 
     def list_directory(self, path: str) -> list[str]:
         return os.listdir(path)
@@ -149,7 +156,7 @@ class RealDisk:
     def sync_directory(self, path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(descriptor)
+            _sync_descriptor(descriptor, os.fsync)
         finally:
             os.close(descriptor)
 
@@ -170,4 +177,6 @@ class RealDisk:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA fullfsync=1")  # macOS, as for files; nothing elsewhere
+        connection.execute("PRAGMA checkpoint_fullfsync=1")
         return connection

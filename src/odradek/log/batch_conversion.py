@@ -6,28 +6,36 @@ from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, replace_recor
 from odradek.protocol.compression import compress, decompress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import read_records
+from odradek.protocol.records import SMALLEST_RECORD_BYTES, every_record_has_a_key
 
-# Far more than the largest batch a default topic takes; a batch that unpacks to more is refused, not buffered.
-DECOMPRESSED_LIMIT_BYTES = 128 << 20
+_SMALLEST_LIMIT_BYTES = 1 << 20
 
 
 def convert_batch(batch: memoryview, header: BatchHeader, config: LogConfig) -> memoryview | ErrorCode:
     """The batch as the topic wants it stored: the same view when nothing has to change."""
+    codec = config.target_compression
+    is_kept = codec is None or codec == header.compression
+    if is_kept and not config.is_compacted:
+        return batch
+    if config.is_compacted and header.record_count > largest_record_count(config):
+        return ErrorCode.INVALID_RECORD
     try:
-        if config.is_compacted:
-            for record in read_records(batch, DECOMPRESSED_LIMIT_BYTES):
-                if record.key is None:
-                    return ErrorCode.INVALID_RECORD
-        codec = config.target_compression
-        if codec is None or codec == header.compression:
-            return batch
-        records = decompress(header.compression, batch[HEADER_SIZE_BYTES:], DECOMPRESSED_LIMIT_BYTES)
+        records = decompress(header.compression, batch[HEADER_SIZE_BYTES:], config.decompressed_limit_bytes)
+        if config.is_compacted and not every_record_has_a_key(records, header.record_count):
+            return ErrorCode.INVALID_RECORD
     except MalformedMessage:
         return ErrorCode.INVALID_RECORD
+    if codec is None or is_kept:
+        return batch
     converted = replace_records(header, compress(codec, records, config.compression_level(codec)), codec)
     if len(converted) > config.max_message_bytes:
         return ErrorCode.MESSAGE_TOO_LARGE
     if len(converted) > config.segment_bytes:
         return ErrorCode.RECORD_LIST_TOO_LARGE
     return memoryview(converted)
+
+
+def largest_record_count(config: LogConfig) -> int:
+    """Of a batch whose records are walked through one by one on the event loop: as many as an uncompressed batch of
+    the topic could hold (or of a megabyte, where the topic allows less), 150,000 for a topic of defaults."""
+    return max(config.max_message_bytes, _SMALLEST_LIMIT_BYTES) // SMALLEST_RECORD_BYTES

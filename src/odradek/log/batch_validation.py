@@ -15,6 +15,7 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import SMALLEST_RECORD_BYTES
 
 _MAGIC_POSITION = 16
 # The smallest batch length of any format: what is below cannot even be a message of magic 0.
@@ -52,7 +53,12 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     attributes = header.attributes
     if attributes & _REFUSED_FLAGS:
         return ErrorCode.INVALID_RECORD if attributes & CONTROL_FLAG else ErrorCode.INVALID_TIMESTAMP
-    if attributes & COMPRESSION_MASK > _LAST_COMPRESSION:
+    compression = attributes & COMPRESSION_MASK
+    if compression > _LAST_COMPRESSION:
+        return ErrorCode.INVALID_RECORD
+    # Offsets are given away by the count, so it must not be more than the bytes can hold.
+    records_bytes = config.decompressed_limit_bytes if compression else size_bytes - HEADER_SIZE_BYTES
+    if record_count * SMALLEST_RECORD_BYTES > records_bytes:
         return ErrorCode.INVALID_RECORD
     if header.producer_id >= 0 and header.base_sequence < 0:
         return ErrorCode.INVALID_RECORD

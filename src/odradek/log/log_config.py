@@ -51,6 +51,12 @@ class LogConfig:
         """The codec that every batch is stored with, None when the producer's is kept."""
         return _COMPRESSION_TYPES[self.compression_type]
 
+    @property
+    def decompressed_limit_bytes(self) -> int:
+        """What a compressed batch may unpack to where the broker must look inside: 16 MiB for a topic of defaults, as
+        this happens on the event loop. Kafka has no such limit; a producer needs a ratio beyond 16 to meet it."""
+        return max(16 * self.max_message_bytes, 1 << 20)
+
     def compression_level(self, codec: Compression) -> int | None:
         if codec is Compression.GZIP:
             return self.compression_gzip_level

@@ -71,10 +71,17 @@ def read_meta_properties(path: str, host: Host) -> MetaProperties | None:
 
 
 def make_durable_directory(path: str, host: Host) -> None:
-    """What is synced inside it must not vanish with its name."""
-    if not host.disk.exists(path):
+    """What is synced inside it must not vanish with its name, nor with that of a directory above."""
+    parents = []
+    created = path.rstrip("/")
+    while created and not host.disk.exists(created):
+        parent = created.rpartition("/")[0].rstrip("/")
+        parents.append(parent or ("/" if path.startswith("/") else "."))
+        created = parent
+    if parents:
         host.disk.make_directories(path)
-        host.disk.sync_directory(path.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
+    for parent in reversed(parents):
+        host.disk.sync_directory(parent)
 
 
 class LogDirectory:
@@ -117,7 +124,7 @@ class LogDirectory:
                 disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
                 disk.sync_directory(path)
             for name in disk.list_directory(path):
-                if name.endswith(DELETE_SUFFIX):
+                if name.endswith(DELETE_SUFFIX) and disk.is_directory(f"{path}/{name}"):
                     disk.remove_tree(f"{path}/{name}")
         except BaseException:
             lock.release()
@@ -141,7 +148,7 @@ class LogDirectory:
         found = {}
         for name in self._host.disk.list_directory(self.path):
             match = _PARTITION_NAME.fullmatch(name)
-            if match:
+            if match and self._host.disk.is_directory(f"{self.path}/{name}"):
                 found[match[1], int(match[2])] = f"{self.path}/{name}"
         return found
 

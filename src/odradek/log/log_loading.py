@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 
 from odradek.host.host import Host
+from odradek.host.logs import get_logger
 from odradek.log.batch_scan import scan_headers
 from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
@@ -27,6 +28,8 @@ from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.malformed import MalformedMessage
 
+logger = get_logger(__name__)
+
 CLEANED_SUFFIX = ".cleaned"
 
 _OFFSET_NAME = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
@@ -40,9 +43,21 @@ class LoadedLog:
     log_end_offset: int = 0
     recovery_point_offset: int = 0
     has_new_names: bool = False
+    cut_bytes: int = 0
+    discarded_segments: int = 0
+    rebuilt_indexes: int = 0
     unsynced_segments: list[Segment] = field(default_factory=list)
     producers: ProducerState = field(default_factory=ProducerState)
     leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
+
+    def note_batch(self, header: BatchHeader) -> None:
+        """What a batch found by recovery says about producers and epochs."""
+        note_producer(self.producers, header)
+        self.note_epoch(header)
+
+    def note_epoch(self, header: BatchHeader) -> None:
+        if header.partition_leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(header.partition_leader_epoch, header.base_offset)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +73,33 @@ class LogLoader:
         self.host.disk.make_directories(self.directory)
         log = self._open_files()
         log.leader_epochs, epochs_are_whole = self._load_leader_epochs()
-        if not self.clean_shutdown:
+        # Between an older snapshot and the first segment batches are missing: its sequences would refuse what follows.
+        first_offset = log.segments[0].base_offset
+        log.snapshots.remove([offset for offset in log.snapshots.offsets if offset < first_offset])
+        if self.clean_shutdown:
+            self._load_segments(log)
+        else:
             self._recover_segments(log)
-        active = log.segments[-1]
-        if not active.is_writable and not active.load_for_writing():
-            active.recover(self.config.index_interval_bytes)
-            log.unsynced_segments.append(active)
         self._complete(log, epochs_are_whole)
+        self._report(log, epochs_are_whole)
         return log
+
+    def _report(self, log: LoadedLog, epochs_are_whole: bool) -> None:
+        """What was lost or damaged, once for each log: a person must be able to find out."""
+        unreadable_snapshots = log.snapshots.unreadable_count
+        is_whole = not (log.cut_bytes or log.discarded_segments or log.rebuilt_indexes or unreadable_snapshots)
+        if is_whole and epochs_are_whole:
+            return
+        logger.warning(
+            "log repaired",
+            directory=self.directory,
+            log_end_offset=log.log_end_offset,
+            cut_bytes=log.cut_bytes,
+            discarded_segments=log.discarded_segments,
+            rebuilt_indexes=log.rebuilt_indexes,
+            unreadable_snapshots=unreadable_snapshots,
+            unreadable_leader_epochs=not epochs_are_whole,
+        )
 
     def _open_files(self) -> LoadedLog:
         disk = self.host.disk
@@ -121,16 +155,29 @@ class LogLoader:
         except MalformedMessage:
             return LeaderEpochs(), False
 
+    def _load_segments(self, log: LoadedLog) -> None:
+        self._check_indexes(log, len(log.segments) - 1)
+        active = log.segments[-1]
+        if not active.is_writable and not active.load_for_writing():
+            log.rebuilt_indexes += active.size_bytes > 0  # an empty one may never have had any
+            log.cut_bytes += active.recover(self.config.index_interval_bytes)
+            log.unsynced_segments.append(active)
+        log.snapshots.remove_after(active.next_offset)
+        rebuild_producers(log.producers, log.snapshots, log.segments, active.next_offset)
+
     def _recover_segments(self, log: LoadedLog) -> None:
         # The segment that holds the last record before the recovery point comes first, even when the point is its end:
         # its records are safe, but its indexes are synced only after it was rolled.
         recovery_point = self.recovery_point_offset
         first = max((i for i, segment in enumerate(log.segments) if segment.base_offset < recovery_point), default=0)
+        self._check_indexes(log, first)
+        rebuild_producers(log.producers, log.snapshots, log.segments[:first], log.segments[first].base_offset)
         end = first
         for segment in log.segments[first:]:
             if end > first and self._is_hole(log.segments[end - 1], segment):
                 break
-            cut_bytes = segment.recover(self.config.index_interval_bytes)
+            cut_bytes = segment.recover(self.config.index_interval_bytes, log.note_batch)
+            log.cut_bytes += cut_bytes
             log.unsynced_segments.append(segment)
             end += 1
             if cut_bytes:
@@ -139,6 +186,15 @@ class LogLoader:
         for segment in log.segments[first:-1]:
             segment.become_read_only()
             segment.release()
+
+    def _check_indexes(self, log: LoadedLog, end: int) -> None:
+        """Of old segments: an index that is missing, or that cannot be one, is rebuilt."""
+        for segment in log.segments[:end]:
+            if not self._has_indexes(segment):
+                log.rebuilt_indexes += 1
+                log.cut_bytes += segment.recover(self.config.index_interval_bytes)
+                segment.become_read_only()
+                log.unsynced_segments.append(segment)
 
     def _is_hole(self, earlier: Segment, later: Segment) -> bool:
         """A lost tail that happened to end with a whole batch. Compaction leaves holes too."""
@@ -152,15 +208,11 @@ class LogLoader:
             for path in segment.rename_for_removal():
                 self.host.disk.remove(path)
         if log.segments[from_index:]:
+            log.discarded_segments += len(log.segments) - from_index
             self.host.disk.sync_directory(self.directory)
         del log.segments[from_index:]
 
     def _complete(self, log: LoadedLog, epochs_are_whole: bool) -> None:
-        for segment in log.segments[:-1]:
-            if segment not in log.unsynced_segments and not self._has_indexes(segment):
-                segment.recover(self.config.index_interval_bytes)
-                segment.become_read_only()
-                log.unsynced_segments.append(segment)
         log.log_end_offset = log.segments[-1].next_offset
         if log.log_end_offset < log.log_start_offset:
             # Records below the start were deleted, but a crash took the end of the log back before it.
@@ -171,12 +223,14 @@ class LogLoader:
         log.recovery_point_offset = log.log_end_offset
         if not self.clean_shutdown:
             log.recovery_point_offset = min(self.recovery_point_offset, log.log_end_offset)
-        self._complete_leader_epochs(log, epochs_are_whole)
+        if not epochs_are_whole:
+            for segment in log.segments:
+                for _, header in scan_headers(segment.file, 0, segment.size_bytes):
+                    log.note_epoch(header)
+        log.leader_epochs.truncate_from_end(log.log_end_offset)
+        log.leader_epochs.truncate_from_start(log.log_start_offset)
+        log.producers.end_offset = log.log_end_offset
         log.snapshots.remove_after(log.log_end_offset)
-        # Between an older snapshot and the first segment batches are missing: its sequences would refuse what follows.
-        first_offset = log.segments[0].base_offset
-        log.snapshots.remove([offset for offset in log.snapshots.offsets if offset < first_offset])
-        rebuild_producers(log.producers, log.snapshots, log.segments, log.log_end_offset)
         log.snapshots.remove_stray(segment.base_offset for segment in log.segments)
 
     def _has_indexes(self, segment: Segment) -> bool:
@@ -189,16 +243,6 @@ class LogLoader:
             return False
         return offset_bytes % OFFSET_ENTRY_BYTES == 0 and time_bytes % TIME_ENTRY_BYTES == 0
 
-    def _complete_leader_epochs(self, log: LoadedLog, epochs_are_whole: bool) -> None:
-        epochs = log.leader_epochs
-        epochs.truncate_from_end(log.log_end_offset)
-        scanned = log.unsynced_segments if epochs_are_whole else log.segments
-        for segment in scanned:
-            for _, header in scan_headers(segment.file, 0, segment.size_bytes):
-                if header.partition_leader_epoch > epochs.latest_epoch:
-                    epochs.assign(header.partition_leader_epoch, header.base_offset)
-        epochs.truncate_from_start(log.log_start_offset)
-
 
 def choose_jitter(config: LogConfig, host: Host) -> int:
     """So that the segments of many partitions that were created together do not all roll together."""
@@ -207,23 +251,22 @@ def choose_jitter(config: LogConfig, host: Host) -> int:
 
 
 def rebuild_producers(
-    producers: ProducerState, snapshots: SnapshotFiles, segments: list[Segment], log_end_offset: int
+    producers: ProducerState, snapshots: SnapshotFiles, segments: list[Segment], end_offset: int
 ) -> None:
-    """The newest snapshot, and the headers of all batches after it."""
-    snapshots.load_newest(producers, log_end_offset)
+    """The newest snapshot, and the headers of all batches after it; the segments end at `end_offset`."""
+    snapshots.load_newest(producers, end_offset)
     start_offset = producers.end_offset
     for index, segment in enumerate(segments):
-        if index + 1 < len(segments) and segments[index + 1].base_offset <= start_offset:
-            continue
-        if segment.size_bytes == 0 or start_offset >= log_end_offset:
+        is_last = index + 1 == len(segments)
+        if start_offset >= (end_offset if is_last else segments[index + 1].base_offset):
             continue
         place = segment.locate(start_offset)
         if place is not None:
             for _, header in scan_headers(segment.file, place[0], segment.size_bytes):
                 note_producer(producers, header)
-        if index + 1 < len(segments):
+        if not segment.is_writable:
             segment.release()
-    producers.end_offset = log_end_offset
+    producers.end_offset = end_offset
 
 
 def note_producer(producers: ProducerState, header: BatchHeader) -> None:

@@ -5,7 +5,7 @@ while the loop goes on appending and reading (the order of reads and writes of s
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
@@ -106,7 +106,9 @@ class PartitionLog:
 
     def append(self, batch: memoryview, leader_epoch: int) -> AppendResult:
         """Appends the one batch that a client sent; the view is written to. Refusals are error codes, and OSError means
-        that the disk failed: either way nothing has changed."""
+        that the disk failed, now or in an earlier sync: either way nothing has changed."""
+        if self._unsynced.failure is not None:
+            self._unsynced.check()
         config = self._config
         now_ms = self._clock.now_ms()
         header = check_batch(batch, config, now_ms)
@@ -167,13 +169,14 @@ class PartitionLog:
         )
 
     def roll(self) -> None:
-        """Begins a new segment. Nothing is synced here: `flush` does it for all segments that were rolled."""
+        """Begins a new segment. Nothing is synced here: `flush` does it for all segments that were rolled.
+        Its file comes last: when the disk is full the old segment goes on, and no file may stand within its offsets."""
         rolled = self._active
         if rolled.size_bytes == 0:
             return
-        segment = self._create_segment(self.log_end_offset)
         rolled.write_indexes()
         self._snapshots.write(self.producers, self.log_end_offset)
+        segment = self._create_segment(self.log_end_offset)
         # A flush that sees the old segment no longer as the active one must find it here.
         self._unsynced.rolled_segments.append(rolled)
         self._segments.append(segment)
@@ -206,7 +209,12 @@ class PartitionLog:
             place = segment.locate(fetch_offset)
             holds_end = end_offset < self.log_end_offset
         else:
-            segment, place, next_base_offset = self._locate_in_old_segments(fetch_offset)
+            try:
+                segment, place, next_base_offset = self._locate_in_old_segments(fetch_offset)
+            except FileNotFoundError:
+                if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
+                    return ErrorCode.OFFSET_OUT_OF_RANGE
+                raise
             end_position = segment.size_bytes
             holds_end = end_offset < next_base_offset
         if place is None:
@@ -246,11 +254,21 @@ class PartitionLog:
 
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record that is not older. Blocks."""
-        return find_offset_for_timestamp(tuple(self._segments), timestamp_ms, self.log_start_offset)
+        return self._search(lambda segments, start: find_offset_for_timestamp(segments, start, timestamp_ms))
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the largest timestamp. Blocks."""
-        return find_max_timestamp(tuple(self._segments), self.log_start_offset)
+        return self._search(find_max_timestamp)
+
+    def _search(self, find: Callable[[Sequence[Segment], int], TimestampOffset | None]) -> TimestampOffset | None:
+        while True:
+            segments = tuple(self._segments)
+            try:
+                return find(segments, self.log_start_offset)
+            except FileNotFoundError:
+                if segments == tuple(self._segments):
+                    raise
+                # Segments were removed meanwhile: once more with those that are left.
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
@@ -263,7 +281,9 @@ class PartitionLog:
 
     def flush(self) -> None:
         """Makes everything up to the present end durable and moves the recovery point there. Blocks. One at a time, and
-        not while the log is truncated."""
+        not while the log is truncated. After an OSError from a sync the log has failed: it takes no more batches, and
+        no flush is tried again (see UnsyncedFiles)."""
+        self._unsynced.check()
         end_offset = self.log_end_offset  # before the active segment: see UnsyncedFiles.sync
         active = self._active
         unsynced = self._unsynced
@@ -275,14 +295,16 @@ class PartitionLog:
 
     def close(self) -> None:
         """Flushes, and leaves what a start without recovery needs. Blocks; the log must not be used any more.
-        A log that was only read costs nothing: with thousands of partitions most are like that."""
+        A log that was only read costs nothing: with thousands of partitions most are like that.
+        OSError when it could not, or when a sync has failed before: then the shutdown is not clean."""
+        self._unsynced.check()
         if self._is_changed or self.log_end_offset != self._opened_end_offset:
             if self.log_end_offset not in self._snapshots.offsets:
                 self._snapshots.write(self.producers, self.log_end_offset)
             self._active.write_indexes()
             self._unsynced.has_new_names = True
             self.flush()
-            self._active.sync_indexes()
+            self._unsynced.sync_indexes(self._active)
         for segment in self._segments:
             segment.release()
 
@@ -327,9 +349,7 @@ class PartitionLog:
         self._snapshots.remove_after(end_offset)
         rebuild_producers(self.producers, self._snapshots, self._segments, end_offset)
         self.leader_epochs.truncate_from_end(end_offset)
-        self._unsynced.write_leader_epochs(self.leader_epochs)
-        self._active.sync()
-        self._host.disk.sync_directory(self.directory)
+        self._unsynced.sync_truncation(self._active, self.leader_epochs)
 
     def advance_log_start_offset(self, offset: int) -> None:
         """Records below are gone; segments that hold nothing else are renamed, to be removed by the owner on a worker

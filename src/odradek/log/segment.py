@@ -1,6 +1,7 @@
 """One segment: a file of batches and its two indexes. The newest one of a log is written to; older ones are only read,
 with a descriptor opened when a reader comes and no index in memory."""
 
+from collections.abc import Callable
 from contextlib import suppress
 
 from odradek.host.disk import Disk, File
@@ -36,6 +37,7 @@ class Segment:
         "created_ms",
         "directory",
         "first_timestamp",
+        "is_removed",
         "max_timestamp",
         "next_offset",
         "offset_index",
@@ -50,6 +52,7 @@ class Segment:
         self._disk = disk
         self._file: File | None = None
         self._is_torn = False
+        self.is_removed = False
         self.directory = directory
         self.base_offset = base_offset
         self.size_bytes = 0
@@ -77,8 +80,16 @@ class Segment:
     # Becoming the segment that is written to
 
     def create(self) -> None:
-        self._file = self._disk.open(self.path(LOG_SUFFIX), create=True)
-        self._file.truncate(0)
+        """When it fails there is no file: an empty one would end the log at its name the next time it is opened."""
+        path = self.path(LOG_SUFFIX)
+        try:
+            self._file = self._disk.open(path, create=True)
+            self._file.truncate(0)
+        except OSError:
+            self._file = None
+            with suppress(OSError):
+                self._disk.remove(path)
+            raise
         self._create_indexes()
 
     def load_for_writing(self) -> bool:
@@ -135,13 +146,14 @@ class Segment:
                 self._is_torn = False
             raise
         size_bytes = len(batch)
+        # The size first: a worker that learns of the batch by its timestamp must find it within the segment.
+        self.size_bytes = position + size_bytes
         self._note_batch(last_offset, max_timestamp, position)
         if self.bytes_since_index_entry > index_interval_bytes:
-            self._add_index_entries(last_offset, position)
             self.bytes_since_index_entry = size_bytes
+            self._add_index_entries(last_offset, position)
         else:
             self.bytes_since_index_entry += size_bytes
-        self.size_bytes = position + size_bytes
 
     def _note_batch(self, last_offset: int, max_timestamp: int, position: int) -> None:
         recent_batches = self.recent_batches
@@ -178,6 +190,7 @@ class Segment:
 
     def rename_for_removal(self) -> list[str]:
         """Quick, unlike removing what may be a gigabyte. Returns what is to be removed."""
+        self.is_removed = True  # before a worker can miss the file
         self.release()
         renamed = []
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
@@ -193,12 +206,8 @@ class Segment:
         self.offset_index.release()
         self.time_index.release()
 
-    def sync(self) -> None:
-        self.file.sync()
-
-    def sync_indexes(self) -> None:
-        for index in (self.offset_index, self.time_index):
-            self._disk.open(index.path).sync()
+    def open_indexes(self) -> list[File]:
+        return [self._disk.open(index.path) for index in (self.offset_index, self.time_index)]
 
     # Reading
 
@@ -242,7 +251,7 @@ class Segment:
         self._load_recent_batches(position)
         return end_offset
 
-    def recover(self, index_interval_bytes: int) -> int:
+    def recover(self, index_interval_bytes: int, on_batch: Callable[[BatchHeader], None] = lambda _: None) -> int:
         """Checks every batch, cuts off what is not whole, rebuilds the indexes. Returns the bytes cut off."""
         self._create_indexes()
         file_size = self.file.size()
@@ -256,6 +265,7 @@ class Segment:
                 self.bytes_since_index_entry = 0
             self.bytes_since_index_entry += header.size_bytes
             valid_bytes = position + header.size_bytes
+            on_batch(header)
         if valid_bytes < file_size:
             self.file.truncate(valid_bytes)
         self.size_bytes = valid_bytes

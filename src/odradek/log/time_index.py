@@ -93,7 +93,8 @@ class TimeIndex:
         offsets, timestamps = self.offsets, self.timestamps
         if timestamps is not None:
             return (timestamps[-1], offsets[len(timestamps) - 1]) if timestamps else None
-        file = self._open_file()
+        # Not kept open: retention and look-ups ask this of every segment of a log.
+        file = self._file or self._disk.open(self.path)
         count = file.size() // ENTRY_BYTES
         if count == 0:
             return None

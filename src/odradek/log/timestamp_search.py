@@ -1,14 +1,16 @@
 """Finding records by time: the indexes lead to one batch, and only the records of that one are parsed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from odradek.log.batch_conversion import DECOMPRESSED_LIMIT_BYTES
 from odradek.log.batch_scan import scan_headers
 from odradek.log.segment import Segment
 from odradek.log.time_index import NO_TIMESTAMP
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.records import Record, read_records
+
+# Searches run on a worker, and batches that were stored unread may be larger inside than a topic would unpack now.
+DECOMPRESSED_LIMIT_BYTES = 128 << 20
 
 
 class TimestampOffset(NamedTuple):
@@ -18,7 +20,7 @@ class TimestampOffset(NamedTuple):
 
 
 def find_offset_for_timestamp(
-    segments: Sequence[Segment], timestamp_ms: int, log_start_offset: int
+    segments: Sequence[Segment], log_start_offset: int, timestamp_ms: int
 ) -> TimestampOffset | None:
     """The first record at or after `log_start_offset` whose timestamp is at least `timestamp_ms`."""
     for index, segment in enumerate(segments):
@@ -27,9 +29,11 @@ def find_offset_for_timestamp(
             continue
         if segment.load_max_timestamp() < timestamp_ms:
             continue
-        found = _search_segment(segment, timestamp_ms, log_start_offset)
-        if not is_last:
-            segment.release()
+        try:
+            found = _search_segment(segment, timestamp_ms, log_start_offset)
+        finally:
+            if not is_last:
+                segment.release()
         if found is not None:
             return found
     return None
@@ -57,6 +61,14 @@ def find_max_timestamp(segments: Sequence[Segment], log_start_offset: int) -> Ti
             newest = segment
     if newest is None:
         return None
+    try:
+        return _first_with_max_timestamp(newest)
+    finally:
+        if newest is not segments[-1]:
+            newest.release()
+
+
+def _first_with_max_timestamp(newest: Segment) -> TimestampOffset | None:
     timestamp_ms, last_offset = newest.max_timestamp, newest.offset_of_max_timestamp
     position = newest.offset_index.lookup(last_offset - newest.base_offset)
     for batch_position, header in scan_headers(newest.file, position, newest.size_bytes):
@@ -67,6 +79,5 @@ def find_max_timestamp(segments: Sequence[Segment], log_start_offset: int) -> Ti
     return None
 
 
-def _parse(segment: Segment, position: int, header: BatchHeader) -> list[Record]:
-    batch = segment.file.read_at(header.size_bytes, position)
-    return list(read_records(batch, DECOMPRESSED_LIMIT_BYTES))
+def _parse(segment: Segment, position: int, header: BatchHeader) -> Iterator[Record]:
+    return read_records(segment.file.read_at(header.size_bytes, position), DECOMPRESSED_LIMIT_BYTES)

@@ -1,11 +1,15 @@
 """What a log has written and the disk may not have yet, and making it durable.
 
 `sync` runs on a worker while the event loop goes on: each step takes what it found, and clears a mark before it does
-the work the mark asks for, so that nothing that is added meanwhile is forgotten."""
+the work the mark asks for, so that nothing that is added meanwhile is forgotten.
 
+A sync that failed is never tried again: the operating system may have dropped the writes and call the next sync of the
+same file a success. What the log holds from then on is known only after a restart has read the files again."""
+
+import errno
 from contextlib import suppress
 
-from odradek.host.disk import Disk
+from odradek.host.disk import Disk, File
 from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, encode_leader_epochs
 from odradek.log.segment import Segment
@@ -15,43 +19,98 @@ from odradek.log.snapshot_files import SnapshotFiles
 class UnsyncedFiles:
     """The active segment is not in here: it is always taken for unsynced."""
 
-    __slots__ = ("_directory", "_disk", "_is_new_directory", "_snapshots", "has_new_names", "rolled_segments")
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_is_new_directory",
+        "_snapshots",
+        "failure",
+        "has_new_names",
+        "rolled_segments",
+    )
 
     def __init__(
         self, disk: Disk, directory: str, snapshots: SnapshotFiles, rolled_segments: list[Segment], *, is_new: bool
     ) -> None:
+        """`is_new` when the directory itself was just made, or may have been by a run that was killed."""
         self._disk = disk
         self._directory = directory
         self._snapshots = snapshots
         self.rolled_segments = rolled_segments
         self.has_new_names = self._is_new_directory = is_new
+        self.failure: OSError | None = None
 
     def sync(self, active: Segment, leader_epochs: LeaderEpochs) -> None:
         """The caller has read the end of the log before it looked up which segment is active: so everything before
         that end lies in this one or in one of those that were rolled."""
         rolled = tuple(self.rolled_segments)
         for segment in rolled:
-            segment.sync()
-            with suppress(FileNotFoundError):  # removed meanwhile
-                segment.sync_indexes()
+            self._sync_segment(segment)
+            self.sync_indexes(segment)
         if active not in rolled:
-            active.sync()
-        self._snapshots.sync()
-        self._sync_names()
+            self._sync_segment(active)
+        self._snapshots.sync(self._sync_file)
         self.write_leader_epochs(leader_epochs)
+        self._sync_names()
         for segment in rolled:
             with suppress(ValueError):  # removed, or written to again
                 self.rolled_segments.remove(segment)
                 segment.release()
 
+    def check(self) -> None:
+        """OSError when a sync has failed before."""
+        if self.failure is not None:
+            reason = self.failure.strerror or self.failure
+            raise OSError(
+                errno.EIO, f"{self._directory} failed to reach the disk before ({reason}): restart the broker"
+            )
+
+    def sync_truncation(self, active: Segment, leader_epochs: LeaderEpochs) -> None:
+        self.write_leader_epochs(leader_epochs)
+        self._sync_segment(active)
+        self._sync_directory(self._directory)
+
+    def sync_indexes(self, segment: Segment) -> None:
+        try:
+            files = segment.open_indexes()
+        except FileNotFoundError:
+            if not segment.is_removed:
+                raise
+            return
+        for file in files:
+            self._sync_file(file)
+
+    def _sync_segment(self, segment: Segment) -> None:
+        try:
+            file = segment.file
+        except FileNotFoundError:
+            if not segment.is_removed:
+                raise
+            return
+        self._sync_file(file)
+
+    def _sync_file(self, file: File) -> None:
+        try:
+            file.sync()
+        except OSError as error:
+            self.failure = error
+            raise
+
+    def _sync_directory(self, path: str) -> None:
+        try:
+            self._disk.sync_directory(path)
+        except OSError as error:
+            self.failure = error
+            raise
+
     def _sync_names(self) -> None:
         if self._is_new_directory:
-            self._disk.sync_directory(self._directory.rpartition("/")[0] or ".")
+            self._sync_directory(self._directory.rpartition("/")[0] or ".")
             self._is_new_directory = False
         if self.has_new_names:
             self.has_new_names = False
             try:
-                self._disk.sync_directory(self._directory)
+                self._sync_directory(self._directory)
             except BaseException:
                 self.has_new_names = True
                 raise
@@ -60,9 +119,14 @@ class UnsyncedFiles:
         if not leader_epochs.is_dirty:
             return
         leader_epochs.is_dirty = False
+        self.has_new_names = False
         try:
             data = encode_leader_epochs(leader_epochs.entries)
-            self._disk.replace_file(f"{self._directory}/{EPOCHS_FILE_NAME}", data)
-        except BaseException:
+            self._disk.replace_file(f"{self._directory}/{EPOCHS_FILE_NAME}", data)  # syncs the other names too
+        except BaseException as error:
             leader_epochs.is_dirty = True
+            self.has_new_names = True
+            # A full disk has refused to write another file, which says nothing about what is to be synced.
+            if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                self.failure = error
             raise

@@ -36,7 +36,7 @@ fetch.max.bytes INT 57671680 [1024,] -
     The most bytes one fetch is answered with, whatever the client asks for.
 inter.broker.listener.name STRING - - -
     The listener through which brokers reach each other.
-listener.security.protocol.map STRING PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL - -
+listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT - -
     Which security protocol each listener speaks. PLAINTEXT is the only one so far.
 listeners LIST PLAINTEXT://127.0.0.1:9092 - -
     The addresses this broker listens on, as NAME://host:port; an empty host means every interface.

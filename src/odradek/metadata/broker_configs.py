@@ -93,7 +93,12 @@ class BrokerConfig:
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
         """Raises `ConfigError` for the first property that is unknown, malformed or at odds with another."""
-        return _build(dict(properties), {}, {})
+        static = dict(properties)
+        # Two names for one thing: whoever gives one has given the other.
+        for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
+            if name in static and not (name == "broker.id" and static[name].strip() == "-1"):
+                static.setdefault(other, static[name])
+        return _build(static, {}, {})
 
     def with_dynamic(self, default_values: Mapping[str, str], broker_values: Mapping[str, str]) -> BrokerConfig:
         """The same broker with settings that were altered at run time, for all brokers and for this one."""
@@ -149,8 +154,8 @@ def _ignored_properties(static: Mapping[str, str]) -> list[IgnoredProperty]:
 def _resolve_node_id(static: Mapping[str, str], values: Mapping[str, Value]) -> int:
     node_id, broker_id = cast("int | None", values["node.id"]), cast("int", values["broker.id"])
     if node_id is None:
-        # broker.id=-1 asked ZooKeeper-era brokers to generate one.
-        return broker_id if broker_id >= 0 else DEFAULT_NODE_ID
+        # Nothing was said, or broker.id=-1, which asked brokers of the ZooKeeper era to generate one.
+        return DEFAULT_NODE_ID
     if "broker.id" in static and broker_id != node_id:
         raise ConfigError("node.id", node_id, f"must be the same as broker.id, which is {broker_id}")
     return node_id
@@ -183,8 +188,8 @@ def _resolve_inter_broker_listener(listeners: tuple[Listener, ...], values: Mapp
 def _resolve_log_dirs(values: Mapping[str, Value]) -> tuple[str, ...]:
     name = "log.dir" if values["log.dirs"] is None else "log.dirs"
     directories = cast("tuple[str, ...]", values[name])
-    if not directories or "" in directories or len(set(directories)) != len(directories):
-        raise ConfigError(name, ",".join(directories), "expected at least one directory, and none of them twice")
+    if not directories or "" in directories:
+        raise ConfigError(name, ",".join(directories), "expected one or more directories, separated by commas")
     return directories
 
 

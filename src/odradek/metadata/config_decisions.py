@@ -138,11 +138,9 @@ def _altered_value(
     if change.operation not in (AlterOperation.APPEND, AlterOperation.SUBTRACT):
         return Refusal(ErrorCode.INVALID_REQUEST, f"Unknown operations type {change.operation}")
     operation = AlterOperation(change.operation)
-    if not _is_list(resource_type, change.name):
-        return Refusal(
-            ErrorCode.INVALID_CONFIG,
-            f"Can't {operation.name} to key {change.name} because its type is not LIST.",
-        )
+    refusal = _check_is_list(resource_type, change.name, operation)
+    if refusal is not None:
+        return refusal
     if current is None and (definition := _TABLES[resource_type].get(change.name)) is not None:
         current = format_value(definition.default)
     entries = [entry for entry in (current or "").split(",") if entry]
@@ -154,12 +152,22 @@ def _altered_value(
     return ",".join(entries)
 
 
-def _is_list(resource_type: ConfigResourceType, name: str) -> bool:
+def _check_is_list(resource_type: ConfigResourceType, name: str, operation: AlterOperation) -> Refusal | None:
     definition = _TABLES[resource_type].get(name)
-    if definition is not None:
-        return definition.type is ConfigType.LIST
-    known = KNOWN_PROPERTIES.get(name) if resource_type is ConfigResourceType.BROKER else None
-    return known is not None and known.type is ConfigType.LIST
+    kind = None if definition is None else definition.type
+    if resource_type is ConfigResourceType.BROKER:
+        if kind is None and name in KNOWN_PROPERTIES:
+            kind = KNOWN_PROPERTIES[name].type
+        if kind is None:
+            return Refusal(ErrorCode.INVALID_CONFIG, f"Unknown config name: {name}")
+        if kind is not ConfigType.LIST:
+            reason = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
+            return Refusal(ErrorCode.INVALID_CONFIG, reason)
+    # Kafka appends to no metrics subscription, though its settings are lists.
+    elif kind is not ConfigType.LIST or resource_type is ConfigResourceType.CLIENT_METRICS:
+        reason = f"Can't {operation.name} to key {name} because its type is not LIST."
+        return Refusal(ErrorCode.INVALID_CONFIG, reason)
+    return None
 
 
 def _decide(

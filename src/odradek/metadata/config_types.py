@@ -137,7 +137,8 @@ def parse_value(name: str, config_type: ConfigType, text: str) -> Value:
     if config_type is ConfigType.DOUBLE:
         return _parse_double(name, trimmed)
     if config_type is ConfigType.LIST:
-        return tuple(_COMMA.split(trimmed)) if trimmed else ()
+        # Repeated entries count once, as Kafka 4.3 has it.
+        return tuple(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else ()
     return trimmed
 
 
@@ -208,14 +209,12 @@ def one_of(*choices: str) -> Validator:
 
 
 def list_of(*choices: str, may_be_empty: bool = True) -> Validator:
-    """A list without duplicates or empty entries, of these words if any are given."""
+    """A list without empty entries, of these words if any are given."""
 
     def check(value: Value) -> str | None:
         entries = value if isinstance(value, tuple) else ()
         if not entries and not may_be_empty:
             return f"must not be empty; allowed: {', '.join(choices) or 'any non-empty value'}"
-        if len(set(entries)) != len(entries):
-            return "values must not be duplicated"
         if "" in entries:
             return "values must not be empty"
         if choices and not set(entries) <= set(choices):

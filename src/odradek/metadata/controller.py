@@ -63,6 +63,7 @@ class Controller:
         self._listeners: list[ImageListener] = []
         self._one_writer = asyncio.Lock()
         self._writes: set[asyncio.Task[object]] = set()
+        self._is_stopping = False
         self._image: MetadataImage | None = None
         self.broker_config = config
         """This broker's configuration with what was altered at run time; a new value after each change."""
@@ -87,6 +88,12 @@ class Controller:
         """Makes a broker known with the addresses that clients use. Not stored: it registers at every start."""
         async with self._one_writer:
             await self._publish(self.image.with_broker(broker))
+
+    async def stop_writing(self) -> None:
+        """Finish what is being written and take nothing more: the broker stops."""
+        self._is_stopping = True
+        if self._writes:
+            await asyncio.wait(self._writes)
 
     async def close(self) -> None:
         async with self._one_writer:
@@ -231,6 +238,8 @@ class Controller:
 
     async def _write(self, decide: Callable[[Cluster], tuple[T, list[Change]]]) -> T:
         """Runs to its end even when the asker goes away: a commit that no listener hears of would be worse."""
+        if self._is_stopping:
+            raise StoreError("the broker is stopping")
         task = asyncio.ensure_future(self._decide_and_commit(decide))
         self._writes.add(task)
         task.add_done_callback(self._writes.discard)

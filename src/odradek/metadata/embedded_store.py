@@ -19,7 +19,7 @@ from odradek.metadata.store import StoreError
 from odradek.metadata.topic_names import collision_key, is_internal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from odradek.host.host import Host
     from odradek.metadata.client_quotas import QuotaEntity
@@ -53,7 +53,7 @@ class EmbeddedStore:
 
     async def load(self) -> MetadataImage:
         async with self._one_at_a_time:
-            return await self._host.workers.run(self._load)
+            return await self._host.workers.run(self._in_words, self._load)
 
     async def commit(self, changes: Sequence[change_types.Change], expected_version: int) -> bool:
         async with self._one_at_a_time:
@@ -64,6 +64,13 @@ class EmbeddedStore:
             if self._database is not None:
                 database, self._database = self._database, None
                 await self._host.workers.run(database.close)
+
+    def _in_words(self, read: Callable[[], MetadataImage]) -> MetadataImage:
+        """A damaged file is not a bug: say which file, and what to do."""
+        try:
+            return read()
+        except (sqlite3.DatabaseError, KeyError, ValueError) as error:
+            raise StoreError(self._complaint(str(error))) from error
 
     def _open(self) -> sqlite3.Connection:
         if self._database is None:

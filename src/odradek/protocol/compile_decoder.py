@@ -1,7 +1,8 @@
 """Decoders: one function per message and version, with every struct and array inside it written out in line.
 
 Fields of fixed size that stand together are one `unpack` call, which also takes the first byte (or all) of the length
-that follows them. Whatever a peer declares is checked against the bytes that remain before anything is made for it.
+that follows them. Whatever a peer declares is checked against the bytes that remain before anything is made for it,
+and the elements of all arrays together against the message's limit.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from odradek.protocol.varints import finish_unsigned_varint
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.protocol.schema import Struct
+    from odradek.protocol.schema import Message, Struct
 
 REMEMBERED_UUIDS = 4096
 
@@ -38,7 +39,7 @@ class _Uuids(dict[bytes, UUID]):
 _uuids = _Uuids()
 
 
-def compile_decoder(struct_type: type[Struct], version: int, flexible: bool) -> Callable[[memoryview, int], Any]:
+def compile_decoder(struct_type: type[Message], version: int, flexible: bool) -> Callable[[memoryview, int], Any]:
     source = Source()
     source.namespace.update(
         MalformedMessage=MalformedMessage,
@@ -51,6 +52,7 @@ def compile_decoder(struct_type: type[Struct], version: int, flexible: bool) -> 
     )
     with source.block("def decode(buffer, position):"):
         source.line("limit = len(buffer)")
+        source.line(f"elements_left = {struct_type.element_limit}")
         with source.block("try:"):
             writer = _DecoderWriter(source, version, flexible)
             target = writer.new_struct(struct_type)
@@ -225,6 +227,9 @@ class _DecoderWriter:
         with source.block(f"if {count} >= 0:"):
             with source.block(f"if {count} * {size_bytes} > limit - position:"):
                 source.line(f"raise MalformedMessage('{field.name}: %d, %d bytes left' % ({count}, limit - position))")
+            source.line(f"elements_left -= {count}")
+            with source.block("if elements_left < 0:"):
+                source.line(f"raise MalformedMessage('{field.name}: %d are too many for one message' % {count})")
             if isinstance(element, Field) and element.kind in FIXED_FORMATS and element.kind != "uuid":
                 format_ = f'f">{{{count}}}{FIXED_FORMATS[element.kind]}"'
                 source.line(f"{target} = list(unpack_from({format_}, buffer, position)) if {count} else []")

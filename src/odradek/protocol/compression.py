@@ -31,6 +31,8 @@ SNAPPY_LARGEST_RATIO = 32
 # Kafka's default level, at which lz4-java takes its fast compressor and not level 9 of the slow one.
 LZ4_DEFAULT_LEVEL = 9
 FIRST_OUTPUT_BYTES = 16 * 1024
+# How each decompressor says that the output, not the input, was the trouble.
+OUTPUT_FULL = "failed to write whole buffer"
 
 _DecompressInto: TypeAlias = Callable[[Bytes, bytearray], int]
 
@@ -75,10 +77,10 @@ def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_byt
         try:
             size_bytes = decompress_into(data, output)
         except cramjam.DecompressionError as error:
+            if str(error) != OUTPUT_FULL:
+                raise MalformedMessage(f"compressed records are corrupt: {error}") from error
             if capacity >= limit_bytes:
-                raise MalformedMessage(
-                    f"compressed records are corrupt or over {limit_bytes} bytes: {error}"
-                ) from error
+                raise MalformedMessage(f"compressed records are over {limit_bytes} bytes") from error
             capacity = min(limit_bytes, 4 * capacity)
         else:
             return bytes(memoryview(output)[:size_bytes])

@@ -17,8 +17,6 @@ FIXED_FORMATS = {
     "int16": "h",
     "int32": "i",
     "int64": "q",
-    "uint16": "H",
-    "uint32": "I",
     "float64": "d",
     "boolean": "?",
     "uuid": "16s",
@@ -91,14 +89,6 @@ def int32(*, versions: str = ALWAYS, default: int = 0, tag: int | None = None, t
 
 def int64(*, versions: str = ALWAYS, default: int = 0, tag: int | None = None, tagged: str | None = None) -> Any:
     return Field("int64", default, versions, tag=tag, tagged=tagged)
-
-
-def uint16(*, versions: str = ALWAYS, default: int = 0, tag: int | None = None, tagged: str | None = None) -> Any:
-    return Field("uint16", default, versions, tag=tag, tagged=tagged)
-
-
-def uint32(*, versions: str = ALWAYS, default: int = 0, tag: int | None = None, tagged: str | None = None) -> Any:
-    return Field("uint32", default, versions, tag=tag, tagged=tagged)
 
 
 def float64(*, versions: str = ALWAYS, default: float = 0.0, tag: int | None = None, tagged: str | None = None) -> Any:

@@ -18,7 +18,7 @@ from odradek.protocol.batch import (
 )
 from odradek.protocol.compression import Compression, compress, decompress
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.varints import SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
+from odradek.protocol.varints import SINGLE_BYTE_LIMIT, SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
 
 # Length, attributes, timestamp delta, offset delta, key length, value length, header count: a byte each at least.
 SMALLEST_RECORD_BYTES = 7
@@ -89,6 +89,35 @@ def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
         yield record
     if position != len(data):
         raise MalformedMessage(f"{len(data) - position} bytes after the last record")
+
+
+def every_record_has_a_key(data: bytes, record_count: int) -> bool:
+    """Of decompressed records as a producer numbers them, 0 and up. Only lengths, offset deltas and key lengths are
+    looked at, and nothing is made of a record: this runs where batches are appended."""
+    if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
+        raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
+    limit = len(data)
+    position = 0
+    for expected_delta in range(record_count):
+        size_bytes, position = decode_varlong(data, position)
+        end = position + size_bytes
+        if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
+            raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
+        position += 1
+        while data[position] >= SINGLE_BYTE_LIMIT and position < end - 1:  # the timestamp is passed over
+            position += 1
+        offset_delta, position = decode_varlong(data, position + 1)
+        if offset_delta != expected_delta:
+            raise MalformedMessage(f"offset delta {offset_delta} in place of {expected_delta}")
+        key_bytes, position = decode_varlong(data, position)
+        if key_bytes < 0:
+            return False
+        if position + key_bytes > end:
+            raise MalformedMessage(f"a key of {key_bytes} bytes with {end - position} left in its record")
+        position = end
+    if position != limit:
+        raise MalformedMessage(f"{limit - position} bytes after the last record")
+    return True
 
 
 def _read_record(data: bytes, position: int, header: BatchHeader) -> tuple[Record, int]:

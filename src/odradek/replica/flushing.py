@@ -10,28 +10,41 @@ if TYPE_CHECKING:
     from odradek.log.partition_log import PartitionLog
 
 
+class LogRetired(Exception):
+    """The log is being deleted, so nothing of it is put on the disk any more."""
+
+
 class LogFlusher:
     """Group commit: fsync runs on a worker while the event loop goes on appending."""
 
-    __slots__ = ("_log", "_running", "_workers", "dirty_since_ms")
+    __slots__ = ("_is_retired", "_log", "_running", "_workers", "dirty_since_ms")
 
     def __init__(self, log: PartitionLog, workers: Workers) -> None:
         self._log = log
         self._workers = workers
         self._running: asyncio.Future[None] | None = None
+        self._is_retired = False
         self.dirty_since_ms: float | None = None  # when housekeeping first saw something to flush
 
     async def flush_to(self, end_offset: int) -> None:
-        """Return when everything before this offset is on the disk; OSError when the disk failed."""
+        """Return when everything before this offset is on the disk; OSError when the disk failed, LogRetired when the
+        log went meanwhile."""
         while self._log.recovery_point_offset < end_offset:
             await self.flush()
 
     async def flush(self) -> None:
         """One fsync, or the one that is already running and then one more decision by the caller."""
         if self._running is None:
+            if self._is_retired:
+                raise LogRetired
             self._running = asyncio.ensure_future(self._workers.run(self._log.flush))
             self._running.add_done_callback(self._finished)
         await asyncio.shield(self._running)
+
+    async def retire(self) -> None:
+        """No flush begins any more, and none is running when this returns: by then its files may have other owners."""
+        self._is_retired = True
+        await self.settle()
 
     async def settle(self) -> None:
         """Wait for a running flush, whatever comes of it: nobody may close the log under it."""

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
+from odradek.replica.partition import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,6 +32,7 @@ class Housekeeping:
         self._host = host
         self._broker_config = broker_config
         self._timer: Timer | None = None
+        self._is_stopped = False
         self._round: asyncio.Future[None] | None = None
         self._last_checkpoint_ms = self._last_expiry_ms = host.clock.monotonic_ms()
         self._removed_files: list[tuple[float, str]] = []
@@ -39,6 +41,8 @@ class Housekeeping:
         self._timer = self._host.clock.call_after(ROUND_MS, self._begin_round)
 
     async def stop(self) -> None:
+        """No round is running when this returns, and none begins any more."""
+        self._is_stopped = True
         if self._timer is not None:
             self._timer.cancel()
         if self._round is not None:
@@ -53,16 +57,22 @@ class Housekeeping:
         self._round = None
         if not round_.cancelled() and (problem := round_.exception()) is not None:
             log.error("housekeeping failed", exc_info=problem)
-        self.start()
+        if not self._is_stopped:
+            self.start()
 
     async def _keep_house(self) -> None:
         now_ms = self._host.clock.monotonic_ms()
         config = self._broker_config()
         for partition in tuple(self._table):
+            if self._is_stopped:
+                return
+            if partition.role is Role.OFFLINE:  # deleted while others were flushed
+                continue
             self._collect_removed_files(partition, now_ms)
             if self._must_flush(partition, now_ms):
-                await partition.flusher.flush()
+                await self._flush(partition)
         await self._remove_files(now_ms)
+        await self._table.open_missing()
         if now_ms - self._last_checkpoint_ms >= config.log_flush_offset_checkpoint_interval_ms:
             self._last_checkpoint_ms = now_ms
             await self._table.checkpoint()
@@ -70,6 +80,13 @@ class Housekeeping:
             self._last_expiry_ms = now_ms
             for partition in self._table:
                 partition.log.producers.remove_expired(self._host.clock.now_ms(), config.producer_id_expiration_ms)
+
+    async def _flush(self, partition: Partition) -> None:
+        """A disk that fails one partition must not keep the others from theirs."""
+        try:
+            await partition.flusher.flush()
+        except OSError as problem:
+            log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
 
     def _must_flush(self, partition: Partition, now_ms: float) -> bool:
         """Rolled segments soon, by Kafka's example; the active one when its topic's `flush.ms` has passed."""

@@ -10,6 +10,7 @@ import enum
 from typing import TYPE_CHECKING
 
 from odradek.log.append_result import AppendResult
+from odradek.protocol.batch import LENGTH_END_POSITION
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.flushing import LogFlusher
 from odradek.replica.in_sync_replicas import committed_offset, has_enough_replicas
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 ALL_IN_SYNC = -1  # acks=all
 UNKNOWN_EPOCH = -1
 UNKNOWN_OFFSET = -1
+LENGTH_POSITION = 8  # of the batch length in a batch
 
 
 class Role(enum.Enum):
@@ -65,6 +67,7 @@ class Partition:
         "index",
         "leader_epoch",
         "log",
+        "replica_count",
         "role",
         "topic",
         "topic_id",
@@ -96,14 +99,18 @@ class Partition:
         if self.role is not Role.LEADER:
             return AppendResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
-        if acks == ALL_IN_SYNC and not has_enough_replicas(len(self.in_sync_replicas), log.config.min_insync_replicas):
+        if acks == ALL_IN_SYNC and not has_enough_replicas(
+            len(self.in_sync_replicas), log.config.min_insync_replicas, self.replica_count
+        ):
             return AppendResult(ErrorCode.NOT_ENOUGH_REPLICAS)
+        size_before = log.size_bytes
         result = log.append(batch, self.leader_epoch)
         if result.error is ErrorCode.NONE and not result.is_duplicate:
             self.high_watermark = committed_offset(log.log_end_offset, ())
             if self.waiting_fetches:
+                size_bytes = log.size_bytes - size_before  # as it is stored, which may be in another codec
                 for fetch in tuple(self.waiting_fetches):
-                    fetch.appended(len(batch))
+                    fetch.appended(size_bytes)
         return result
 
     @property
@@ -142,14 +149,16 @@ class Partition:
                 return diverged
         records = log.read(fetch_offset, max_bytes, high_watermark, whole_first_batch=whole_first_batch)
         if isinstance(records, ErrorCode):
-            return FetchResult(records, UNKNOWN_OFFSET, log.log_start_offset)
+            return FetchResult(records)
+        if records is not None and not whole_first_batch and len(records) == max_bytes and not _has_a_batch(records):
+            records = None
         return FetchResult(ErrorCode.NONE, high_watermark, log.log_start_offset, records)
 
     def _find_divergence(self, fetch_offset: int, last_fetched_epoch: int) -> FetchResult | None:
         """KIP-595: the reader's history must be a prefix of ours, otherwise it is told where they part."""
         epoch, end_offset = self.log.epoch_end_offset(last_fetched_epoch)
         if epoch == UNKNOWN_EPOCH:
-            return FetchResult(ErrorCode.OFFSET_OUT_OF_RANGE, UNKNOWN_OFFSET, self.log.log_start_offset)
+            return FetchResult(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch == last_fetched_epoch and end_offset >= fetch_offset:
             return None
         result = FetchResult(ErrorCode.NONE, self.high_watermark, self.log.log_start_offset)
@@ -171,6 +180,7 @@ class Partition:
         """Take over what the cluster decided about this partition; an epoch begins where the log ends."""
         self.leader_epoch = image.leader_epoch
         self.in_sync_replicas = image.in_sync_replicas
+        self.replica_count = len(image.replicas)
         self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
 
     def retire(self) -> None:
@@ -181,3 +191,10 @@ class Partition:
     def wake_waiting_fetches(self) -> None:
         for fetch in tuple(self.waiting_fetches):
             fetch.finish()
+
+
+def _has_a_batch(records: FileSlice) -> bool:
+    """Whether what a limit cut off still begins with a whole batch. A consumer that is given bytes and no batch takes
+    it for a broken broker, so Kafka gives nothing then."""
+    length = records.file.read_at(4, records.position + LENGTH_POSITION)
+    return LENGTH_END_POSITION + int.from_bytes(length, "big") <= len(records)

@@ -10,16 +10,19 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
+from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.config_types import ConfigResourceType
 from odradek.metadata.topic_configs import log_config
+from odradek.protocol.malformed import MalformedMessage
 from odradek.replica.partition import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from odradek.host.host import Host
+    from odradek.log.checkpoints import OffsetCheckpoint
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.metadata.broker_configs import BrokerConfig
@@ -37,6 +40,7 @@ class _Place(NamedTuple):
     config: LogConfig
     recovery_point_offset: int
     log_start_offset: int
+    problem: str = ""  # why it could not be opened
 
 
 class PartitionTable:
@@ -48,6 +52,8 @@ class PartitionTable:
         self._broker_config = broker_config
         self._by_name: dict[str, list[Partition]] = {}
         self._by_id: dict[UUID, list[Partition]] = {}
+        self._topics: Mapping[str, TopicImage] = {}
+        self._unopened: list[_Place] = []
         self._removals: set[asyncio.Future[None]] = set()
         self._one_checkpoint = asyncio.Lock()
 
@@ -73,12 +79,17 @@ class PartitionTable:
 
     async def load(self, image: MetadataImage) -> None:
         """Open every log that the metadata knows; set aside what lies on the disk and nobody knows."""
-        await self._open_all(await self._host.workers.run(self._survey, image))
+        places, is_stale = await self._host.workers.run(self._survey, image)
+        await self._open_all(places)
+        if is_stale:
+            await self.checkpoint()
 
-    def _survey(self, image: MetadataImage) -> list[_Place]:
+    def _survey(self, image: MetadataImage) -> tuple[list[_Place], bool]:
+        """Where everything lies, and whether the checkpoints tell of partitions that are no more: if a topic of that
+        name were made anew, they would be taken for its own after the next crash."""
         known = self._find_on_disk(image)
-        recovery_points = {directory: directory.recovery_points.read() for directory in self.directories}
-        start_offsets = {directory: directory.log_start_offsets.read() for directory in self.directories}
+        recovery_points = {directory: _read(directory.recovery_points) for directory in self.directories}
+        start_offsets = {directory: _read(directory.log_start_offsets) for directory in self.directories}
         places = []
         for topic in image.topics.values():
             config = self._log_config(image, topic.name)
@@ -87,15 +98,21 @@ class PartitionTable:
                 at = known.get(key) or self.directories[0]
                 offsets = (recovery_points[at].get(key, 0), start_offsets[at].get(key, 0))
                 places.append(_Place(topic, partition, at, config, *offsets))
-        return places
+        told = {key for offsets in (recovery_points, start_offsets) for each in offsets.values() for key in each}
+        return places, not told <= {(place.topic.name, place.partition.index) for place in places}
 
     async def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Make the table say what the new image says; the controller waits for it before it answers."""
+        self._topics = after.topics
         if before.topics is not after.topics:
+            are_some_gone = False
             for name, topic in before.topics.items():
                 successor = after.topics.get(name)
                 if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
                     await self._remove(topic)
+                    are_some_gone = True
+            if are_some_gone:
+                await self._forget_offsets_of_removed()
             for name, topic in after.topics.items():
                 if before.topics.get(name) is not topic:
                     await self._update(topic, after)
@@ -117,33 +134,65 @@ class PartitionTable:
         jobs: dict[tuple[str, LogDirectory], list[_Place]] = {}
         for place in places:
             jobs.setdefault((place.topic.name, place.directory), []).append(place)
-        for opened in await asyncio.gather(
+        for opened, unopened in await asyncio.gather(
             *(self._host.workers.run(self._open_logs, job, is_new) for job in jobs.values())
         ):
             for place, partition_log in opened:
                 self._add(place, partition_log)
+            if unopened:
+                if not is_new:
+                    raise LogDirectoryError(f"{unopened[0].directory.path} cannot be used: {unopened[0].problem}")
+                self._unopened += unopened
         for partitions in self._by_name.values() if not is_new else ():
             partitions.sort(key=lambda partition: partition.index)
 
-    def _open_logs(self, places: Sequence[_Place], is_new: bool) -> list[tuple[_Place, PartitionLog]]:
-        opened = []
-        for place in places:
-            directory, topic, index = place.directory, place.topic, place.partition.index
-            path = directory.partition_directory(topic.name, index)
-            is_there = not is_new and self._host.disk.exists(path)
-            self._host.disk.make_directories(path)
-            if not is_there:
-                directory.write_partition_metadata(topic.name, index, topic.topic_id)
-            partition_log = PartitionLog.open(
-                path,
-                place.config,
-                self._host,
-                clean_shutdown=directory.was_cleanly_shut_down or not is_there,
-                recovery_point_offset=place.recovery_point_offset,
-                log_start_offset=place.log_start_offset,
-            )
-            opened.append((place, partition_log))
-        return opened
+    async def open_missing(self) -> None:
+        """Try once more what could not be opened when it was created: the disk may have room again."""
+        if self._unopened:
+            places, self._unopened = self._unopened, []
+            await self._open_all([place for place in places if self._is_still_missing(place)], is_new=True)
+
+    def _is_still_missing(self, place: _Place) -> bool:
+        topic = self._topics.get(place.topic.name)
+        is_same = topic is not None and topic.topic_id == place.topic.topic_id
+        return is_same and place.partition.index >= len(self._by_name.get(place.topic.name, ()))
+
+    def _open_logs(
+        self, places: Sequence[_Place], is_new: bool
+    ) -> tuple[list[tuple[_Place, PartitionLog]], list[_Place]]:
+        """Those that could be opened, and those that could not: the first that fails and all after it, so that a
+        topic's partitions are always the first ones without a gap."""
+        opened: list[tuple[_Place, PartitionLog]] = []
+        for number, place in enumerate(places):
+            try:
+                opened.append((place, self._open_log(place, is_new)))
+            except OSError as problem:
+                log.error(
+                    "a partition cannot be opened", topic=place.topic.name, partition=place.partition.index,
+                    directory=place.directory.path, reason=str(problem),
+                )  # fmt: skip
+                return opened, [each._replace(problem=str(problem)) for each in places[number:]]
+        return opened, []
+
+    def _open_log(self, place: _Place, is_new: bool) -> PartitionLog:
+        directory, topic, index = place.directory, place.topic, place.partition.index
+        path = directory.partition_directory(topic.name, index)
+        is_there = self._host.disk.exists(path)
+        if is_there and is_new:
+            # What is left of an older topic of this name must never be served as this one's records.
+            log.warning("unknown partition set aside", path=path, now=directory.set_aside(topic.name, index))
+            is_there = False
+        self._host.disk.make_directories(path)
+        if not is_there:
+            directory.write_partition_metadata(topic.name, index, topic.topic_id)
+        return PartitionLog.open(
+            path,
+            place.config,
+            self._host,
+            clean_shutdown=directory.was_cleanly_shut_down or not is_there,
+            recovery_point_offset=place.recovery_point_offset,
+            log_start_offset=place.log_start_offset,
+        )
 
     def _add(self, place: _Place, partition_log: PartitionLog) -> None:
         topic = place.topic
@@ -158,14 +207,28 @@ class PartitionTable:
         for partition in partitions:
             partition.retire()
         for partition in partitions:
-            await partition.flusher.settle()
+            await partition.flusher.retire()
         doomed = await self._host.workers.run(self._rename_for_deletion, partitions)
         removal = asyncio.ensure_future(self._host.workers.run(self._remove_trees, doomed))
         self._removals.add(removal)
         removal.add_done_callback(self._removals.discard)
 
+    async def _forget_offsets_of_removed(self) -> None:
+        """Before anyone can make a topic of the same name: after a crash it must not be cut to the old one's start."""
+        try:
+            await self.checkpoint()
+        except OSError as problem:
+            log.error("checkpoints could not be written", reason=str(problem))
+
     def _rename_for_deletion(self, partitions: Iterable[Partition]) -> list[str]:
-        return [each.directory.schedule_delete(each.topic, each.index) for each in partitions]
+        """Each for itself: one that cannot be renamed (or is gone already) must not keep the others."""
+        renamed = []
+        for each in partitions:
+            try:
+                renamed.append(each.directory.schedule_delete(each.topic, each.index))
+            except OSError as problem:
+                log.error("a deleted partition stays", topic=each.topic, partition=each.index, reason=str(problem))
+        return renamed
 
     def _remove_trees(self, paths: Iterable[str]) -> None:
         for path in paths:
@@ -264,6 +327,15 @@ class PartitionTable:
 
 def _at(partitions: Sequence[Partition] | None, index: int) -> Partition | None:
     return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+
+
+def _read(checkpoint: OffsetCheckpoint) -> dict[tuple[str, int], int]:
+    """As Kafka does with one that cannot be read: it is done without, at the price of a longer recovery."""
+    try:
+        return checkpoint.read()
+    except MalformedMessage as problem:
+        log.warning("checkpoint ignored", path=checkpoint.path, reason=str(problem))
+        return {}
 
 
 def _close_logs(partitions: Iterable[Partition]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
+# Kafka's 50 suits a thread that does nothing but accept. Here a thousand clients who come at once (every restart) would
+# overflow it, and whose call is dropped tries again after a second.
+BACKLOG = 4096
 PATIENCE_S = 5.0  # how long clients have to take the answers to what is in flight at shutdown
 
 
@@ -28,36 +32,59 @@ class Broker:
         self.ready_line = ""
 
     async def start(self) -> None:
-        """Return when clients can be served; OSError, StoreError or LogDirectoryError tell why they cannot."""
+        """Return when clients can be served; OSError, StoreError or LogDirectoryError tell why they cannot.
+
+        Addresses come first: a port that is in use must leave no trace in the data. Clients come last: whoever is let
+        in is told where this broker is."""
         config = self._config
         for ignored in config.ignored_properties:
             log.info("property ignored", name=ignored.name, reason=ignored.reason)
-        await self._node.start()
-        bound_ports = {}
         for address in config.listeners:
             listener = Listener(
                 address.name,
-                self._node.dispatcher,
                 self._host.clock,
                 largest_frame_bytes=config.socket_request_max_bytes,
                 idle_limit_ms=config.connections_max_idle_ms,
-                connection_limit=config.max_connections,
-                connection_limit_per_ip=config.max_connections_per_ip,
             )
-            await listener.open(address.host, address.port, config.socket_listen_backlog_size)
+            await listener.bind(
+                address.host,
+                address.port,
+                backlog=_chosen_size(config, "socket.listen.backlog.size") or BACKLOG,
+                send_buffer_bytes=_chosen_size(config, "socket.send.buffer.bytes"),
+                receive_buffer_bytes=_chosen_size(config, "socket.receive.buffer.bytes"),
+            )
             self._listeners.append(listener)
-            bound_ports[address.name] = listener.port
-        needs_name = any(address.is_wildcard for address in config.listeners)
+        await self._node.start()
+        try:
+            await self._let_clients_in()
+        except BaseException:
+            await self.stop()
+            raise
+
+    async def _let_clients_in(self) -> None:
+        config, node = self._config, self._node
+        told_by_user = {listener.name: listener for listener in config.advertised_listeners}
+        needs_name = any(told_by_user.get(each.name, each).is_wildcard for each in config.listeners)
         name = await self._host.workers.run(machine_name) if needs_name else ""
+        bound_ports = {listener.name: listener.port for listener in self._listeners}
         endpoints = advertised_endpoints(config.listeners, config.advertised_listeners, bound_ports, name)
-        await self._node.serve(endpoints)
+        await node.serve(endpoints)
+        for listener in self._listeners:
+            await listener.serve(node.dispatcher, lambda: node.broker_config)
         told = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
         self.ready_line = f"odradek broker {config.node_id} is ready on {told} (data in {', '.join(config.log_dirs)})"
 
     async def stop(self) -> None:
         """Answer what is in flight, take nothing new, flush, leave the clean-shutdown mark."""
-        self._node.release_waiting_requests()
         for listener in self._listeners:
-            await listener.close(PATIENCE_S)
+            listener.finish()
+        self._node.release_waiting_requests()
+        await asyncio.gather(*(listener.close(PATIENCE_S) for listener in self._listeners))
         await self._node.stop()
         self._host.workers.close()
+
+
+def _chosen_size(config: BrokerConfig, name: str) -> int | None:
+    """Kafka's defaults of 100 KB are for networks of 2011: only what the user chose is set, and -1 is no choice."""
+    size = int(config.static_values.get(name, "-1"))
+    return size if size > 0 else None

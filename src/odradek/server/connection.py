@@ -47,7 +47,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods, not by its class
-        self._writer = SocketWriter(transport, self._listener.loop, self._output_drained, self._output_failed)
+        self._writer = SocketWriter(transport, self._listener.loop, self._output_moved, self._output_failed)
         peer = transport.get_extra_info("peername")
         self._client = ClientConnection(self._listener.name, peer[0] if peer else "")
         self.last_active_ms = self._listener.clock.monotonic_ms()
@@ -121,9 +121,11 @@ class Connection(asyncio.BufferedProtocol):
             self._writer.write(answer)
         self._proceed()
 
-    def _output_drained(self) -> None:
+    def _output_moved(self) -> None:
+        """The client has taken more of its answer: however slowly, it is not idle."""
         self.last_active_ms = self._listener.clock.monotonic_ms()
-        self._proceed()
+        if self._writer.is_drained and not self._transport.is_closing():
+            self._proceed()
 
     def _output_failed(self, error: OSError) -> None:
         log.debug("client went away", client=self._client.host, reason=str(error))

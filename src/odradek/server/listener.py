@@ -7,13 +7,16 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
-from odradek.host.network import bound_port, listen
+from odradek.host.network import bind, bound_port, start_serving
 from odradek.server.connection import Connection
 from odradek.server.frame_buffer import ReceiveBuffers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.handlers.dispatch import Dispatcher
     from odradek.host.clock import Clock, Timer
+    from odradek.metadata.broker_configs import BrokerConfig
 
 log = get_logger(__name__)
 
@@ -26,23 +29,17 @@ class Listener:
     def __init__(
         self,
         name: str,
-        dispatcher: Dispatcher,
         clock: Clock,
         *,
         largest_frame_bytes: int,
         idle_limit_ms: int,
-        connection_limit: int,
-        connection_limit_per_ip: int,
     ) -> None:
         self.name = name
-        self.dispatcher = dispatcher
         self.clock = clock
         self.largest_frame_bytes = largest_frame_bytes
         self.receive_buffers = ReceiveBuffers()
         self.loop = asyncio.get_running_loop()
         self._idle_limit_ms = idle_limit_ms
-        self._connection_limit = connection_limit
-        self._connection_limit_per_ip = connection_limit_per_ip
         self._connections: set[Connection] = set()
         self._connections_by_host: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
@@ -50,9 +47,27 @@ class Listener:
         self._all_closed = asyncio.Event()
         self.port = 0
 
-    async def open(self, host: str, port: int, backlog: int) -> None:
-        self._server = await listen(lambda: Connection(self), host, port, backlog)
+    async def bind(
+        self, host: str, port: int, *, backlog: int, send_buffer_bytes: int | None, receive_buffer_bytes: int | None
+    ) -> None:
+        """Take the address; nobody is let in yet."""
+        self._server = await bind(
+            lambda: Connection(self),
+            host,
+            port,
+            backlog=backlog,
+            send_buffer_bytes=send_buffer_bytes,
+            receive_buffer_bytes=receive_buffer_bytes,
+        )
         self.port = bound_port(self._server)
+
+    async def serve(self, dispatcher: Dispatcher, config: Callable[[], BrokerConfig]) -> None:
+        """Let clients in. Their limits may change at run time, so the configuration is asked for each time."""
+        if self._server is None:
+            raise RuntimeError("the listener has no address yet")
+        self.dispatcher = dispatcher
+        self._config = config
+        await start_serving(self._server)
         if self._idle_limit_ms > 0:
             self._schedule_sweep()
 
@@ -61,11 +76,12 @@ class Listener:
         self._connections.add(connection)
         host = connection.client_host
         self._connections_by_host[host] += 1
-        if len(self._connections) > self._connection_limit:
-            log.warning("connection refused: max.connections", limit=self._connection_limit, client=host)
+        config = self._config()
+        if len(self._connections) > config.max_connections:
+            log.warning("connection refused: max.connections", limit=config.max_connections, client=host)
             connection.abort()
-        elif self._connections_by_host[host] > self._connection_limit_per_ip:
-            log.warning("connection refused: max.connections.per.ip", limit=self._connection_limit_per_ip, client=host)
+        elif self._connections_by_host[host] > config.max_connections_per_ip:
+            log.warning("connection refused: max.connections.per.ip", limit=config.max_connections_per_ip, client=host)
             connection.abort()
 
     def connection_closed(self, connection: Connection) -> None:
@@ -77,8 +93,8 @@ class Listener:
         if not self._connections:
             self._all_closed.set()
 
-    async def close(self, patience_s: float) -> None:
-        """Stop accepting, let requests in flight be answered for a while, then end what is left."""
+    def finish(self) -> None:
+        """Let nobody in and take no new request; what is in flight may still be answered."""
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         if self._server is not None:
@@ -86,6 +102,9 @@ class Listener:
         self._all_closed.clear()
         for connection in tuple(self._connections):
             connection.finish()
+
+    async def close(self, patience_s: float) -> None:
+        """After `finish`: give clients a while to take their answers, then end what is left."""
         if self._connections:
             try:
                 await asyncio.wait_for(self._all_closed.wait(), patience_s)

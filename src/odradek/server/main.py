@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.host.host import real_host
 from odradek.host.logs import configure_logs, get_logger
-from odradek.host.network import run_on_fast_loop
+from odradek.host.network import raise_descriptor_limit, run_on_fast_loop
 from odradek.log.log_directory import LogDirectoryError
 from odradek.metadata.store import StoreError
 from odradek.server.broker import Broker
@@ -25,23 +25,32 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 # Names that begin like a property's variable and are none.
-OTHER_VARIABLES = ("ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT", "ODRADEK_PARENT_PIPE")
+OTHER_VARIABLES = ("ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT")
+LOG_LEVELS = ("info", "debug", "warning", "error")
+LOG_FORMATS = ("text", "json")
 
 
 def run_broker(properties_path: str | None, overrides: Sequence[str]) -> int:
     """Run until told to stop; the exit code of the process."""
-    configure_logs(
-        level=os.environ.get("ODRADEK_LOG_LEVEL", "info"), style=os.environ.get("ODRADEK_LOG_FORMAT", "text")
-    )
     try:
+        configure_logs(level=_choice("ODRADEK_LOG_LEVEL", LOG_LEVELS), style=_choice("ODRADEK_LOG_FORMAT", LOG_FORMATS))
         config = _read_config(properties_path, overrides)
     except (PropertiesError, OSError) as problem:
         return _complain(problem)
+    raise_descriptor_limit()
     try:
         run_on_fast_loop(lambda: _serve(config))
     except (StoreError, LogDirectoryError, OSError) as problem:
         return _complain(problem)
     return 0
+
+
+def _choice(variable: str, choices: Sequence[str]) -> str:
+    """What the environment says, or the first choice when it says nothing."""
+    chosen = os.environ.get(variable, choices[0]).lower()
+    if chosen not in choices:
+        raise PropertiesError(f"environment variable {variable}: {chosen} is none of {', '.join(choices)}")
+    return chosen
 
 
 def _read_config(properties_path: str | None, overrides: Sequence[str]) -> BrokerConfig:

@@ -15,7 +15,7 @@ from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
 from odradek.handlers.registry import build_registry
 from odradek.host.logs import get_logger
-from odradek.log.log_directory import LogDirectory, make_durable_directory
+from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_durable_directory
 from odradek.metadata.controller import Controller
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
@@ -24,7 +24,7 @@ from odradek.replica.partition_table import PartitionTable
 from odradek.security.authorizer import AllowAll
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from odradek.host.host import Host
     from odradek.metadata.broker_configs import BrokerConfig
@@ -41,17 +41,25 @@ class Node:
     async def start(self) -> None:
         """Load the metadata, take the log directories, open or recover every log."""
         config, host = self._config, self._host
-        first_directory = config.log_dirs[0]
-        await host.workers.run(make_durable_directory, first_directory, host)
+        paths = [host.disk.absolute_path(path) for path in config.log_dirs]
+        first_directory = paths[0]
+        try:
+            await host.workers.run(make_durable_directory, first_directory, host)
+        except OSError as problem:
+            raise LogDirectoryError(
+                f"{first_directory} cannot be made ({problem.strerror}): set log.dirs to where this user may write"
+            ) from problem
         store = EmbeddedStore(host, f"{first_directory}/{FILE_NAME}", config.node_id)
         self._controller = controller = Controller(store, config, host.entropy)
         cluster_id = (await controller.load()).cluster_id
-        directories = [
-            await host.workers.run(_open_directory, path, host, cluster_id, config.node_id) for path in config.log_dirs
-        ]
+        directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
         self._table = table = PartitionTable(host, directories, lambda: controller.broker_config)
-        await controller.bump_leader_epochs()
-        await table.load(controller.image)
+        try:
+            await controller.bump_leader_epochs()
+            await table.load(controller.image)
+        except BaseException:
+            await host.workers.run(_give_back, directories)
+            raise
         controller.subscribe(table.follow)
         self._groups = GroupCoordinator(host, controller, table)
         self._groups.start()
@@ -69,6 +77,11 @@ class Node:
         )
         self.dispatcher = Dispatcher(apis, services)
 
+    @property
+    def broker_config(self) -> BrokerConfig:
+        """As it is now: some settings change at run time."""
+        return self._controller.broker_config
+
     async def serve(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Make this broker known under the addresses that its clients use."""
         config = self._config
@@ -84,9 +97,25 @@ class Node:
         """Flush everything and leave the clean-shutdown mark."""
         self._groups.stop()
         await self._housekeeping.stop()
+        await self._controller.stop_writing()  # a topic that is half made or half gone must not outlive the table
         await self._table.close()
         await self._controller.close()
 
 
-def _open_directory(path: str, host: Host, cluster_id: str, node_id: int) -> LogDirectory:
-    return LogDirectory.open(path, host, cluster_id=cluster_id, node_id=node_id)
+def _open_directories(paths: Sequence[str], host: Host, cluster_id: str, node_id: int) -> list[LogDirectory]:
+    """All, or none: one that cannot be had leaves the others as they were found."""
+    directories: list[LogDirectory] = []
+    try:
+        for path in paths:
+            directory = LogDirectory.open(path, host, cluster_id=cluster_id, node_id=node_id)
+            directories.append(directory)
+    except BaseException:
+        _give_back(directories)
+        raise
+    return directories
+
+
+def _give_back(directories: Sequence[LogDirectory]) -> None:
+    """As they were found: what was cleanly shut down still is."""
+    for directory in directories:
+        directory.close(is_clean=directory.was_cleanly_shut_down)

@@ -22,6 +22,7 @@ READY_LINE = re.compile(
 )
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
+LAST_WORDS_S = 1.0  # for a broker that has closed its output to end by itself, with an exit code of its own
 KEPT_LINES = 1000
 
 Property = str | int | float | bool
@@ -89,6 +90,7 @@ class RunningBroker:
         """Start the process and wait until it is ready; BrokerError with its output when it is not."""
         if self.is_running:
             return self
+        self._let_go()
         watched, self._leash = os.pipe()
         try:
             self.process = subprocess.Popen(
@@ -109,8 +111,10 @@ class RunningBroker:
         threading.Thread(target=self._read_output, args=(self.process.stdout, is_settled), daemon=True).start()
         is_settled.wait(START_TIMEOUT_S)
         if not self._is_ready:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(LAST_WORDS_S)
             self.kill()
-            code = self.process.returncode if self.process else None
+            code = self.process.returncode
             raise BrokerError(f"the broker did not start (exit code {code}); it printed:\n{self.output}")
         return self
 
@@ -155,9 +159,13 @@ class RunningBroker:
             self.process.wait()
             raise BrokerError(f"the broker did not stop on {signal_number.name}; it printed:\n{self.output}") from None
         finally:
-            if self._leash is not None:
-                os.close(self._leash)
-                self._leash = None
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Close our end of the pipe; a broker that still watches the other end stops."""
+        if self._leash is not None:
+            os.close(self._leash)
+            self._leash = None
 
     def restart(self) -> Self:
         """Stop (where it still runs) and start again, on the same port and data: clients reconnect by themselves."""

@@ -1,4 +1,4 @@
-"""The scenario's verbs by aiokafka. Run as a program: `python -m tests.clients.drivers.aiokafka_driver HOST:PORT`."""
+"""The scenario's verbs by aiokafka. Run as a program: `python -m …aiokafka_driver HOST:PORT`."""
 
 import asyncio
 import sys
@@ -13,12 +13,10 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from tests.clients.drivers.serve import serve
 from tests.clients.error_names import error_name
-from tests.clients.scenario.steps import Json, shown_bytes, written_bytes
+from tests.clients.scenario.steps import CONFIG_SOURCES, Json, shown_bytes, written_bytes
 
 DONE = {"error": "NONE"}
 PATIENCE_SECONDS = 20.0
-SOURCES = ("UNKNOWN", "DYNAMIC_TOPIC_CONFIG", "DYNAMIC_BROKER_CONFIG", "DYNAMIC_DEFAULT_BROKER_CONFIG")
-SOURCES += ("STATIC_BROKER_CONFIG", "DEFAULT_CONFIG")
 
 
 class AiokafkaDriver:
@@ -104,7 +102,7 @@ class AiokafkaDriver:
         if code:
             return _refusal(code)
         configs = {
-            name: {"value": value, "source": SOURCES[source], "read_only": read_only, "sensitive": sensitive}
+            name: {"value": value, "source": CONFIG_SOURCES[source], "read_only": read_only, "sensitive": sensitive}
             for name, value, read_only, source, sensitive, *_more in entries
         }
         return {"error": "NONE", "configs": configs}

@@ -1,4 +1,4 @@
-"""Gives kafka-python its optional codec modules (snappy, lz4, zstandard) from cramjam, which the broker needs anyway."""
+"""Gives kafka-python its optional codec modules (snappy, lz4, zstandard) from cramjam, which the broker has."""
 
 import io
 import sys

@@ -1,4 +1,4 @@
-"""The scenario's verbs by confluent-kafka, that is librdkafka. It is also the stand-in where another client lacks a verb."""
+"""The scenario's verbs by confluent-kafka, that is librdkafka. It also stands in for clients that lack a verb."""
 
 import time
 import warnings
@@ -16,7 +16,7 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import (
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it re-exports without saying so
     AdminClient,
     AlterConfigOpType,
     ConfigEntry,
@@ -157,7 +157,9 @@ class ConfluentDriver:
             return note
 
         for index, each in enumerate(arguments["records"]):
-            headers = [(name, written_bytes(value)) for name, value in each["headers"]]
+            headers: list[tuple[str, str | bytes | None]] = [
+                (name, written_bytes(value)) for name, value in each["headers"]
+            ]
             timestamp = {} if each["timestamp"] is None else {"timestamp": each["timestamp"]}
             producer.produce(
                 arguments["topic"],
@@ -213,7 +215,7 @@ class ConfluentDriver:
             "max_timestamp": OffsetSpec.max_timestamp,
         }
         at = arguments["at"]
-        place = OffsetSpec.for_timestamp(at) if isinstance(at, int) else special[at]()
+        place = OffsetSpec.for_timestamp(at) if isinstance(at, int) else special[at]()  # type: ignore[no-untyped-call]
         partition = TopicPartition(arguments["topic"], arguments["partition"])
         isolation = IsolationLevel.READ_UNCOMMITTED
         found = self._admin.list_offsets({partition: place}, isolation_level=isolation)[partition].result()
@@ -240,6 +242,7 @@ def _poll(consumer: Consumer, count: int) -> Json:
 
 def _shown(message: Message) -> Json:
     kind, timestamp = message.timestamp()
+    headers: Any = message.headers() or []
     return {
         "partition": message.partition(),
         "offset": message.offset(),
@@ -247,6 +250,6 @@ def _shown(message: Message) -> Json:
         "timestamp_type": "LOG_APPEND_TIME" if kind == TIMESTAMP_LOG_APPEND_TIME else "CREATE_TIME",
         "key": shown_bytes(message.key()),
         "value": shown_bytes(message.value()),
-        "headers": [[name, shown_bytes(value)] for name, value in message.headers() or []],
+        "headers": [[name, shown_bytes(value)] for name, value in headers],
         "leader_epoch": message.leader_epoch(),
     }

@@ -1,4 +1,4 @@
-"""What performs a step: one driver per client. A driver that is another program speaks JSON, a line per step and answer."""
+"""What performs a step: one driver per client. One that is another program speaks JSON, a line per step and answer."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ class DriverEnded(Exception):
 
 
 class Driver(Protocol):
-    """`perform` answers as `scenario/` says; a refusal by the broker is the answer `{"error": NAME}`, never an exception."""
+    """`perform` answers as `scenario/` says; what the broker refuses is the answer `{"error": NAME}`, no exception."""
 
     def perform(self, verb: str, arguments: dict[str, Json]) -> Json: ...
 

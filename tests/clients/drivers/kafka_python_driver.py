@@ -1,10 +1,9 @@
-"""The scenario's verbs by kafka-python. Run as a program: `python -m tests.clients.drivers.kafka_python_driver HOST:PORT`."""
+"""The scenario's verbs by kafka-python, as a program: `python -m …kafka_python_driver HOST:PORT`."""
 
 import re
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tests.clients.drivers import codec_modules
 from tests.clients.drivers.serve import serve
@@ -13,10 +12,13 @@ from tests.clients.scenario.steps import Json, shown_bytes, written_bytes
 
 codec_modules.install()
 
-from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition  # noqa: E402
+from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition  # noqa: E402 - after its codecs
 from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType  # noqa: E402
 from kafka.errors import KafkaError, OffsetOutOfRangeError  # noqa: E402
 from kafka.protocol.consumer import OffsetSpec  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DONE = {"error": "NONE"}
 PATIENCE_SECONDS = 20.0

@@ -1,5 +1,5 @@
-"""The other end of a LineDriver, for clients in Python that run in a process of their own: their threads, loops and warnings
-then cannot reach the test run.
+"""The other end of a LineDriver, for clients in Python that run in a process of their own: their threads, loops and
+warnings then cannot reach the test run.
 """
 
 import json

@@ -3,10 +3,13 @@
 import json
 import re
 import tempfile
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tests.clients.scenario.steps import Json, shown_bytes, written_bytes
 from tests.jvm.tools import ToolResult, ToolSession
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DONE = {"error": "NONE"}
 FIELD, RECORD, NULL = "\x1f", "\x1e\n", "\x1dnull"  # separators that no record of the scenario contains

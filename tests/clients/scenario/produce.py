@@ -28,7 +28,7 @@ def consume(topic: str, count: int, start: Json = "beginning", reset: str = "non
 
 
 def _codec_steps() -> list[Step]:
-    """Three records with each codec and acks; acks=0 tells the producer nothing, so the end offset is awaited after it."""
+    """Three records with each codec and acks; acks=0 tells nothing, so the end offset is awaited after it."""
     steps = [Step("create for the codecs", "create_topic", create("codecs", 1, KEEP_FOREVER), DONE)]
     seen: list[Json] = []
     for codec in CODECS:

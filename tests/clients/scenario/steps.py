@@ -1,7 +1,8 @@
-"""What one step of the scenario is: a verb that every client's driver knows, its arguments, and the answer that is right.
+"""What one step of the scenario is: a verb that every client's driver knows, its arguments, and the right answer.
 
-Arguments and answers are JSON, so that drivers in Java and Go read and write the same steps. Bytes are text in Latin-1 (one
-character is one byte); `{"fill": "x", "length": n}` is n bytes of x; answers give bytes past LONG_BYTES by length and CRC.
+Arguments and answers are JSON, so that drivers in Java and Go read and write the same steps. Bytes are text in Latin-1
+(one character is one byte); `{"fill": "x", "length": n}` is n bytes of x; answers give bytes past LONG_BYTES by length
+and CRC.
 """
 
 import zlib
@@ -17,6 +18,14 @@ LONG_BYTES = 100
 KEEP_FOREVER = {"retention.ms": "-1"}  # records of 2020 would otherwise be deleted by retention while the scenario runs
 
 DONE = {"error": "NONE"}
+CONFIG_SOURCES = (  # by Kafka's numbers
+    "UNKNOWN",
+    "DYNAMIC_TOPIC_CONFIG",
+    "DYNAMIC_BROKER_CONFIG",
+    "DYNAMIC_DEFAULT_BROKER_CONFIG",
+    "STATIC_BROKER_CONFIG",
+    "DEFAULT_CONFIG",
+)
 
 
 def refused(error: str) -> Json:

@@ -1,5 +1,6 @@
-"""The requests that wire tests send, each in one version that every Kafka 4 broker knows, and their answers as plain values."""
+"""The requests of the wire tests, each in a version that every Kafka 4 broker knows, and their answers as values."""
 
+import time
 import uuid
 from dataclasses import dataclass
 
@@ -37,9 +38,15 @@ def produce(
 
 
 def init_producer_id(connection: Connection) -> tuple[str, int, int]:
-    answer = connection.ask(INIT_PRODUCER_ID, 1, string(None) + int32(TIMEOUT_MS))
-    answer.int32()  # throttle time
-    return error_name(answer.int16()), answer.int64(), answer.int16()
+    """(error, producer id, epoch), asked again while the broker still fetches its first block of ids, as clients do."""
+    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    while True:
+        answer = connection.ask(INIT_PRODUCER_ID, 1, string(None) + int32(TIMEOUT_MS))
+        answer.int32()  # throttle time
+        error = error_name(answer.int16())
+        if error != "COORDINATOR_LOAD_IN_PROGRESS" or time.monotonic() > deadline:
+            return error, answer.int64(), answer.int16()
+        time.sleep(0.05)  # a poll's pause
 
 
 def create_topic(connection: Connection, topic: str, partitions: int = 1, configs: dict[str, str] | None = None) -> str:

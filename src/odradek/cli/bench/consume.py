@@ -11,11 +11,12 @@ from confluent_kafka import TopicPartition
 from odradek.cli.bench.options import connections_option, duration_option, engine_option, topic_option
 from odradek.cli.bench.raw_consume import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
-from odradek.cli.bench.topics import existing_topic
+from odradek.cli.bench.topics import check_plaintext, existing_topic
 from odradek.cli.commands import command
 from odradek.cli.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.failure import Failure
 from odradek.cli.options import cluster_options
+from odradek.cli.parameter_types import RECORD_COUNT, SIZE_BYTES
 from odradek.cli.record_reader import END_OF_PARTITION
 
 if TYPE_CHECKING:
@@ -33,12 +34,10 @@ STALL_S = 30.0
     ]
 )
 @topic_option
-@click.option(
-    "--records", "-n", type=click.IntRange(min=1), metavar="N", help="Stop after N records; at the end if absent."
-)
+@click.option("--records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records; at the end if absent.")
 @click.option(
     "--fetch-size",
-    type=click.IntRange(min=1),
+    type=SIZE_BYTES,
     default=1_048_576,
     show_default=True,
     metavar="BYTES",
@@ -60,6 +59,8 @@ def consume(
     as_json: bool,
 ) -> None:
     """How many records a second the cluster gives, from the beginning of a topic to its end."""
+    if engine == "raw":
+        check_plaintext(cluster)
     description = existing_topic(cluster, topic)
     partitions = [partition.id for partition in description.partitions]
     ranges = [

@@ -26,6 +26,7 @@ from odradek.cli.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.failure import Failure
 from odradek.cli.options import cluster_options
 from odradek.cli.output import count_text
+from odradek.cli.parameter_types import SIZE_BYTES, PositiveType
 from odradek.cli.times import DurationType
 
 if TYPE_CHECKING:
@@ -45,9 +46,7 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
     ]
 )
 @topic_option
-@click.option(
-    "--rate", type=click.FloatRange(min=1), default=1000, show_default=True, metavar="N", help="Records a second."
-)
+@click.option("--rate", type=PositiveType(1), default=1000, show_default=True, metavar="N", help="Records a second.")
 @click.option(
     "--duration",
     "duration_ms",
@@ -69,7 +68,7 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
 )
 @click.option(
     "--batch-size",
-    type=click.IntRange(min=1),
+    type=SIZE_BYTES,
     default=1_000_000,
     show_default=True,
     metavar="BYTES",

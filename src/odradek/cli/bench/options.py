@@ -9,19 +9,21 @@ import click
 
 from odradek.cli.bench.topics import BENCH_TOPIC
 from odradek.cli.options import complete_topics
+from odradek.cli.parameter_types import PARTITION_COUNT, TOPIC_NAME, VALUE_SIZE_BYTES
 from odradek.cli.times import DurationType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 topic_option = click.option(
-    "--topic", "-t", default=BENCH_TOPIC, show_default=True, shell_complete=complete_topics, help="The topic to use."
-)
+    "--topic", "-t", type=TOPIC_NAME, default=BENCH_TOPIC, show_default=True, shell_complete=complete_topics,
+    metavar="TOPIC", help="The topic to use.",
+)  # fmt: skip
 partitions_option = click.option(
-    "--partitions", "-p", type=click.IntRange(min=1), default=6, show_default=True, metavar="N",
+    "--partitions", "-p", type=PARTITION_COUNT, default=6, show_default=True, metavar="N",
     help="Partitions of the topic when it has to be created.",
 )  # fmt: skip
 size_option = click.option(
-    "--size", "-s", type=click.IntRange(min=0), default=100, show_default=True, metavar="BYTES", help="Size of a value."
+    "--size", "-s", type=VALUE_SIZE_BYTES, default=100, show_default=True, metavar="BYTES", help="Size of a value."
 )
 acks_option = click.option(
     "--acks", type=click.Choice(["0", "1", "all"]), default="all", show_default=True, help="Whom to wait for."

@@ -20,12 +20,13 @@ from odradek.cli.bench.options import (
 )
 from odradek.cli.bench.raw_produce import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
-from odradek.cli.bench.topics import bench_topic, payload, written_so_far
+from odradek.cli.bench.topics import bench_topic, check_plaintext, payload, written_so_far
 from odradek.cli.bench.workload import ProduceWorkload
 from odradek.cli.commands import command
 from odradek.cli.failure import Failure
 from odradek.cli.options import cluster_options
 from odradek.cli.output import count_text
+from odradek.cli.parameter_types import RECORD_COUNT, SIZE_BYTES, PositiveType
 from odradek.cli.times import DurationType
 
 if TYPE_CHECKING:
@@ -50,11 +51,11 @@ SETTLE_S = 10.0
     ]
 )
 @topic_option
-@click.option("--records", "-n", type=click.IntRange(min=1), metavar="N", help="Records to write.  [default: 1000000]")
+@click.option("--records", "-n", type=RECORD_COUNT, metavar="N", help="Records to write.  [default: 1000000]")
 @size_option
 @click.option(
     "--batch-size",
-    type=click.IntRange(min=1),
+    type=SIZE_BYTES,
     default=1_000_000,
     show_default=True,
     metavar="BYTES",
@@ -74,7 +75,7 @@ SETTLE_S = 10.0
 @partitions_option
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=PositiveType(),
     metavar="N",
     help="Records a second; as fast as it goes if absent.",
 )
@@ -92,6 +93,8 @@ SETTLE_S = 10.0
 @cluster_options
 def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine: str, **options: Any) -> None:
     """How many records a second the cluster takes, and how soon it acknowledges them."""
+    if engine == "raw":
+        check_plaintext(cluster)
     description = bench_topic(cluster, topic, partitions)
     if options["records"] is None and options["duration_ms"] is None:
         options["records"] = 1_000_000

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from odradek.cli.kafka_admin import TopicDescription
 
 BENCH_TOPIC = "odradek-bench"
+PAYLOAD_WORDS = 100_000  # a larger value repeats them
 
 
 def bench_topic(cluster: Cluster, name: str, partitions: int) -> TopicDescription:
@@ -37,9 +38,17 @@ def written_so_far(cluster: Cluster, description: TopicDescription) -> int:
     return sum(cluster.latest_offsets(description.name, partitions).values())
 
 
+def check_plaintext(cluster: Cluster) -> None:
+    """The raw engine has neither TLS nor SASL."""
+    protocol = cluster.properties.get("security.protocol", "plaintext")
+    if protocol.lower() != "plaintext":
+        raise Failure(f"--engine raw speaks plaintext only, not {protocol}; use --engine client")
+
+
 def payload(size_bytes: int) -> bytes:
     """Text that compresses about as well as JSON does, the same on every run."""
     words = random.Random(7).choices(
-        [b"pressure", b"temperature", b"oil", b"rig", b"107", b"30", b"18", b"valve"], k=size_bytes
+        [b"pressure", b"temperature", b"oil", b"rig", b"107", b"30", b"18", b"valve"], k=min(size_bytes, PAYLOAD_WORDS)
     )
-    return b" ".join(words)[:size_bytes]
+    text = b" ".join([*words, b""])
+    return (text * (size_bytes // len(text) + 1))[:size_bytes] if text else b""

@@ -1,0 +1,28 @@
+"""How the user calls us: `odradek` where the shell finds it, else the path of the one that runs."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import sys
+
+
+def command_name() -> str:
+    """What to type instead of `odradek` in the present directory, such as `.venv/bin/odradek` after `make up`."""
+    if shutil.which("odradek") is not None:
+        return "odradek"
+    installed = os.path.join(os.path.dirname(sys.executable), "odradek")
+    for path in (sys.argv[0], installed):
+        if os.path.basename(path) == "odradek" and os.access(path, os.X_OK) and os.path.isfile(path):
+            return shlex.quote(nearest(path))
+    return f"{shlex.quote(nearest(sys.executable))} -m odradek"
+
+
+def nearest(path: str) -> str:
+    """The path from the present directory, or the whole path where that is shorter."""
+    whole = os.path.abspath(path)
+    relative = os.path.relpath(whole)
+    if os.sep not in relative:
+        relative = os.path.join(os.curdir, relative)  # a bare name would be looked for on PATH
+    return min(relative, whole, key=len)

@@ -1,0 +1,140 @@
+"""Batches that no client would send, and how a broker refuses them; and what it changes in those that it takes."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import cramjam
+import pytest
+
+from tests.clients.accepted_differences import BATCHES, accepted_answers
+from tests.clients.conftest import Target, wire_topic
+from tests.clients.wire.batches import Batch, plain_records, seen_batches
+from tests.clients.wire.connection import Connection
+from tests.clients.wire.fetching import FetchPartition, fetch
+from tests.clients.wire.requests import PRODUCE, list_offset, produce, produce_body
+
+GZIP, ZSTD = 1, 4
+CONTROL, TRANSACTIONAL = 0x20, 0x10
+VALUES = [b"again " * 10] * 3
+
+
+def compressed(codec: int, values: list[bytes], **fields: Any) -> Batch:
+    compress = {GZIP: cramjam.gzip.compress, ZSTD: cramjam.zstd.compress}[codec]
+    return Batch(values=values, attributes=codec, records=bytes(compress(plain_records(values))), **fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    what: str
+    records: bytes
+    error: str
+    version: int = 7
+    acks: int = -1
+
+
+ONE = Batch().encode()
+REFUSALS = [
+    Refusal("a wrong CRC", Batch(crc_error=1).encode(), "CORRUPT_MESSAGE"),
+    Refusal("magic 1", Batch(magic=1).encode(), "INVALID_RECORD"),
+    Refusal("magic 0", Batch(magic=0).encode(), "INVALID_RECORD"),
+    Refusal("magic 3", Batch(magic=3).encode(), "CORRUPT_MESSAGE"),
+    Refusal("a count above the records", Batch(record_count=2).encode(), "INVALID_RECORD"),
+    Refusal("a count below zero", Batch(record_count=-1).encode(), "INVALID_RECORD"),
+    Refusal("no records", Batch(values=()).encode(), "INVALID_RECORD"),
+    Refusal("a last offset past the count", Batch(last_offset_delta=5).encode(), "INVALID_RECORD"),
+    Refusal("a base offset", Batch(base_offset=7).encode(), "INVALID_RECORD"),
+    Refusal("a control batch", Batch(attributes=CONTROL).encode(), "INVALID_RECORD"),
+    Refusal("a producer without a sequence", Batch(producer_id=1, producer_epoch=0).encode(), "INVALID_RECORD"),
+    Refusal(
+        "a transaction's batch from a producer without transactions",
+        Batch(attributes=TRANSACTIONAL, producer_id=1, producer_epoch=0, base_sequence=0).encode(),
+        "TRANSACTIONAL_ID_AUTHORIZATION_FAILED",
+    ),
+    Refusal(
+        "an unknown codec",
+        Batch(attributes=6).encode(),
+        "UNKNOWN_SERVER_ERROR",
+    ),
+    Refusal("a length past the end", Batch(length_error=1).encode(), "INVALID_RECORD"),
+    Refusal(
+        "a length before the end",
+        Batch(length_error=-1).encode(),
+        "CORRUPT_MESSAGE",
+    ),
+    Refusal("two batches", ONE * 2, "INVALID_RECORD"),
+    Refusal("nothing", b"", "INVALID_RECORD"),
+    Refusal("a torn batch", ONE[:-3], "INVALID_RECORD"),
+    Refusal("too little for a header", b"\0" * 20, "CORRUPT_MESSAGE"),
+    Refusal("rubbish for gzip", Batch(attributes=GZIP, records=b"rubbish").encode(), "UNKNOWN_SERVER_ERROR"),
+    Refusal("rubbish for records", Batch(records=b"\0\1\2").encode(), "INVALID_RECORD"),
+    Refusal(
+        "fewer compressed records than counted",
+        compressed(GZIP, VALUES, record_count=4, last_offset_delta=3).encode(),
+        "INVALID_RECORD",
+    ),
+    Refusal("acks 2", ONE, "INVALID_REQUIRED_ACKS", acks=2),
+    Refusal("zstd before version 7", compressed(ZSTD, VALUES).encode(), "UNSUPPORTED_COMPRESSION_TYPE", version=6),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.what)
+def test_bad_batch_is_refused_and_nothing_is_written(
+    refusal: Refusal, target: Target, connection: Connection, topic: str
+) -> None:
+    answer = produce(connection, topic, refusal.records, acks=refusal.acks, version=refusal.version)
+    assert answer.error in {refusal.error, *accepted_answers(target.name, refusal.what, BATCHES)}
+    if answer.error == "NONE":
+        return  # accepted, and said why in accepted_differences
+    assert (answer.base_offset, answer.log_append_time_ms) == (-1, -1)
+    assert list_offset(connection, topic, -1)[2] == 0
+
+
+def test_refusal_without_acks_closes_the_connection(connection: Connection, topic: str) -> None:
+    """The one way to tell a producer that asked for no answers (acks=0)."""
+    connection.send(PRODUCE, 7, produce_body(topic, Batch(crc_error=1).encode(), acks=0))
+    assert connection.is_closed_by_broker()
+
+
+def test_partition_that_is_not_there_is_refused(connection: Connection, topic: str) -> None:
+    assert produce(connection, topic, ONE, partition=9).error == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_batch_is_kept_as_it_came_but_for_offset_and_epoch(connection: Connection, topic: str) -> None:
+    sent = [Batch(values=VALUES).encode(), compressed(GZIP, VALUES).encode(), compressed(ZSTD, VALUES).encode()]
+    for each in sent:
+        assert produce(connection, topic, each).error == "NONE"
+    kept = fetch(connection, [FetchPartition(topic=topic)]).only.records
+    expected = [
+        Batch(values=VALUES, base_offset=0, leader_epoch=0).encode(),
+        compressed(GZIP, VALUES, base_offset=3, leader_epoch=0).encode(),
+        compressed(ZSTD, VALUES, base_offset=6, leader_epoch=0).encode(),
+    ]
+    assert kept == b"".join(expected)
+
+
+@pytest.mark.parametrize(
+    ("setting", "codec"), [("zstd", ZSTD), ("uncompressed", 0), ("gzip", GZIP), ("producer", None)]
+)
+def test_topic_compresses_as_it_is_set(connection: Connection, setting: str, codec: int | None) -> None:
+    topic = wire_topic(connection, configs={"compression.type": setting})
+    for batch in (Batch(values=VALUES), compressed(GZIP, VALUES), compressed(ZSTD, VALUES)):
+        assert produce(connection, topic, batch.encode()).error == "NONE"
+    seen = seen_batches(fetch(connection, [FetchPartition(topic=topic)]).only.records)
+    codecs = [0, GZIP, ZSTD] if codec is None else [codec] * 3
+    assert [(each.base_offset, each.codec, each.record_count, each.leader_epoch) for each in seen] == [
+        (0, codecs[0], 3, 0),
+        (3, codecs[1], 3, 0),
+        (6, codecs[2], 3, 0),
+    ]
+
+
+@pytest.mark.parametrize("codec", [0, GZIP])
+def test_append_time_is_told_and_written(connection: Connection, codec: int) -> None:
+    topic = wire_topic(connection, configs={"message.timestamp.type": "LogAppendTime"})
+    batch = compressed(codec, VALUES) if codec else Batch(values=VALUES)
+    answer = produce(connection, topic, batch.encode())
+    assert answer.log_append_time_ms > batch.timestamp_ms
+    (seen,) = seen_batches(fetch(connection, [FetchPartition(topic=topic)]).only.records)
+    assert (seen.uses_log_append_time, seen.codec) == (True, codec)
+    # The whole batch has one time, so a look-up by it finds the batch's first record.
+    assert list_offset(connection, topic, answer.log_append_time_ms)[:3] == ("NONE", answer.log_append_time_ms, 0)

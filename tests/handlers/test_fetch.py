@@ -1,0 +1,458 @@
+"""Fetch: which bytes come, how many, and how long it takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import FetchPartition, FetchTopic
+from tests.handlers.brokers import AnyBroker, SimulatedBroker, joined
+from tests.handlers.requests import (
+    TOPIC_RESOURCE,
+    alter_configs,
+    base_offsets,
+    batch,
+    begin_fetch,
+    create_topic,
+    delete_records,
+    delete_topic,
+    fetch,
+    fetch_all,
+    fetch_request,
+    partitions_of,
+    produce,
+    produce_request,
+    size_of,
+    sizes,
+    wanted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.log.partition_log import PartitionLog
+
+FIVE = bytes(batch(*[b"value" * 20] * 5))
+SIZE = len(FIVE)
+LONG_MS = 10_000
+UNKNOWN_ID = UUID(int=0xABCDEF)
+
+
+@pytest.fixture
+def topic(broker: AnyBroker, name: str) -> str:
+    """Partition 0 has offsets 0 to 19 in four batches, partition 1 offsets 0 to 4 in one, partition 2 nothing."""
+    create_topic(broker, name, 3)
+    for partition in (0, 0, 0, 0, 1):
+        assert produce(broker, name, FIVE, partition=partition).error_code == ErrorCode.NONE
+    return name
+
+
+# --- where it begins
+
+
+@pytest.mark.parametrize(("offset", "expected"), [(0, [0, 5, 10, 15]), (7, [5, 10, 15]), (15, [15]), (19, [15])])
+def test_the_batch_that_holds_the_offset_comes_first(
+    broker: AnyBroker, topic: str, offset: int, expected: list[int]
+) -> None:
+    told = fetch(broker, topic, offset)
+    assert base_offsets(told.records) == expected
+    assert (told.high_watermark, told.last_stable_offset, told.log_start_offset) == (20, 20, 0)
+
+
+def test_at_the_end_there_is_nothing(broker: AnyBroker, topic: str) -> None:
+    for partition, end in ((0, 20), (2, 0)):
+        told = fetch(broker, topic, end, partition=partition)
+        assert (told.error_code, size_of(told), told.high_watermark) == (ErrorCode.NONE, 0, end)
+
+
+@pytest.mark.parametrize("offset", [-1, 21, 2**62])
+def test_an_offset_outside_the_log_is_out_of_range(broker: AnyBroker, topic: str, offset: int) -> None:
+    told = fetch(broker, topic, offset)
+    assert (told.error_code, size_of(told)) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0)
+    assert (told.high_watermark, told.last_stable_offset, told.log_start_offset) == (-1, -1, -1)
+
+
+def test_deleted_records_are_out_of_range(broker: AnyBroker, topic: str) -> None:
+    assert delete_records(broker, topic, 7).low_watermark == 7
+    assert fetch(broker, topic, 6).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    told = fetch(broker, topic, 7)
+    assert base_offsets(told.records) == [5, 10, 15], "a batch is whole, though its first records are gone"
+    assert told.log_start_offset == 7
+
+
+def test_a_fetch_goes_on_over_segment_borders(broker: AnyBroker, name: str) -> None:
+    create_topic(broker, name, segment_index_bytes="24", index_interval_bytes="0")
+    for _ in range(12):
+        assert produce(broker, name, FIVE).error_code == ErrorCode.NONE
+    seen: list[int] = []
+    offset = fetches = 0
+    while offset < 60:
+        found = base_offsets(fetch(broker, name, offset).records)
+        assert found[0] == offset
+        seen += found
+        offset = seen[-1] + 5
+        fetches += 1
+    assert seen == list(range(0, 60, 5))
+    assert fetches > 1, "there are several segments"
+
+
+# --- how much
+
+
+@pytest.mark.parametrize("limit", [0, 1, SIZE - 1, SIZE])
+@pytest.mark.parametrize("offset", [0, 7])
+def test_the_first_batch_is_whole_however_small_the_limits(
+    broker: AnyBroker, topic: str, limit: int, offset: int
+) -> None:
+    for each, total in ((limit, 1 << 20), (1 << 20, limit), (limit, limit)):
+        told = fetch_all(broker, fetch_request([wanted(topic, offset, max_bytes=each)], max_bytes=total))
+        assert sizes(told) == [SIZE]
+
+
+def test_only_the_first_partition_with_data_is_over_the_limit(broker: AnyBroker, topic: str) -> None:
+    all_three = [wanted(topic, partition=2), wanted(topic, partition=1), wanted(topic)]
+    assert sizes(fetch_all(broker, fetch_request(all_three, max_bytes=1))) == [0, SIZE, 0]
+
+
+def test_the_limit_of_a_partition_cuts_what_follows_the_first_batch(broker: AnyBroker, topic: str) -> None:
+    assert size_of(fetch(broker, topic, max_bytes=SIZE + 100)) == SIZE + 100
+
+
+def test_a_batch_that_does_not_fit_any_more_is_left_out_whole(broker: AnyBroker, topic: str) -> None:
+    """Kafka's consumer gives up when it is sent bytes that hold no whole batch."""
+    both = [wanted(topic), wanted(topic, partition=1, max_bytes=SIZE - 1)]
+    assert sizes(fetch_all(broker, fetch_request(both))) == [4 * SIZE, 0]
+    both = [wanted(topic, 15), wanted(topic, partition=1)]
+    assert sizes(fetch_all(broker, fetch_request(both, max_bytes=2 * SIZE - 1))) == [SIZE, 0]
+
+
+def test_the_total_limit_counts_over_all_partitions(broker: AnyBroker, topic: str) -> None:
+    both = [wanted(topic, partition=1), wanted(topic)]
+    assert sizes(fetch_all(broker, fetch_request(both, max_bytes=3 * SIZE + 10))) == [SIZE, 2 * SIZE + 10]
+    assert sizes(fetch_all(broker, fetch_request(both, max_bytes=2 * SIZE))) == [SIZE, SIZE]
+    assert sizes(fetch_all(broker, fetch_request(both, max_bytes=SIZE))) == [SIZE, 0]
+
+
+def test_the_brokers_own_limit_counts_too(name: str) -> None:
+    broker = SimulatedBroker(fetch_max_bytes="1024")
+    create_topic(broker, name)
+    for _ in range(4):
+        produce(broker, name, FIVE)
+    assert sizes(fetch_all(broker, fetch_request([wanted(name)]))) == [max(1024, SIZE)]
+    broker.close()
+
+
+# --- what is not there
+
+
+def test_what_is_not_there_is_unknown(broker: AnyBroker, name: str) -> None:
+    topic_id = create_topic(broker, name)
+    produce(broker, name)
+    for index in (1, -1):
+        assert fetch(broker, name, partition=index).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert fetch(broker, topic_id, partition=index).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert fetch(broker, f"{name}-not").error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert fetch(broker, UNKNOWN_ID).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_an_error_of_one_partition_is_told_at_once_with_the_data_of_others(broker: AnyBroker, topic: str) -> None:
+    began = broker.elapsed_ms()
+    request = fetch_request([wanted(topic, 99), wanted(topic, partition=1)], max_wait_ms=LONG_MS, min_bytes=1 << 20)
+    told = partitions_of(fetch_all(broker, request))
+    assert [(each.error_code, size_of(each)) for each in told] == [(ErrorCode.OFFSET_OUT_OF_RANGE, 0), (0, SIZE)]
+    assert broker.elapsed_ms() - began < LONG_MS / 2
+
+
+def test_topics_are_named_by_id_from_version_13(broker: AnyBroker, name: str) -> None:
+    topic_id = create_topic(broker, name)
+    produce(broker, name)
+    for version in (13, 15, 18):
+        answer = fetch_all(broker, fetch_request([wanted(topic_id)]), version)
+        assert answer.responses[0].topic_id == topic_id
+        assert base_offsets(answer.responses[0].partitions[0].records) == [0]
+
+
+@pytest.mark.parametrize("version", range(4, 13))
+def test_every_version_by_name_gives_records(broker: AnyBroker, topic: str, version: int) -> None:
+    answer = fetch_all(broker, fetch_request([wanted(topic, 15)]), version)
+    assert answer.responses[0].topic == topic
+    assert sizes(answer) == [SIZE]
+
+
+# --- epochs
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [(-1, ErrorCode.NONE), (0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)],
+)
+def test_a_client_ahead_of_the_leaders_epoch_must_wait(
+    broker: AnyBroker, topic: str, epoch: int, error: ErrorCode
+) -> None:
+    assert fetch(broker, topic, epoch=epoch).error_code == error
+
+
+def test_a_client_behind_the_leaders_epoch_is_fenced(simulated: SimulatedBroker, name: str) -> None:
+    create_topic(simulated, name)
+    produce(simulated, name)
+    simulated.restart()
+    assert fetch(simulated, name, epoch=0).error_code == ErrorCode.FENCED_LEADER_EPOCH
+    assert fetch(simulated, name, epoch=1).error_code == ErrorCode.NONE
+    assert fetch(simulated, name, epoch=2).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_a_reader_whose_history_differs_is_told_where(simulated: SimulatedBroker, name: str) -> None:
+    """Offsets 0 to 4 are of epoch 0, 5 to 9 of epoch 1, 10 to 14 of epoch 2."""
+    create_topic(simulated, name)
+    for life in range(3):
+        if life:
+            simulated.restart()
+        produce(simulated, name, FIVE)
+    for offset, epoch in ((5, 0), (3, 0), (10, 1), (14, 2), (10, 2)):
+        told = fetch(simulated, name, offset, last_epoch=epoch)
+        assert (told.error_code, told.diverging_epoch.epoch) == (ErrorCode.NONE, -1)
+    for offset, epoch, end in ((6, 0, 5), (14, 1, 10)):
+        told = fetch(simulated, name, offset, last_epoch=epoch)
+        assert (told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == (epoch, end)
+        assert size_of(told) == 0
+    assert fetch(simulated, name, 7, last_epoch=9).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_divergence_is_told_without_waiting(simulated: SimulatedBroker, name: str) -> None:
+    create_topic(simulated, name)
+    produce(simulated, name, FIVE)
+    simulated.restart()
+    produce(simulated, name, FIVE)
+    began = simulated.elapsed_ms()
+    fetch_all(simulated, fetch_request([wanted(name, 10, last_epoch=0)], max_wait_ms=LONG_MS))
+    assert simulated.elapsed_ms() - began < LONG_MS
+
+
+# --- isolation
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_read_committed_gets_a_list_of_aborted_transactions(broker: AnyBroker, topic: str, level: int) -> None:
+    told = partitions_of(fetch_all(broker, fetch_request([wanted(topic)], isolation_level=level)))[0]
+    assert told.aborted_transactions == ([] if level else None)
+    assert (size_of(told), told.last_stable_offset) == (4 * SIZE, 20)
+
+
+@pytest.mark.parametrize("version", [4, 12, 18])
+def test_a_replica_is_told_that_this_broker_does_not_lead_it(broker: AnyBroker, name: str, version: int) -> None:
+    topic_id = create_topic(broker, name)
+    produce(broker, name)
+    request = fetch_request([wanted(topic_id if version > 12 else name)], replica_id=7)
+    told = partitions_of(fetch_all(broker, request, version))[0]
+    assert (told.error_code, size_of(told)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
+
+
+# --- waiting
+
+
+def test_an_empty_fetch_waits_as_long_as_it_may(broker: AnyBroker, topic: str) -> None:
+    began = broker.elapsed_ms()
+    assert sizes(fetch_all(broker, fetch_request([wanted(topic, 20)], max_wait_ms=300))) == [0]
+    assert 290 <= broker.elapsed_ms() - began < 3000
+
+
+@pytest.mark.parametrize("min_bytes", [0, -1])
+def test_who_asks_for_nothing_does_not_wait(broker: AnyBroker, topic: str, min_bytes: int) -> None:
+    began = broker.elapsed_ms()
+    request = fetch_request([wanted(topic, 20)], max_wait_ms=LONG_MS, min_bytes=min_bytes)
+    assert sizes(fetch_all(broker, request)) == [0]
+    assert broker.elapsed_ms() - began < LONG_MS / 2
+
+
+def test_a_fetch_of_no_partition_does_not_wait(broker: AnyBroker) -> None:
+    began = broker.elapsed_ms()
+    assert fetch_all(broker, fetch_request([], max_wait_ms=LONG_MS)).responses == []
+    assert broker.elapsed_ms() - began < LONG_MS / 2
+
+
+def test_an_append_ends_the_wait_with_what_was_appended(broker: AnyBroker, topic: str) -> None:
+    began = broker.elapsed_ms()
+    waiting = begin_fetch(broker, fetch_request([wanted(topic, 20)], max_wait_ms=LONG_MS))
+    produce(broker, topic, FIVE)
+    told = partitions_of(waiting.result())[0]
+    assert base_offsets(told.records) == [20]
+    assert told.high_watermark == 25
+    assert broker.elapsed_ms() - began < LONG_MS / 2
+
+
+def test_bytes_are_counted_over_all_partitions_and_appends(broker: AnyBroker, topic: str) -> None:
+    began = broker.elapsed_ms()
+    both = [wanted(topic, 15), wanted(topic, 5, partition=1), wanted(topic, partition=2)]
+    waiting = begin_fetch(broker, fetch_request(both, max_wait_ms=LONG_MS, min_bytes=4 * SIZE))
+    for partition in (1, 2, 0):
+        produce(broker, topic, FIVE, partition=partition)
+    assert sizes(waiting.result()) == [2 * SIZE, SIZE, SIZE]
+    assert broker.elapsed_ms() - began < LONG_MS / 2
+
+
+def test_too_few_bytes_are_given_when_the_time_is_over(broker: AnyBroker, topic: str) -> None:
+    began = broker.elapsed_ms()
+    request = fetch_request([wanted(topic)], max_wait_ms=300, min_bytes=100 * SIZE)
+    assert sizes(fetch_all(broker, request)) == [4 * SIZE]
+    assert broker.elapsed_ms() - began >= 290
+
+
+def test_nobody_waits_for_more_bytes_than_an_answer_may_hold(broker: AnyBroker, topic: str) -> None:
+    began = broker.elapsed_ms()
+    request = fetch_request([wanted(topic)], max_wait_ms=LONG_MS, min_bytes=1 << 20, max_bytes=SIZE)
+    assert sizes(fetch_all(broker, request)) == [SIZE]
+    assert broker.elapsed_ms() - began < LONG_MS / 2
+
+
+def test_nobody_waits_for_more_than_a_segment_has_left(broker: AnyBroker, name: str) -> None:
+    """A read ends with its segment; more lies in the next one, so waiting would be pointless."""
+    create_topic(broker, name, segment_index_bytes="24", index_interval_bytes="0")
+    for _ in range(12):
+        produce(broker, name, FIVE)
+    began = broker.elapsed_ms()
+    told = fetch_all(broker, fetch_request([wanted(name)], max_wait_ms=LONG_MS, min_bytes=11 * SIZE))
+    assert base_offsets(partitions_of(told)[0].records)[0] == 0
+    assert broker.elapsed_ms() - began < LONG_MS / 2
+
+
+def test_an_append_between_a_look_and_the_wait_is_not_missed(simulated: SimulatedBroker, name: str) -> None:
+    """The fetch has looked and found nothing, its task has not started: another connection's append comes first."""
+    create_topic(simulated, name)
+    request = fetch_request([wanted(name)], max_wait_ms=LONG_MS)
+
+    async def race() -> bytes:
+        waiting = simulated.handle(request, 12)
+        assert not isinstance(waiting, list)
+        assert isinstance(simulated.handle(produce_request([(name, 0, batch())]), 12), list)
+        return joined(await waiting)
+
+    began = simulated.elapsed_ms()
+    assert bytes(batch()[61:]) in simulated.run(race())
+    assert simulated.elapsed_ms() - began < LONG_MS
+
+
+def test_a_stop_between_a_look_and_the_wait_is_not_missed(simulated: SimulatedBroker, name: str) -> None:
+    create_topic(simulated, name)
+    request = fetch_request([wanted(name)], max_wait_ms=LONG_MS)
+
+    async def race() -> None:
+        waiting = simulated.handle(request, 12)
+        simulated.node.release_waiting_requests()
+        await waiting
+
+    began = simulated.elapsed_ms()
+    simulated.run(race())
+    assert simulated.elapsed_ms() - began < LONG_MS
+
+
+def test_a_deleted_topic_ends_the_wait(broker: AnyBroker, name: str) -> None:
+    began = broker.elapsed_ms()
+    topic_id = create_topic(broker, name)
+    by_name = begin_fetch(broker, fetch_request([wanted(name)], max_wait_ms=LONG_MS))
+    by_id = begin_fetch(broker, fetch_request([wanted(topic_id)], max_wait_ms=LONG_MS))
+    delete_topic(broker, name)
+    if broker.is_apache_kafka:
+        allowed = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER}
+    else:
+        allowed = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert partitions_of(by_name.result())[0].error_code in allowed
+    told = partitions_of(by_id.result())[0].error_code
+    assert told in allowed | {ErrorCode.UNKNOWN_TOPIC_ID}
+    assert broker.elapsed_ms() - began < LONG_MS / 2
+
+
+def test_a_topic_made_again_under_its_name_is_another_one(broker: AnyBroker, name: str) -> None:
+    old_id = create_topic(broker, name)
+    produce(broker, name, FIVE)
+    delete_topic(broker, name)
+    new_id = create_topic(broker, name)
+    assert fetch(broker, old_id).error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    assert size_of(fetch(broker, new_id)) == 0
+
+
+def test_a_waiter_leaves_nothing_behind(simulated: SimulatedBroker, name: str) -> None:
+    """Answered, timed out or gone with its client: no partition remembers it."""
+    create_topic(simulated, name, 2)
+    partitions = [simulated.partition(name, index) for index in (0, 1)]
+    request = fetch_request([wanted(name), wanted(name, partition=1)], max_wait_ms=500)
+    for _ in range(3):
+        answered = begin_fetch(simulated, request)
+        gone = begin_fetch(simulated, request)
+        assert [len(partition.waiting_fetches) for partition in partitions] == [2, 2]
+        gone.task.cancel()  # type: ignore[attr-defined]  # what a lost connection does
+        simulated.step()
+        assert [len(partition.waiting_fetches) for partition in partitions] == [1, 1]
+        answered.result()
+    assert not any(partition.waiting_fetches for partition in partitions)
+
+
+@pytest.mark.filterwarnings("ignore:coroutine '_wait' was never awaited")
+def test_a_waiter_that_never_ran_goes_with_its_time(simulated: SimulatedBroker, name: str) -> None:
+    """Cancelled before its first step: a coroutine that never starts cannot clean up after itself."""
+    create_topic(simulated, name)
+    partition = simulated.partition(name)
+
+    async def lose() -> None:
+        task = simulated.simulation.loop.create_task(
+            simulated.handle(fetch_request([wanted(name)], max_wait_ms=500), 12)
+        )
+        task.cancel()
+
+    simulated.run(lose())
+    fetch_all(simulated, fetch_request([wanted(name)], max_wait_ms=1000))
+    assert not partition.waiting_fetches
+
+
+def test_a_converted_batch_counts_as_it_is_stored(simulated: SimulatedBroker, name: str) -> None:
+    """Two hundred bytes of one letter are fewer when they are compressed: the wait goes on."""
+    create_topic(simulated, name, compression_type="zstd")
+    waiting = begin_fetch(simulated, fetch_request([wanted(name)], max_wait_ms=LONG_MS, min_bytes=2000))
+    began = simulated.elapsed_ms()
+    produce(simulated, name, batch(b"x" * 5000))
+    told = sizes(waiting.result())
+    assert told[0] < 2000
+    assert simulated.elapsed_ms() - began >= LONG_MS
+
+
+def test_the_same_partition_twice_is_one(broker: AnyBroker, topic: str) -> None:
+    both = [wanted(topic), wanted(topic, 10)]
+    told = partitions_of(fetch_all(broker, fetch_request(both)))
+    assert [base_offsets(each.records) for each in told] == [[10, 15]]
+
+
+def test_partitions_of_one_topic_come_together(broker: AnyBroker, topic: str) -> None:
+    partitions = [FetchPartition(partition=index, fetch_offset=0, partition_max_bytes=1 << 20) for index in (2, 0, 1)]
+    answer = fetch_all(broker, fetch_request([FetchTopic(topic=topic, partitions=partitions)]))
+    assert [each.partition_index for each in answer.responses[0].partitions] == [2, 0, 1]
+
+
+def test_a_smaller_limit_at_run_time_does_not_hide_large_batches(broker: AnyBroker, name: str) -> None:
+    create_topic(broker, name)
+    produce(broker, name, FIVE)
+    assert alter_configs(broker, TOPIC_RESOURCE, name, max_message_bytes="100") is ErrorCode.NONE
+    assert base_offsets(fetch(broker, name).records) == [0]
+
+
+def test_a_failed_read_is_a_storage_error_of_its_partition(
+    simulated: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(simulated, name, 2)
+    for partition in (0, 1):
+        produce(simulated, name, FIVE, partition=partition)
+    broken = simulated.partition(name, 0)
+    monkeypatch.setattr(type(broken.log), "read", _failing_for(broken.log, type(broken.log).read))
+    told = partitions_of(fetch_all(simulated, fetch_request([wanted(name), wanted(name, partition=1)])))
+    assert [(each.error_code, size_of(each)) for each in told] == [(ErrorCode.KAFKA_STORAGE_ERROR, 0), (0, SIZE)]
+    caplog.clear()
+
+
+def _failing_for(broken: PartitionLog, read: Callable[..., Any]) -> Callable[..., Any]:
+    def maybe(log: PartitionLog, *args: Any, **options: Any) -> Any:
+        if log is broken:
+            raise OSError("the disk is gone")
+        return read(log, *args, **options)
+
+    return maybe

@@ -1,0 +1,70 @@
+"""InitProducerId: every producer has an id of its own, whatever happens to the broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from tests.handlers.brokers import AnyBroker, SimulatedBroker
+
+
+def new_id(broker: AnyBroker, version: int = 5) -> int:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
+    told = broker.call(request, InitProducerIdResponse, version)
+    assert (told.error_code, told.producer_epoch) == (ErrorCode.NONE, 0)
+    return told.producer_id
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_ids_differ(broker: AnyBroker, version: int) -> None:
+    assert len({new_id(broker, version) for _ in range(20)}) == 20
+
+
+def test_ids_differ_over_restarts_and_crashes(simulated: SimulatedBroker) -> None:
+    given = [new_id(simulated) for _ in range(3)]
+    for end in (simulated.restart, simulated.kill, simulated.kill, simulated.restart):
+        end()
+        given += [new_id(simulated) for _ in range(3)]
+    assert len(set(given)) == len(given)
+
+
+def test_ids_differ_over_blocks(simulated: SimulatedBroker) -> None:
+    given = [new_id(simulated) for _ in range(2100)]
+    assert len(set(given)) == len(given)
+
+
+def test_many_at_once_get_different_ids(simulated: SimulatedBroker) -> None:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+    waiting = [simulated.begin(request, InitProducerIdResponse) for _ in range(50)]
+    given = [each.result().producer_id for each in waiting]
+    assert len(set(given)) == 50
+
+
+def test_a_producer_that_had_an_id_gets_a_new_one(broker: AnyBroker) -> None:
+    request = InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=1000, producer_id=1_000_000, producer_epoch=3
+    )
+    told = broker.call(request, InitProducerIdResponse)
+    assert (told.error_code, told.producer_epoch) == (ErrorCode.NONE, 0)
+    assert told.producer_id != 1_000_000
+
+
+@pytest.mark.parametrize(("producer_id", "producer_epoch"), [(5, -1), (-1, 5)])
+def test_half_an_identity_is_an_invalid_request(broker: AnyBroker, producer_id: int, producer_epoch: int) -> None:
+    request = InitProducerIdRequest(
+        transactional_id=None, transaction_timeout_ms=1000, producer_id=producer_id, producer_epoch=producer_epoch
+    )
+    told = broker.call(request, InitProducerIdResponse)
+    assert (told.error_code, told.producer_id, told.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
+
+
+@pytest.mark.parametrize("transactional_id", ["", "tx"])
+def test_transactions_are_refused_until_they_are_built(simulated: SimulatedBroker, transactional_id: str) -> None:
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
+    told = simulated.call(request, InitProducerIdResponse)
+    assert (told.error_code, told.producer_id, told.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)

@@ -1,0 +1,45 @@
+"""What is built once is built once, anew when its sources change, and never half."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from tests.jvm.build_cache import build_once
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    file = tmp_path / "source"
+    file.write_text("one")
+    return file
+
+
+def test_second_asker_gets_what_the_first_built(tmp_path: Path, source: Path) -> None:
+    built: list[Path] = []
+    threads = [threading.Thread(target=build_once, args=(tmp_path / "built", [source], built.append)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert built == [tmp_path / "built"]
+
+
+def test_changed_source_is_built_anew(tmp_path: Path, source: Path) -> None:
+    def build(directory: Path) -> None:
+        (directory / "result").write_text(source.read_text())
+
+    build_once(tmp_path / "built", [source], build)
+    source.write_text("two")
+    assert (build_once(tmp_path / "built", [source], build) / "result").read_text() == "two"
+
+
+def test_failed_build_is_tried_again(tmp_path: Path, source: Path) -> None:
+    def fail(directory: Path) -> None:
+        raise RuntimeError("no network")
+
+    with pytest.raises(RuntimeError, match="no network"):
+        build_once(tmp_path / "built", [source], fail)
+    built: list[Path] = []
+    build_once(tmp_path / "built", [source], built.append)
+    assert len(built) == 1

@@ -1,0 +1,29 @@
+"""A simulated broker whose workers a test can hold back; errors in the log are failures, as for handlers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.conftest import name, nothing_fails_unseen
+from tests.replica.held_workers import HeldWorkers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["broker", "name", "nothing_fails_unseen", "workers"]
+
+
+@pytest.fixture
+def workers() -> HeldWorkers:
+    return HeldWorkers()
+
+
+@pytest.fixture
+def broker(workers: HeldWorkers) -> Iterator[SimulatedBroker]:
+    simulated = SimulatedBroker(workers)
+    yield simulated
+    workers.release_all()
+    simulated.close()

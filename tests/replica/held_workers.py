@@ -1,0 +1,39 @@
+"""Workers that begin a piece of work when a test says so: what the event loop does meanwhile is the test's to choose."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class HeldWorkers:
+    """Work whose function's name is in `held` waits until it is released, oldest first; all other is done at once."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+        self._waiting: list[tuple[str, asyncio.Future[None]]] = []
+
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        if function.__name__ in self.held:
+            gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append((function.__name__, gate))
+            await gate
+        return function(*args)
+
+    @property
+    def waiting(self) -> list[str]:
+        return [name for name, _ in self._waiting]
+
+    def release(self) -> None:
+        _, gate = self._waiting.pop(0)
+        gate.set_result(None)
+
+    def release_all(self) -> None:
+        self.held.clear()
+        while self._waiting:
+            self.release()
+
+    def close(self) -> None: ...

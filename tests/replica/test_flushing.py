@@ -1,0 +1,212 @@
+"""One log's trips to the disk: shared by whoever asks, one at a time, none after the log went."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from odradek.protocol.messages.produce import ProduceResponse
+from odradek.replica.flushing import LogFlusher, LogRetired
+from tests.handlers.requests import (
+    BY_NAME,
+    batch,
+    create_topic,
+    end_of_epoch,
+    list_offset,
+    produce,
+    produce_request,
+)
+
+if TYPE_CHECKING:
+    from tests.handlers.brokers import SimulatedBroker, SimulatedPending
+    from tests.replica.held_workers import HeldWorkers
+
+
+class CountingLog:
+    """As much of a log as a flusher needs."""
+
+    def __init__(self) -> None:
+        self.end_offset = 0
+        self.recovery_point_offset = 0
+        self.flushes = 0
+        self.problem: OSError | None = None
+
+    def flush(self) -> None:
+        self.flushes += 1
+        if self.problem is not None:
+            raise self.problem
+        self.recovery_point_offset = self.end_offset
+
+
+class SlowWorkers:
+    """Each piece of work ends when the test lets it."""
+
+    def __init__(self) -> None:
+        self.gates: list[asyncio.Event] = []
+
+    async def run(self, function: object, *args: object) -> None:
+        gate = asyncio.Event()
+        self.gates.append(gate)
+        await gate.wait()
+        function(*args)  # type: ignore[operator]  # the log's flush
+
+    def close(self) -> None: ...
+
+
+def flusher() -> tuple[CountingLog, SlowWorkers, LogFlusher]:
+    log, workers = CountingLog(), SlowWorkers()
+    return log, workers, LogFlusher(log, workers)  # type: ignore[arg-type]  # all that it uses of a log
+
+
+async def settle() -> None:
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+async def test_all_who_ask_meanwhile_share_the_next_flush() -> None:
+    log, workers, flush = flusher()
+    log.end_offset = 1
+    first = asyncio.ensure_future(flush.flush_to(1))
+    await settle()
+    later = [asyncio.ensure_future(flush.flush_to(end)) for end in range(2, 12)]
+    log.end_offset = 1  # what the running flush saw
+    await settle()
+    assert len(workers.gates) == 1, "one at a time"
+    workers.gates[0].set()
+    await first
+    log.end_offset = 11
+    await settle()
+    assert len(workers.gates) == 2
+    workers.gates[1].set()
+    await asyncio.gather(*later)
+    assert log.flushes == 2
+
+
+async def test_what_is_on_the_disk_already_needs_no_flush() -> None:
+    log, workers, flush = flusher()
+    log.recovery_point_offset = 5
+    await flush.flush_to(5)
+    assert not workers.gates
+
+
+async def test_a_failure_reaches_everybody_who_waited_and_the_next_may_succeed() -> None:
+    log, workers, flush = flusher()
+    log.end_offset, log.problem = 1, OSError("gone")
+    waiting = [asyncio.ensure_future(flush.flush_to(1)) for _ in range(3)]
+    await settle()
+    workers.gates[0].set()
+    outcomes = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [OSError] * 3
+    log.problem = None
+    again = asyncio.ensure_future(flush.flush_to(1))
+    await settle()
+    workers.gates[1].set()
+    await again
+
+
+async def test_a_client_that_goes_does_not_stop_the_flush() -> None:
+    log, workers, flush = flusher()
+    log.end_offset = 1
+    gone, stays = (asyncio.ensure_future(flush.flush_to(1)) for _ in range(2))
+    await settle()
+    gone.cancel()
+    await settle()
+    workers.gates[0].set()
+    await stays
+    assert log.flushes == 1
+
+
+async def test_a_retired_log_is_not_flushed_any_more() -> None:
+    log, workers, flush = flusher()
+    log.end_offset = 1
+    running = asyncio.ensure_future(flush.flush_to(1))
+    late = asyncio.ensure_future(flush.flush_to(2))
+    await settle()
+    retiring = asyncio.ensure_future(flush.retire())
+    await settle()
+    assert not retiring.done(), "nobody may take the files from a flush that runs"
+    workers.gates[0].set()
+    await running
+    await retiring
+    with pytest.raises(LogRetired):
+        await late
+    assert log.flushes == 1
+
+
+# --- with a whole broker
+
+
+def delete(broker: SimulatedBroker, name: str) -> SimulatedPending[DeleteTopicsResponse]:
+    return broker.begin(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, 4)
+
+
+def test_acknowledgements_wait_for_the_disk_and_come_together(
+    broker: SimulatedBroker, workers: HeldWorkers, name: str
+) -> None:
+    create_topic(broker, name, flush_messages="1")
+    workers.held.add("flush")
+    request = produce_request([(name, 0, batch())])
+    waiting = [broker.begin(request, ProduceResponse, BY_NAME) for _ in range(3)]
+    assert workers.waiting == ["flush"]
+    assert list_offset(broker, name, -1).offset == 3, "others may read what is not acknowledged yet"
+    workers.release()
+    answers = [each.result().responses[0].partition_responses[0] for each in waiting]
+    assert [(each.error_code, each.base_offset) for each in answers] == [(0, 0), (0, 1), (0, 2)]
+
+
+def test_a_topic_deleted_under_a_flush_is_not_there_any_more_for_those_who_wait(
+    broker: SimulatedBroker, workers: HeldWorkers, name: str
+) -> None:
+    """The first flush is running; what came after it would need another, which must not happen."""
+    create_topic(broker, name, flush_messages="1")
+    workers.held.add("flush")
+    request = produce_request([(name, 0, batch())])
+    first = broker.begin(request, ProduceResponse, BY_NAME)
+    partition = broker.partition(name)
+    partition.flusher._log = FrozenEnd(partition.log)  # type: ignore[assignment]  # the flush sees only what was there
+    second = broker.begin(request, ProduceResponse, BY_NAME)
+    deleting = delete(broker, name)
+    assert not deleting.task.done(), "the files stay until the flush is over"
+    assert produce(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    workers.held.clear()
+    workers.release()
+    assert deleting.result().responses[0].error_code == ErrorCode.NONE
+    codes = [each.result().responses[0].partition_responses[0].error_code for each in (first, second)]
+    assert codes == [ErrorCode.NONE, ErrorCode.NOT_LEADER_OR_FOLLOWER]
+
+
+class FrozenEnd:
+    """A log whose next flush covers only what it holds now."""
+
+    def __init__(self, log: object) -> None:
+        self._log = log
+        self._end_offset = log.log_end_offset  # type: ignore[attr-defined]  # a partition's log
+
+    @property
+    def recovery_point_offset(self) -> int:
+        offset: int = self._log.recovery_point_offset  # type: ignore[attr-defined]  # as above
+        return min(offset, self._end_offset)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._log, name)
+
+
+def test_a_late_flush_of_a_deleted_topic_does_not_write_into_its_successor(
+    broker: SimulatedBroker, workers: HeldWorkers, name: str
+) -> None:
+    create_topic(broker, name)
+    produce(broker, name)
+    for _ in range(4):
+        broker.restart()
+        produce(broker, name)
+    old = broker.partition(name)
+    broker.call(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, 4)
+    create_topic(broker, name)
+    with pytest.raises(LogRetired):
+        broker.run(old.flusher.flush())
+    broker.restart()
+    assert end_of_epoch(broker, name, 1).leader_epoch == 1, "the new topic's epochs are its own"

@@ -1,0 +1,183 @@
+"""What a broker does by the clock, and that it goes on doing it whatever happens to a single partition."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.requests import batch, create_topic, delete_records, delete_topic, produce
+
+if TYPE_CHECKING:
+    from tests.replica.held_workers import HeldWorkers
+
+
+def pass_time(broker: SimulatedBroker, seconds: float) -> None:
+    async def wait() -> None:
+        await asyncio.get_running_loop().create_task(_timer(seconds))
+
+    broker.run(wait())
+
+
+async def _timer(seconds: float) -> None:
+    loop = asyncio.get_running_loop()
+    over = loop.create_future()
+    loop.call_later(seconds, over.set_result, None)
+    await over
+
+
+def recovery_point(broker: SimulatedBroker, name: str) -> int:
+    return broker.partition(name).log.recovery_point_offset
+
+
+def test_flush_ms_puts_records_on_the_disk_in_time(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name, flush_ms="3000")
+    produce(broker, name)
+    pass_time(broker, 2)
+    assert recovery_point(broker, name) == 0
+    pass_time(broker, 3)
+    assert recovery_point(broker, name) == 1
+
+
+def test_without_flush_ms_the_operating_system_decides(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name)
+    produce(broker, name)
+    pass_time(broker, 600)
+    assert recovery_point(broker, name) == 0
+
+
+def test_rolled_segments_are_synced_soon(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name, segment_index_bytes="24", index_interval_bytes="0")
+    for _ in range(10):
+        produce(broker, name)
+    partition = broker.partition(name)
+    assert partition.log.has_rolled_segments_to_sync
+    pass_time(broker, 3)
+    assert not partition.log.has_rolled_segments_to_sync
+
+
+def test_one_partition_whose_disk_fails_does_not_stop_the_others(
+    broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"{name}-{letter}" for letter in "abc"]
+    for each in names:
+        create_topic(broker, each, flush_ms="0")
+        produce(broker, each)
+    broken = broker.partition(names[0]).log
+    flush = type(broken).flush
+
+    def maybe(log: object) -> None:
+        if log is broken:
+            raise OSError("the disk is gone")
+        flush(log)  # type: ignore[arg-type]  # a partition's log
+
+    monkeypatch.setattr(type(broken), "flush", maybe)
+    pass_time(broker, 5)
+    assert [recovery_point(broker, each) for each in names] == [0, 1, 1]
+    assert {record.getMessage() for record in caplog.records} == {"flush failed"}
+    caplog.clear()
+
+
+def test_a_topic_deleted_while_others_are_flushed_is_left_alone(
+    broker: SimulatedBroker, workers: HeldWorkers, name: str
+) -> None:
+    """The round has begun with both; the second one goes while the first is flushed."""
+    first, second = f"{name}-a", f"{name}-b"
+    for each in (first, second):
+        create_topic(broker, each, flush_ms="0")
+        produce(broker, each)
+    workers.held.add("flush")
+    pass_time(broker, 2)
+    assert workers.waiting == ["flush"]
+    delete_topic(broker, second)
+    workers.release_all()
+    pass_time(broker, 3)
+    assert recovery_point(broker, first) == 1
+
+
+def test_a_topic_deleted_while_it_is_flushed_waits_for_the_flush(
+    broker: SimulatedBroker, workers: HeldWorkers, name: str
+) -> None:
+    create_topic(broker, name, flush_ms="0")
+    produce(broker, name)
+    workers.held.add("flush")
+    pass_time(broker, 2)
+    deleting = broker.begin(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, 4)
+    assert not deleting.task.done()
+    assert any(each.startswith(name) for each in broker.simulation.disk.list_directory("/data"))
+    workers.release_all()
+    assert deleting.result().responses[0].error_code == 0
+    pass_time(broker, 3)
+    assert not any(each.startswith(name) for each in broker.simulation.disk.list_directory("/data"))
+
+
+def test_checkpoints_are_written_in_time(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name, flush_ms="0")
+    for _ in range(3):
+        produce(broker, name)
+    pass_time(broker, 70)
+    told = broker.simulation.disk.read_file("/data/recovery-point-offset-checkpoint").decode()
+    assert f"{name} 0 3" in told
+    told = broker.simulation.disk.read_file("/data/replication-offset-checkpoint").decode()
+    assert f"{name} 0 3" in told
+
+
+def test_silent_producers_are_forgotten_in_time(name: str) -> None:
+    broker = SimulatedBroker(producer_id_expiration_ms="120000", producer_id_expiration_check_interval_ms="60000")
+    create_topic(broker, name)
+    now_ms = broker.simulation.clock.now_ms()
+    produce(broker, name, batch(timestamps=[now_ms], producer=(5, 0, 0)))
+    producers = broker.partition(name).log.producers
+    pass_time(broker, 60)
+    assert list(producers.entries) == [5]
+    pass_time(broker, 130)
+    assert list(producers.entries) == []
+    broker.close()
+
+
+def test_files_of_deleted_records_go_after_their_delay(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name, segment_index_bytes="24", index_interval_bytes="0", file_delete_delay_ms="30000")
+    for _ in range(20):
+        produce(broker, name)
+    delete_records(broker, name, 20)
+    disk = broker.simulation.disk
+
+    def marked() -> list[str]:
+        return [each for each in disk.list_directory(f"/data/{name}-0") if each.endswith(".deleted")]
+
+    pass_time(broker, 20)
+    assert marked(), "a reader may still have a place in them"
+    pass_time(broker, 20)
+    assert not marked()
+
+
+def test_files_of_deleted_records_go_at_a_stop(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name, segment_index_bytes="24", index_interval_bytes="0")
+    for _ in range(20):
+        produce(broker, name)
+    delete_records(broker, name, 20)
+    pass_time(broker, 2)
+    broker.restart()
+    left = broker.simulation.disk.list_directory(f"/data/{name}-0")
+    assert not [each for each in left if each.endswith(".deleted")]
+
+
+def test_no_round_begins_after_a_stop(broker: SimulatedBroker, workers: HeldWorkers, name: str) -> None:
+    """A round that was running ends in the middle of the stop; it must not call for the next one."""
+    create_topic(broker, name, flush_ms="0")
+    produce(broker, name)
+    workers.held.add("flush")
+    pass_time(broker, 2)
+    housekeeping = broker.node._housekeeping
+    stopping = broker.simulation.loop.create_task(housekeeping.stop())
+    broker.step()
+    assert not stopping.done()
+    workers.release_all()
+    broker.step()
+    assert stopping.done()
+    produce(broker, name)
+    pass_time(broker, 10)
+    assert recovery_point(broker, name) == 1, "nothing is flushed behind the back of a broker that stops"

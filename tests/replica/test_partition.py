@@ -1,0 +1,86 @@
+"""A partition: what its role, its epoch and its in-sync set allow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.metadata.image import PartitionImage
+from odradek.protocol.errors import ErrorCode
+from odradek.replica.partition import Partition, Role
+from tests.handlers.requests import alter_configs, batch, create_topic
+
+if TYPE_CHECKING:
+    from odradek.replica.partition import FetchResult
+    from tests.handlers.brokers import SimulatedBroker
+
+
+@pytest.fixture
+def partition(broker: SimulatedBroker, name: str) -> Partition:
+    create_topic(broker, name)
+    return broker.partition(name)
+
+
+def append(partition: Partition, *values: bytes, acks: int = -1) -> ErrorCode:
+    return partition.append(memoryview(batch(*values)), acks).error
+
+
+def fetch(partition: Partition, offset: int = 0, **options: int) -> FetchResult:
+    chosen = {"max_bytes": 1 << 20, "current_leader_epoch": -1, "last_fetched_epoch": -1} | options
+    return partition.fetch(
+        offset,
+        chosen["max_bytes"],
+        current_leader_epoch=chosen["current_leader_epoch"],
+        last_fetched_epoch=chosen["last_fetched_epoch"],
+        whole_first_batch=True,
+    )
+
+
+def image(partition: Partition, *, replicas: tuple[int, ...], in_sync: tuple[int, ...], epoch: int) -> PartitionImage:
+    return PartitionImage(partition.index, replicas, in_sync, 0, epoch, epoch)
+
+
+def test_what_is_appended_is_committed_at_once(partition: Partition) -> None:
+    assert append(partition, b"a", b"b") is ErrorCode.NONE
+    assert partition.high_watermark == partition.log.log_end_offset == 2
+    assert fetch(partition).high_watermark == 2
+
+
+@pytest.mark.parametrize("acks", [-1, 0, 1])
+def test_too_few_in_sync_replicas_refuse_acks_all_only(
+    broker: SimulatedBroker, name: str, partition: Partition, acks: int
+) -> None:
+    alter_configs(broker, 2, name, min_insync_replicas="2")
+    partition.update(image(partition, replicas=(0, 1), in_sync=(0,), epoch=1))
+    assert append(partition, acks=acks) is (ErrorCode.NOT_ENOUGH_REPLICAS if acks == -1 else ErrorCode.NONE)
+    partition.update(image(partition, replicas=(0, 1), in_sync=(0, 1), epoch=2))
+    assert append(partition, acks=acks) is ErrorCode.NONE
+
+
+def test_a_duplicate_moves_nothing_and_wakes_nobody(partition: Partition) -> None:
+    first = partition.append(memoryview(batch(b"a", producer=(5, 0, 0))), -1)
+    again = partition.append(memoryview(batch(b"a", producer=(5, 0, 0))), -1)
+    assert (again.base_offset, again.is_duplicate) == (first.base_offset, True)
+    assert partition.high_watermark == 1
+
+
+def test_a_new_epoch_begins_where_the_log_ends(partition: Partition) -> None:
+    append(partition, b"a", b"b")
+    partition.update(image(partition, replicas=(0,), in_sync=(0,), epoch=3))
+    append(partition, b"c")
+    assert partition.log.epoch_end_offset(0) == (0, 2)
+    assert partition.log.epoch_end_offset(3) == (3, 3)
+    assert fetch(partition, current_leader_epoch=0).error is ErrorCode.FENCED_LEADER_EPOCH
+    assert fetch(partition, current_leader_epoch=3).error is ErrorCode.NONE
+    assert fetch(partition, current_leader_epoch=4).error is ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def test_a_retired_partition_takes_and_gives_nothing(partition: Partition) -> None:
+    append(partition)
+    partition.retire()
+    assert partition.role is Role.OFFLINE
+    assert append(partition) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert fetch(partition).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.delete_records_before(1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert partition.log.log_end_offset == 1

@@ -1,0 +1,80 @@
+"""A broker's process as a service manager has it: arguments and environment in, exit code and two streams out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+READY = re.compile(r"is ready on (.+) \(data in (.+)\)$", re.MULTILINE)
+TIMEOUT_SECONDS = 20.0
+
+
+class BrokerProcess:
+    def __init__(
+        self, arguments: Sequence[str], environment: Mapping[str, str], prefix: Sequence[str], directory: str | None
+    ) -> None:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", "odradek", "broker", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**inherited, **environment},
+            cwd=directory,
+        )
+        self.stdout = self.stderr = ""
+        self._readers = [threading.Thread(target=self._read, args=(name,)) for name in ("stdout", "stderr")]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self, name: str) -> None:
+        stream = getattr(self.process, name)
+        with stream:
+            for line in stream:
+                setattr(self, name, getattr(self, name) + line)
+
+    def wait_until_ready(self) -> list[tuple[str, int]]:
+        """The addresses that it tells."""
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        while (match := READY.search(self.stdout)) is None:
+            assert self.process.poll() is None, f"it ended: {self.stderr}"
+            assert time.monotonic() < deadline, f"it is not ready: {self.stderr}"
+            time.sleep(0.01)  # a poll's pause
+        addresses = [address.rpartition(":") for address in match[1].split(", ")]
+        return [(host, int(port)) for host, _, port in addresses]
+
+    def wait(self) -> int:
+        """Its exit code; the streams are complete then."""
+        code = self.process.wait(TIMEOUT_SECONDS)
+        for reader in self._readers:
+            reader.join(TIMEOUT_SECONDS)
+        return code
+
+
+@contextlib.contextmanager
+def broker_process(
+    *arguments: str,
+    environment: Mapping[str, str] | None = None,
+    prefix: Sequence[str] = (),
+    directory: str | None = None,
+    **properties: str,
+) -> Iterator[BrokerProcess]:
+    """Properties as keywords, with underscores for dots; killed at the end if it still runs."""
+    overrides = [f"--override={name.replace('_', '.')}={value}" for name, value in properties.items()]
+    broker = BrokerProcess([*arguments, *overrides], environment or {}, prefix, directory)
+    try:
+        yield broker
+    finally:
+        if broker.process.poll() is None:
+            broker.process.kill()
+        broker.wait()

@@ -1,0 +1,166 @@
+"""The order of start and stop, in one process: who is let in when, and what is left when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.host.host import real_host
+from odradek.host.network import CannotListen, run_on_fast_loop
+from odradek.metadata.broker_configs import BrokerConfig
+from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from odradek.server import broker as broker_module
+from odradek.server.broker import Broker
+from tests.server.requests import VERSION, fetch_request
+from tests.wire import decode_response, encode_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+    from pathlib import Path
+
+    from odradek.host.workers import Workers
+
+PATIENCE_SECONDS = 20.0
+
+
+class PatientWorkers:
+    """Holds one piece of work back until it is told to go on."""
+
+    def __init__(self, workers: Workers, held: str) -> None:
+        self._workers = workers
+        self._held = held
+        self.has_come = asyncio.Event()
+        self.may_go_on = asyncio.Event()
+
+    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+        if function.__name__ == self._held:
+            self.has_come.set()
+            await self.may_go_on.wait()
+        return await self._workers.run(function, *args)
+
+    def close(self) -> None:
+        self._workers.close()
+
+
+def config(tmp_path: Path, **properties: str) -> BrokerConfig:
+    named = {name.replace("_", "."): value for name, value in properties.items()}
+    return BrokerConfig.from_properties(
+        {"log.dirs": f"{tmp_path}/data", "listeners": "PLAINTEXT://127.0.0.1:0", **named}
+    )
+
+
+def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def bounded() -> None:
+        await asyncio.wait_for(scenario(), PATIENCE_SECONDS)
+
+    run_on_fast_loop(bounded)
+
+
+async def ask(port: int, request: Any, response: Any, version: int) -> Any:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(encode_request(request, version))
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    frame = await reader.readexactly(size)
+    writer.close()
+    return decode_response(response, frame, version)
+
+
+def test_nobody_is_let_in_before_the_broker_knows_its_address(tmp_path: Path) -> None:
+    """A client that comes during a restart must not be told of a cluster without brokers."""
+
+    async def scenario() -> None:
+        host = real_host()
+        workers = PatientWorkers(host.workers, "machine_name")
+        broker = Broker(config(tmp_path, listeners="PLAINTEXT://:0"), replace(host, workers=workers))
+        starting = asyncio.ensure_future(broker.start())
+        await workers.has_come.wait()
+        port = broker._listeners[0].port
+        with pytest.raises(ConnectionRefusedError):
+            await asyncio.open_connection("127.0.0.1", port)
+        workers.may_go_on.set()
+        await starting
+        answer = await ask(port, MetadataRequest(topics=[]), MetadataResponse, 12)
+        assert [each.port for each in answer.brokers] == [port]
+        await broker.stop()
+
+    run(scenario)
+
+
+def test_a_client_that_never_reads_does_not_keep_a_broker_from_stopping(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(broker_module, "PATIENCE_S", 0.2)
+
+    async def scenario() -> None:
+        broker = Broker(config(tmp_path), real_host())
+        await broker.start()
+        port = broker._listeners[0].port
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        reader._transport.pause_reading()  # type: ignore[attr-defined]  # a client that does not read
+        for number in range(2000):
+            writer.write(encode_request(MetadataRequest(topics=None), 12, number))
+        while broker._listeners[0]._connections and all(
+            each._writer.is_drained for each in broker._listeners[0]._connections
+        ):
+            for number in range(2000):
+                writer.write(encode_request(MetadataRequest(topics=None), 12, number))
+            await asyncio.sleep(0)
+        began = asyncio.get_running_loop().time()
+        await broker.stop()
+        assert 0.1 < asyncio.get_running_loop().time() - began < 5
+        writer.transport.abort()
+
+    run(scenario)
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_two_that_take_an_address_at_once_cannot_both_have_it(tmp_path: Path) -> None:
+    """Both have bound it before either listens; whoever is second to let clients in leaves its data as it was."""
+
+    async def scenario() -> None:
+        host = real_host()
+        workers = PatientWorkers(host.workers, "_open_directories")
+        late = Broker(config(tmp_path), replace(host, workers=workers))
+        starting = asyncio.ensure_future(late.start())
+        await workers.has_come.wait()
+        port = late._listeners[0].port
+        other = Broker(config(tmp_path / "other", listeners=f"PLAINTEXT://127.0.0.1:{port}"), real_host())
+        await other.start()
+        workers.may_go_on.set()
+        with pytest.raises(CannotListen, match=f":{port}: the port is in use"):
+            await starting
+        await other.stop()
+
+    run(scenario)
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
+
+
+def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        broker = Broker(config(tmp_path, auto_create_topics_enable="true"), real_host())
+        await broker.start()
+        port = broker._listeners[0].port
+        await ask(port, MetadataRequest(topics=None), MetadataResponse, 12)
+        from odradek.metadata.topic_decisions import NewTopic
+
+        await broker._node._controller.create_topics([NewTopic(name="t", partition_count=2)])
+        partition = broker._node._table.find("t", 0)
+        assert partition is not None
+        for _ in range(3):
+            clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
+            for _, writer in clients:
+                writer.write(encode_request(fetch_request("t", max_wait_ms=60_000), VERSION))
+            while len(partition.waiting_fetches) < 30:
+                await asyncio.sleep(0)
+            for _, writer in clients:
+                writer.close()
+            while partition.waiting_fetches:
+                await asyncio.sleep(0)
+        assert not broker._listeners[0]._connections
+        assert not broker._listeners[0]._connections_by_host
+        await broker.stop()
+
+    run(scenario)
