@@ -40,6 +40,7 @@ LEAVES = sorted(path for path, command in ALL_COMMANDS.items() if isinstance(com
 def test_the_commands_of_the_issue_exist() -> None:
     assert {
         "broker", "topic create", "topic list", "topic describe", "topic alter", "topic delete", "produce", "consume",
+        "group list", "group describe", "group reset", "group delete",
         "log dump", "bench produce", "bench consume", "bench latency", "demo", "completion",
     } <= ALL_COMMANDS.keys()  # fmt: skip
 
@@ -98,7 +99,7 @@ def test_examples_parse(path: str) -> None:
 def test_help_lists_the_commands_and_shows_examples(offline: Run) -> None:
     shown = offline("--help")
     assert shown.code == 0
-    for name in ("broker", "topic", "produce", "consume", "log", "bench", "demo", "completion"):
+    for name in ("broker", "topic", "produce", "consume", "group", "log", "bench", "demo", "completion"):
         assert f"  {name} " in shown.output
     assert "Examples:" in shown.output
     assert "odradek topic create pump" in shown.output
@@ -148,6 +149,10 @@ def test_unreachable_broker_is_told_at_once_with_what_to_do(offline: Run) -> Non
         ("topic", "describe", "a"),
         ("topic", "alter", "a", "--partitions", "2"),
         ("topic", "delete", "a", "--yes"),
+        ("group", "list"),
+        ("group", "describe", "a"),
+        ("group", "reset", "a", "--to-earliest"),
+        ("group", "delete", "a", "--yes"),
         ("produce", "a", "--value", "1"),
         ("consume", "a"),
         ("bench", "produce"),

@@ -9,6 +9,11 @@ from uuid import UUID
 import pytest
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 from odradek.protocol.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -355,3 +360,23 @@ def test_the_topic_of_groups_can_be_deleted_and_made_anew(world: GroupWorld) -> 
         assert await world.heartbeat(member.member_id, 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
     world.run(scenario())
+
+
+def test_groups_stay_where_they_are_when_their_topic_grows(world: GroupWorld) -> None:
+    async def scenario() -> None:
+        await world.commit(7)
+        request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=OFFSETS_TOPIC, count=50, assignments=None)])
+        response = await world.call(request, CreatePartitionsResponse, 3)
+        assert response.results[0].error_code == ErrorCode.NONE
+        assert await world.committed() == 7
+
+    world.run(scenario())
+
+
+def test_asking_for_the_topic_of_groups_makes_it_as_it_must_be() -> None:
+    properties = {"auto.create.topics.enable": "true", "offsets.topic.num.partitions": str(PARTITION_COUNT)}
+    world = GroupWorld(1, properties)
+    request = MetadataRequest(topics=[MetadataRequestTopic(name=OFFSETS_TOPIC)], allow_auto_topic_creation=True)
+    (topic,) = world.run(world.call(request, MetadataResponse, 9)).topics
+    assert (topic.error_code, len(topic.partitions)) == (ErrorCode.NONE, PARTITION_COUNT)
+    world.close()

@@ -39,6 +39,9 @@ ADVICE = {
     "_AUTHENTICATION": "the broker refused the credentials; check the -X sasl.* properties",
     "TOPIC_AUTHORIZATION_FAILED": "this user may not do that to the topic",
     "CLUSTER_AUTHORIZATION_FAILED": "this user may not do that to the cluster",
+    "GROUP_ID_NOT_FOUND": "there is no such group; `odradek group list` shows those that exist",
+    "NON_EMPTY_GROUP": "the group has active members; stop them first",
+    "GROUP_AUTHORIZATION_FAILED": "this user may not do that to the group",
     "_UNSUPPORTED_FEATURE": "the broker does not support this request",
 }
 

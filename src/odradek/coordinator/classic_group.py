@@ -274,10 +274,15 @@ class ClassicGroup:
             self.remove(member_id)
         for member_id, metadata in stored.items():
             member = self.members.get(member_id)
+            restored = restore_member(metadata, value.protocol or "")
             if member is None:
-                self.add(restore_member(metadata, value.protocol or ""), value.protocol_type)
-            else:
-                member.assignment = metadata.assignment
+                self.add(restored, value.protocol_type)
+                continue
+            member.assignment = metadata.assignment
+            is_same = member.metadata(value.protocol) == metadata.subscription
+            protocols = member.protocols if is_same else restored.protocols
+            timeouts = restored.rebalance_timeout_ms, restored.session_timeout_ms
+            self.update(member, protocols, *timeouts, member.awaiting_join)
         self.generation = value.generation
         self.protocol_type = value.protocol_type or None
         self.protocol_name = value.protocol

@@ -74,6 +74,7 @@ class GroupCoordinator:
         self._expiry_timer: Timer | None = None
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._is_stopping = False
+        self._partition_count = 1
 
     def settings(self) -> GroupSettings:
         """As they are now: some settings change at run time."""
@@ -123,7 +124,10 @@ class GroupCoordinator:
 
     def _add_places(self) -> list[_Place]:
         added = []
-        for partition in self._partitions.topic(OFFSETS_TOPIC) or ():
+        partitions = self._partitions.topic(OFFSETS_TOPIC) or ()
+        if partitions and not self._places:
+            self._partition_count = len(partitions)
+        for partition in partitions[: self._partition_count]:
             if partition.index not in self._places:
                 place = self._places[partition.index] = _Place(partition, self, self._host)
                 added.append(place)
@@ -152,9 +156,9 @@ class GroupCoordinator:
     # Finding a group's shard
 
     def partition_of(self, group_id: str) -> int:
-        topic = self._controller.image.topics.get(OFFSETS_TOPIC)
-        values: Any = self._controller.broker_config.values
-        return _partition_of(group_id, len(topic.partitions) if topic else values["offsets.topic.num.partitions"])
+        """By the partitions that the topic was found with: when it grows, groups stay where their records are, until
+        the next start (as in Kafka, where it is not to be grown either)."""
+        return _partition_of(group_id, self._partition_count)
 
     def find(self, group_id: str) -> GroupShard | ErrorCode:
         """The shard, or why there is none to ask now."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from odradek.coordinator.group_coordinator import OFFSETS_TOPIC
 from odradek.handlers.context import CLUSTER_NAME
 from odradek.metadata.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.metadata.topic_names import illegal_name_reason
@@ -63,7 +64,12 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
 async def _create_then_answer(
     request: MetadataRequest, context: RequestContext, missing: list[str]
 ) -> MetadataResponse:
-    await context.services.controller.create_topics([NewTopic(name=name) for name in dict.fromkeys(missing)])
+    services = context.services
+    if OFFSETS_TOPIC in missing:
+        await services.groups.ensure_topic()  # it is not like other topics, whoever asks for it first
+    ordinary = [NewTopic(name=name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
+    if ordinary:
+        await services.controller.create_topics(ordinary)
     return _answer(request, context)
 
 
