@@ -194,3 +194,23 @@ def test_wrong_usage(offline: Run, arguments: tuple[str, ...], complaint: str) -
     ran = offline("consume", "a", *arguments)
     assert ran.code == 2
     assert complaint in ran.errors
+
+
+@pytest.mark.parametrize("time", ["1900-01-01", "-9999w", "0"])
+def test_a_time_before_everything_is_the_beginning(odradek: Run, filled: str, time: str) -> None:
+    ran = odradek("consume", filled, "-e", "--from-time", time)
+    assert (ran.code, ran.errors) == (0, "")
+    assert numbers(ran.output) == list(range(15))
+
+
+def test_bytes_in_a_format_are_written_as_they_are(bootstrap_server: str, odradek: Run, filled: str) -> None:
+    command = [sys.executable, "-m", "odradek", "consume", filled, "-e", "-n", "1", "-p", "0", "-b", bootstrap_server]
+    done = subprocess.run([*command, "-f", b"\xff%v\\n"], capture_output=True, check=True)
+    assert done.stdout == b"\xff0\n"
+
+
+def test_no_group_is_needed(odradek: Run, filled: str) -> None:
+    """Records are read by `assign`: a broker without a group coordinator, or that forbids the group, will do."""
+    ran = odradek("consume", filled, "-e", "-n", "1")
+    assert (ran.code, ran.errors) == (0, "")
+    assert "leave it out" in odradek("consume", filled, "-e", "-X", "group.id=").errors

@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.cli.rig_records import rig_records
+from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,3 +84,24 @@ def test_rig_records_look_as_the_field_sends_them() -> None:
         assert list(record["sensor_readings"]) == ["pressure", "temperature", "oil_percentage"]
         assert (record["event_ID"], record["timestamp"]) == (number, "2015-01-01 00:00:02")
         assert key == str(record["hcid"]).encode()
+
+
+def test_records_of_others_are_shown_and_not_counted() -> None:
+    command = [sys.executable, "-m", "odradek", "demo", "--port", "0", "--seconds", "6", "--rate", "5"]
+    with subprocess.Popen([*command, "--format", "json"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["bootstrap_servers"]
+        for arguments in (["-v", "hello"], ["-v", '{"a":1}'], ["-k", "k", "--null-value"]):
+            ran = run_odradek("produce", "rigs", "-b", address, *arguments)
+            assert ran.code == 0, ran.errors
+        output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    summary = json.loads(output.splitlines()[-1])
+    assert (summary["kind"], summary["of_others"]) == ("summary", 3)
+    assert summary["produced"] == summary["consumed"]
+
+
+def test_a_broker_that_does_not_start_is_told_in_its_own_words(offline: Run) -> None:
+    ran = offline("demo", "--port", "0", "--data-dir", "/proc/nowhere")
+    assert ran.code == 1
+    assert ran.errors.startswith("error: the broker did not start: /proc/nowhere")

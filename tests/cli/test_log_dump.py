@@ -222,3 +222,22 @@ def test_a_brokers_own_files(odradek: Run, odradek_broker: RunningBroker) -> Non
     producers = [row for row in ran.rows if row["kind"] == "producer"]
     assert producers
     assert producers[-1]["last_offset"] == 1999
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "problem"),
+    [
+        ("leader-epoch-checkpoint", "0\n2\n4 100\nx 7\n", "line 4: 'x 7' is not leader_epoch start_offset"),
+        ("replication-offset-checkpoint", "0\n2\npump 0 9\npump 1 x\n", "line 4: 'pump 1 x' is not topic partition"),
+    ],
+)
+def test_a_checkpoint_with_what_is_no_number_is_a_problem(
+    offline: Run, tmp_path: Path, name: str, lines: str, problem: str
+) -> None:
+    path = tmp_path / name
+    path.write_text(lines)
+    ran = offline("log", "dump", str(path))
+    assert ran.code == 1
+    assert problem in ran.output
+    assert "1 entry" in ran.output
+    assert "1 problem found" in ran.errors

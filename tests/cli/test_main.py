@@ -250,3 +250,33 @@ def test_root_help_imports_no_client() -> None:
         "print([name for name in sys.modules if name == 'confluent_kafka'], file=sys.stderr)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stderr == b"[]\n"
+
+
+@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
+def test_examples_fit_a_terminal_of_80_columns(path: str) -> None:
+    """A line that wraps cannot be copied."""
+    command = ALL_COMMANDS[path]
+    assert isinstance(command, Command | Group)
+    for meaning, line in command.examples:
+        assert len(line) <= 78, line
+        assert len(meaning) <= 76, meaning
+
+
+@pytest.mark.parametrize("path", LEAVES)
+def test_help_prints_no_bounds_of_machine_words(path: str, offline: Run) -> None:
+    shown = offline(*path.split(), "--help", COLUMNS="200").output
+    assert "2147483647" not in shown
+    assert "9223372036854775807" not in shown
+
+
+@pytest.mark.parametrize("name", ["logger", "error_cb"])
+def test_what_the_client_takes_from_python_only_is_refused(odradek: Run, name: str) -> None:
+    ran = odradek("topic", "list", "-X", f"{name}=1")
+    assert (ran.code, ran.output) == (1, "")
+    assert f"-X {name} is not a property" in ran.errors
+
+
+def test_a_name_too_long_for_a_host_is_unreachable(offline: Run) -> None:
+    ran = offline("topic", "list", "-b", "a" * 300 + ":1")
+    assert ran.code == 1
+    assert "no broker answers at" in ran.errors

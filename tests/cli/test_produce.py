@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
+import importlib
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.cli.main import run
+from odradek.cli.record_input import InputRecord
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.cli.conftest import Run
@@ -175,3 +181,82 @@ def test_wrong_usage_is_told_before_anything_is_written(
     ran = offline("produce", "a", *arguments)
     assert ran.code == 2
     assert complaint in ran.errors
+
+
+def test_bytes_of_the_command_line_are_written_as_they_are(odradek: Run, topic: str) -> None:
+    odd = b"\xff".decode(errors="surrogateescape")
+    ran = odradek("produce", topic, "-p", "0", "-k", odd, "-v", odd, "-H", f"h={odd}")
+    assert (ran.code, ran.errors) == (0, "")
+    (row,) = records(odradek, topic)
+    assert (row["key"], row["key_encoding"], row["value"], row["value_encoding"]) == (
+        "/w==",
+        "base64",
+        "/w==",
+        "base64",
+    )
+    assert row["headers"] == [{"key": "h", "value": "/w==", "value_encoding": "base64"}]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ('{"value":"x","partition":99999999999}', "99999999999 is not a partition"),
+        ('{"value":"x","partition":true}', "true is not a partition"),
+        ('{"value":"x","timestamp":99999999999999999999}', "is not a time that a log can hold"),
+        ('{"value":"x","timestamp":-1}', "is not a time that a log can hold"),
+        ('{"value":"x","timestamp":"99999999999999999999"}', "is not a time"),
+        (r'{"value":"\ud800"}', r"\ud800 alone is no character"),
+        (r'{"key":"\ud800","value":"x"}', r"\ud800 alone is no character"),
+        (r'{"value":{"a":["\ud800"]}}', r"\ud800 alone is no character"),
+        (r'{"value":"x","headers":{"\ud800":"1"}}', r"\ud800 alone is no character"),
+        (r'{"value":"x","headers":[{"key":"\ud800"}]}', r"\ud800 alone is no character"),
+        ('{"value":' + "[" * 100_000, "nested too deeply"),
+        ('{"value":' + "9" * 5000 + "}", "it is not JSON"),
+    ],
+    ids=lambda value: value[:40],
+)
+def test_a_json_line_that_cannot_be_written_is_named(odradek: Run, topic: str, line: str, complaint: str) -> None:
+    ran = odradek("produce", topic, "-f", "json", stdin=f'{{"value":"first","partition":0}}\n{line}\n')
+    assert (ran.code, ran.output) == (1, f"1 record written to {topic}: partition 0, offset 0\n")
+    assert ran.errors.startswith("error: line 2: ")
+    assert complaint in ran.errors
+    assert len(ran.errors) < 200
+
+
+@pytest.mark.parametrize(
+    ("input_format", "line", "complaint"),
+    [
+        ("%p:%v", b"99999999999:x\n", "99999999999 is not a partition"),
+        ("%p:%v", b"9" * 5000 + b":x\n", "is not a partition"),
+        ("%T|%v", b"99999999999999999999|x\n", "is not a time"),
+        ("%h:%v", b"\xff=1:x\n", "is no name of a header"),
+    ],
+)
+def test_a_line_out_of_bounds_is_named(
+    odradek: Run, topic: str, input_format: str, line: bytes, complaint: str
+) -> None:
+    ran = odradek("produce", topic, "-f", input_format, stdin=line)
+    assert ran.code == 1
+    assert ran.errors.startswith("error: line 1: ")
+    assert complaint in ran.errors
+
+
+def test_whatever_stops_it_what_was_read_is_written_and_told(
+    odradek: Run, topic: str, bootstrap_server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_arguments: object) -> Iterator[InputRecord]:
+        yield InputRecord(value=b"1", partition=0)
+        raise OSError(errno.EIO, "the disk is gone")
+
+    monkeypatch.setattr(importlib.import_module("odradek.cli.produce"), "records_of", broken)
+    assert run(["produce", topic, "-b", bootstrap_server]) == 1
+    shown = capsys.readouterr()
+    assert shown.out == f"1 record written to {topic}: partition 0, offset 0\n"
+    assert "the disk is gone" in shown.err
+    assert [row["value"] for row in records(odradek, topic)] == ["1"]
+
+
+def test_a_timestamp_that_the_topic_refuses_says_which_setting_allows_it(odradek: Run, topic: str) -> None:
+    ran = odradek("produce", topic, "-T", str(2**63 - 1), "-v", "x")
+    assert ran.code == 1
+    assert "message.timestamp.after.max.ms" in ran.errors

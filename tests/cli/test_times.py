@@ -55,3 +55,15 @@ def test_iso_text_reads_back(timestamp_ms: int) -> None:
 @pytest.mark.parametrize("timestamp_ms", [-(2**63), 2**63 - 1])
 def test_times_beyond_the_calendar_are_shown_as_numbers(timestamp_ms: int) -> None:
     assert iso_text(timestamp_ms) == str(timestamp_ms)
+
+
+@pytest.mark.parametrize("text", ["999999999999999w", "9" * 400, "9" * 5000 + "ms"])
+def test_durations_past_64_bits_overflow(text: str) -> None:
+    with pytest.raises(OverflowError):
+        parse_duration_ms(text)
+
+
+@pytest.mark.parametrize("text", ["99999999999999999999", "9" * 5000, "-999999999999999w"])
+def test_times_past_64_bits_overflow(text: str) -> None:
+    with pytest.raises(OverflowError):
+        parse_time_ms(text, NOW_MS)

@@ -1,5 +1,7 @@
 """The real disk keeps what the Disk Protocol promises."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.host import real_disk
 from odradek.host.real_disk import RealDisk, RealFile
 from odradek.host.slices import FileSlice
 
@@ -147,3 +150,39 @@ def test_a_database_is_durable_and_in_autocommit_mode(disk: RealDisk, tmp_path: 
     again = disk.open_database(path)
     assert again.execute("SELECT number FROM numbers").fetchall() == [(7,)]
     again.close()
+
+
+def test_directories_are_told_from_files(disk: RealDisk, tmp_path: Path) -> None:
+    disk.replace_file(str(tmp_path / "file"), b"")
+    assert [disk.is_directory(str(tmp_path / name)) for name in ("", "file", "missing")] == [True, False, False]
+
+
+def test_on_macos_files_directories_and_databases_reach_the_platter(
+    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_sync = 51
+    synced = []
+    monkeypatch.setattr(real_disk, "_FULL_SYNC", full_sync)
+    monkeypatch.setattr(fcntl, "fcntl", lambda _, command: synced.append(command))
+    file = disk.open(str(tmp_path / "file"), create=True)
+    file.sync()
+    disk.sync_directory(str(tmp_path))
+    assert synced == [full_sync] * 2
+    connection = disk.open_database(str(tmp_path / "database"))
+    assert connection.execute("PRAGMA fullfsync").fetchone() == (1,)
+    assert connection.execute("PRAGMA checkpoint_fullfsync").fetchone() == (1,)
+    connection.close()
+
+
+def test_a_file_system_that_knows_no_full_sync_gets_a_plain_one(
+    disk: RealDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(descriptor: int, command: int) -> None:
+        raise OSError(errno.ENOTSUP, "no")
+
+    synced: list[int] = []
+    monkeypatch.setattr(real_disk, "_FULL_SYNC", 51)
+    monkeypatch.setattr(fcntl, "fcntl", refuse)
+    monkeypatch.setattr(os, "fsync", synced.append)
+    disk.sync_directory(str(tmp_path))
+    assert len(synced) == 1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.log.batch_conversion import convert_batch
+from odradek.log.batch_conversion import convert_batch, largest_record_count
 from odradek.log.log_config import LogConfig
 from odradek.protocol.batch import has_valid_checksum, read_batch_header
 from odradek.protocol.compression import Compression
@@ -60,3 +60,25 @@ def test_what_cannot_be_decompressed_is_an_invalid_record() -> None:
     header = read_batch_header(batch)
     assert convert_batch(batch, header, LogConfig(compression_type="gzip")) is ErrorCode.INVALID_RECORD
     assert convert_batch(batch, header, LogConfig(is_compacted=True)) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("compression", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+def test_a_small_batch_that_unpacks_to_much_is_refused(compression: Compression) -> None:
+    batch = make_batch([bytes(17 << 20)], compression=compression)
+    header = read_batch_header(batch)
+    assert len(batch) < LogConfig().max_message_bytes
+    other = "uncompressed" if compression is Compression.GZIP else "gzip"
+    assert convert_batch(batch, header, LogConfig(compression_type=other)) is ErrorCode.INVALID_RECORD
+    assert convert_batch(batch, header, LogConfig(is_compacted=True)) is ErrorCode.INVALID_RECORD
+    assert convert_batch(batch, header, LogConfig()) is batch, "nobody has to look inside"
+    larger = LogConfig(is_compacted=True, max_message_bytes=2 << 20)
+    assert convert_batch(batch, header, larger) is batch
+
+
+def test_a_compacted_topic_looks_at_so_many_records_and_no_more() -> None:
+    config = LogConfig(is_compacted=True)
+    batch = make_batch([b""] * 10, compression=Compression.ZSTD)
+    header = read_batch_header(batch)
+    assert largest_record_count(config) == config.max_message_bytes // 7
+    too_many = header._replace(record_count=largest_record_count(config) + 1)
+    assert convert_batch(batch, too_many, config) is ErrorCode.INVALID_RECORD

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from odradek.log.batch_validation import check_batch
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, read_batch_header, write_batch
+from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import NOW_MS, make_batch
 
@@ -37,7 +38,6 @@ def test_a_good_batch_gives_its_header() -> None:
         ({"last_offset_delta": 0}, ErrorCode.INVALID_RECORD),
         ({"last_offset_delta": -1, "record_count": 0}, ErrorCode.INVALID_RECORD),
         ({"attributes": 0x20}, ErrorCode.INVALID_RECORD),
-        ({"attributes": 0x08}, ErrorCode.INVALID_TIMESTAMP),
         ({"attributes": 0x05}, ErrorCode.INVALID_RECORD),
         ({"producer_id": 1, "producer_epoch": 0, "base_sequence": -1}, ErrorCode.INVALID_RECORD),
         ({"magic": 0}, ErrorCode.INVALID_RECORD),
@@ -105,3 +105,22 @@ def test_no_changed_byte_makes_it_raise(position: int, value: int) -> None:
     batch = make_batch([b"x" * 100, b"y"], producer=(1, 0, 0))
     batch[position % len(batch)] = value
     check(batch)
+
+
+@pytest.mark.parametrize("compression", Compression)
+def test_a_count_that_the_bytes_cannot_hold_is_refused(compression: Compression) -> None:
+    batch = make_batch([b""], key=None, compression=compression)
+    limit_bytes = CONFIG.decompressed_limit_bytes if compression else len(batch) - HEADER_SIZE_BYTES
+    largest = limit_bytes // 7
+    assert isinstance(check(changed(batch, record_count=largest, last_offset_delta=largest - 1)), BatchHeader)
+    for count in (largest + 1, 2**31 - 1):
+        too_many = changed(batch, record_count=count, last_offset_delta=count - 1)
+        assert check(too_many) is ErrorCode.INVALID_RECORD
+
+
+@pytest.mark.parametrize("timestamp_type", TimestampType)
+def test_a_producers_flag_of_append_time_is_taken_out(timestamp_type: TimestampType) -> None:
+    plain = make_batch([b"a", b"b"])
+    flagged = changed(plain, attributes=0x08)
+    assert check(flagged, LogConfig(message_timestamp_type=timestamp_type)) == read_batch_header(plain)
+    assert flagged == plain

@@ -5,8 +5,9 @@ import errno
 import pytest
 
 from odradek.log.log_config import LogConfig
-from odradek.protocol.errors import ErrorCode
+from odradek.log.snapshot_files import SnapshotFiles
 from tests.log.batches import append, make_batch, open_log, read_all
+from tests.simulation.simulated_disk import SimulatedFile
 from tests.simulation.simulated_host import Simulation
 
 DIRECTORY = "/data/topic-0"
@@ -65,18 +66,87 @@ def test_a_roll_that_fails_leaves_the_log_as_it_was(simulation: Simulation) -> N
     assert len(read_all(open_log(simulation.host, DIRECTORY))) == 2
 
 
-def test_a_failed_sync_does_not_move_the_recovery_point(simulation: Simulation) -> None:
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_roll_that_fails_leaves_no_segment_that_would_end_the_log(simulation: Simulation, is_clean: bool) -> None:
+    config = LogConfig(segment_bytes=300)
+    log = open_log(simulation.host, DIRECTORY, config)
+    append(log, make_batch(producer=(1, 0, 0)))
+    simulation.disk.capacity_bytes = log.size_bytes
+    with pytest.raises(OSError, match="No space"):
+        log.append(make_batch([b"x" * 200], producer=(1, 0, 1)), 0)
+    simulation.disk.capacity_bytes = None
+    append(log, make_batch([b"small"], producer=(1, 0, 1)))
+    batches = read_all(log)
+    assert len(batches) == 2
+    if is_clean:
+        log.close()
+    else:
+        simulation.disk.kill()
+    again = open_log(simulation.host, DIRECTORY, config, clean_shutdown=is_clean)
+    assert read_all(again) == batches
+    assert again.producers.entries[1].next_sequence == 2
+
+
+def test_a_segment_that_cannot_be_created_leaves_no_file(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = open_log(simulation.host, DIRECTORY)
+    append(log, make_batch())
+
+    def fail(self: SimulatedFile, size_bytes: int) -> None:
+        raise OSError(errno.EIO, "no")
+
+    with monkeypatch.context() as patch:
+        # The indexes and the snapshot are truncated too; only the new segment is to fail.
+        patch.setattr(type(log.segments[0]), "write_indexes", lambda _: None)
+        patch.setattr(SnapshotFiles, "write", lambda *_: None)
+        patch.setattr(SimulatedFile, "truncate", fail)
+        with pytest.raises(OSError, match="no"):
+            log.roll()
+    assert not simulation.disk.exists(f"{DIRECTORY}/{1:020d}.log")
+    assert append(log, make_batch()) == 1
+
+
+def test_after_a_failed_sync_nothing_is_trusted(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY)
+    append(log, make_batch())
+    log.flush()
     append(log, make_batch())
     log.roll()
     append(log, make_batch())
     simulation.disk.sync_error = OSError(errno.EIO, "no")
     with pytest.raises(OSError, match="no"):
         log.flush()
-    assert log.recovery_point_offset == 0
-    assert log.has_rolled_segments_to_sync
-    assert log.append(make_batch(), 0).error is ErrorCode.NONE
     simulation.disk.sync_error = None
+    end_offset = log.log_end_offset
+    for attempt in (lambda: log.append(make_batch(), 0), log.flush, log.close):
+        with pytest.raises(OSError, match="failed to reach the disk"):
+            attempt()
+    assert (log.recovery_point_offset, log.log_end_offset) == (1, end_offset)
+    assert log.has_rolled_segments_to_sync
+    assert len(read_all(log)) == 3, "readers are still served"
+    simulation.crash()
+    assert len(read_all(open_log(simulation.host, DIRECTORY, clean_shutdown=False, recovery_point_offset=1))) >= 1
+
+
+def test_a_sync_that_fails_while_closing_is_no_clean_close(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY)
+    append(log, make_batch())
+    simulation.disk.sync_error = OSError(errno.EIO, "no")
+    with pytest.raises(OSError, match="no"):
+        log.close()
+    simulation.disk.sync_error = None
+    with pytest.raises(OSError, match="failed to reach the disk"):
+        log.close()
+
+
+def test_a_disk_too_full_for_the_leader_epochs_is_tried_again(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY)
+    append(log, make_batch())
+    simulation.disk.capacity_bytes = log.size_bytes
+    with pytest.raises(OSError, match="No space"):
+        log.flush()
+    simulation.disk.capacity_bytes = None
+    append(log, make_batch())
     log.flush()
-    assert log.recovery_point_offset == 3
-    assert not log.has_rolled_segments_to_sync
+    assert log.recovery_point_offset == 2

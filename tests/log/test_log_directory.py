@@ -141,3 +141,24 @@ def test_uuids_are_written_as_kafka_does() -> None:
     assert decode_uuid(encode_uuid(TOPIC_ID)) == TOPIC_ID
     with pytest.raises(ValueError, match="bytes"):
         decode_uuid("EjRW")
+
+
+@pytest.mark.parametrize("path", ["/a/b/c", "/a//b/c/", "a/b/c"])
+def test_every_level_of_a_new_directory_is_durable(path: str) -> None:
+    for seed in range(30):
+        simulation = Simulation(seed)
+        opened = LogDirectory.open(path, simulation.host, cluster_id="cluster", node_id=1)
+        simulation.crash()
+        assert read_meta_properties(path, simulation.host) == opened.meta_properties
+        simulation.close()
+
+
+def test_plain_files_are_no_partitions(simulation: Simulation) -> None:
+    directory = open_directory(simulation)
+    simulation.disk.make_directories(directory.partition_directory("a", 0))
+    simulation.disk.replace_file(f"{PATH}/notes-2", b"mine")
+    simulation.disk.replace_file(f"{PATH}/what-to-delete", b"mine too")
+    assert directory.partitions().keys() == {("a", 0)}
+    directory.close(is_clean=True)
+    assert open_directory(simulation).partitions().keys() == {("a", 0)}
+    assert simulation.disk.exists(f"{PATH}/what-to-delete")

@@ -246,3 +246,48 @@ def test_deleted_records_stay_deleted(host: Host, directory: str) -> None:
     assert again.log_start_offset == 45
     assert again.leader_epochs.entries == ((2, 45),)
     assert again.read(44, 1, 60, whole_first_batch=True) is ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    fields = [vars(record)["odradek_fields"] for record in caplog.records]
+    caplog.clear()
+    return fields
+
+
+def test_a_repair_is_told_once(host: Host, directory: str, caplog: pytest.LogCaptureFixture) -> None:
+    log = open_log(host, directory, CONFIG)
+    fill(log)
+    log.flush()
+    base_offsets = [segment.base_offset for segment in log.segments]
+    os.truncate(Path(directory, f"{base_offsets[1]:020d}.log"), log.segments[1].size_bytes - 1)
+    Path(directory, f"{base_offsets[1]:020d}.snapshot").write_bytes(b"torn")
+    again = open_log(host, directory, CONFIG, clean_shutdown=False, recovery_point_offset=base_offsets[1] + 1)
+    (warning,) = warnings_of(caplog)
+    cut_bytes = warning.pop("cut_bytes")
+    assert isinstance(cut_bytes, int)
+    assert cut_bytes > 60
+    assert warning == {
+        "directory": directory,
+        "log_end_offset": again.log_end_offset,
+        "discarded_segments": len(base_offsets) - 2,
+        "rebuilt_indexes": 0,
+        "unreadable_snapshots": 1,
+        "unreadable_leader_epochs": False,
+    }
+    again.close()
+    for name in index_files(directory):
+        os.unlink(Path(directory, name))
+    open_log(host, directory, CONFIG)
+    (warning,) = warnings_of(caplog)
+    assert (warning["cut_bytes"], warning["rebuilt_indexes"]) == (0, 2)
+
+
+def test_a_recovery_that_finds_nothing_wrong_is_silent(
+    host: Host, directory: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    open_log(host, directory, CONFIG).close()
+    log = open_log(host, directory, CONFIG)
+    fill(log)
+    open_log(host, directory, CONFIG, clean_shutdown=False).close()
+    open_log(host, directory, CONFIG)
+    assert warnings_of(caplog) == []

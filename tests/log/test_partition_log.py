@@ -214,6 +214,14 @@ def test_old_segments_hold_no_descriptors(host: Host, directory: str) -> None:
     log.flush()
     assert len(read_all(log)) == 50
     assert len(os.listdir("/dev/fd")) <= before + 4
+    again = open_log(host, directory, clean_shutdown=False, recovery_point_offset=50)
+    for each in (log, again):
+        assert each.max_timestamp_offset() is not None
+        assert each.offset_for_timestamp(NOW_MS) is not None
+        assert each.offset_for_timestamp(NOW_MS + 1) is None
+        for segment in each.segments:
+            segment.load_max_timestamp()
+    assert len(os.listdir("/dev/fd")) <= before + 8
 
 
 def test_the_log_start_cannot_pass_the_end(host: Host, directory: str) -> None:

@@ -141,12 +141,11 @@ class PartitionLogModel(RuleBasedStateMachine):
 
     def keep_before(self, offset: int) -> None:
         """What a truncation leaves: batches stay whole or go."""
-        self.batches = [batch for batch in self.batches if batch[1] < offset]
-        cut = [base for base, last, _ in self.batches if base < offset <= last]
-        self.end_offset = min([offset, *cut])
-        straddling = self.log.log_end_offset
-        assert straddling <= self.end_offset
-        self.end_offset = straddling
+        if offset < self.end_offset:
+            cut = [base for base, last, _ in self.batches if base < offset <= last]
+            self.end_offset = min([offset, *cut])
+            self.batches = [batch for batch in self.batches if batch[1] < offset]
+        assert self.log.log_end_offset == self.end_offset
         self.start_offset = min(self.start_offset, self.end_offset)
 
     def rewind_sequence(self) -> None:

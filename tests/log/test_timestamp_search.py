@@ -1,10 +1,16 @@
 """Looking up by time, as ListOffsets does."""
 
+from collections.abc import Iterator
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.log.log_config import LogConfig, TimestampType
+from odradek.log.offset_index import OffsetIndex
 from odradek.protocol.compression import Compression
+from odradek.protocol.records import Record, read_records
+from odradek.protocol.varints import Bytes
 from tests.log.batches import NOW_MS, append, make_batch, open_log
 from tests.simulation.simulated_host import Simulation
 
@@ -72,3 +78,39 @@ def test_records_without_a_timestamp_are_not_found(simulation: Simulation) -> No
     append(log, make_batch(timestamps=[-1]))
     assert log.offset_for_timestamp(0) is None
     assert log.max_timestamp_offset() is None
+
+
+def test_records_after_the_one_that_is_found_are_not_parsed(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(simulation.host, DIRECTORY)
+    append(log, make_batch([b""] * 1000, timestamps=[NOW_MS] * 1000))
+    parsed = []
+
+    def read_and_count(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
+        for record in read_records(batch, limit_bytes):
+            parsed.append(record.offset)
+            yield record
+
+    monkeypatch.setattr("odradek.log.timestamp_search.read_records", read_and_count)
+    assert log.offset_for_timestamp(NOW_MS) == (NOW_MS, 0, 0)
+    assert log.max_timestamp_offset() == (NOW_MS, 0, 0)
+    assert parsed == [0, 0]
+
+
+def test_a_batch_is_found_while_its_index_entry_is_written(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a worker sees that searches while the loop is in the middle of an append."""
+    log = open_log(simulation.host, DIRECTORY, LogConfig(index_interval_bytes=0))
+    seen = []
+    write = OffsetIndex.write
+
+    def search_and_write(index: OffsetIndex) -> None:
+        seen.append((log.max_timestamp_offset(), log.offset_for_timestamp(NOW_MS + 64)))
+        write(index)
+
+    monkeypatch.setattr(OffsetIndex, "write", search_and_write)
+    for number in range(65):
+        append(log, make_batch(timestamps=[NOW_MS + number]))
+    assert seen == [((NOW_MS + 64, 64, 0), (NOW_MS + 64, 64, 0))]

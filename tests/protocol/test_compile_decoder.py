@@ -14,7 +14,7 @@ from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPar
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponsePartition
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.schema import Request, Struct, array, int8, int16, int32, string, struct
+from odradek.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string, struct
 from tests.protocol.tables import join
 
 
@@ -183,3 +183,35 @@ def test_remembered_uuids_are_bounded() -> None:
         assert _uuids[value.bytes] == value
     assert len(_uuids) <= REMEMBERED_UUIDS
     assert decode(Identified, 0, b"\x00\x00\x00\x03\x01\xff\x7f").numbers == [1, -1, 127]
+
+
+def test_the_elements_of_one_message_are_bounded() -> None:
+    def names(count: int) -> bytes:
+        return count.to_bytes(4, "big") + bytes(2 * count)
+
+    limit = MetadataRequest.element_limit
+    assert len(decode(MetadataRequest, 0, names(limit)).topics) == limit
+    with pytest.raises(MalformedMessage, match="too many"):
+        decode(MetadataRequest, 0, names(limit + 1))
+
+
+def test_elements_are_counted_over_all_arrays_of_a_message() -> None:
+    class Inner(Struct):
+        names: list[str] = array(string())
+
+    class Outer(Request, api_key=99, versions=(0, 0), flexible=None):
+        inner: list[Inner] = array(Inner)
+
+    class Answer(Response, api_key=99, versions=(0, 0), flexible=None):
+        inner: list[Inner] = array(Inner)
+
+    one = (100_000).to_bytes(4, "big") + bytes(200_000)
+    assert len(decode(Outer, 0, b"\0\0\0\1" + one).inner[0].names) == 100_000
+    with pytest.raises(MalformedMessage, match="too many"):
+        decode(Outer, 0, b"\0\0\0\2" + 2 * one)
+    assert len(decode(Answer, 0, b"\0\0\0\3" + 3 * one).inner) == 3
+
+
+def test_a_request_for_ten_thousand_partitions_passes() -> None:
+    topics = [FetchTopic(topic=f"topic-{index}", partitions=[FetchPartition()]) for index in range(10_000)]
+    assert len(decode(FetchRequest, 12, join(FetchRequest(topics=topics), 12)).topics) == 10_000

@@ -4,6 +4,7 @@ import contextlib
 import gzip
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable
 
 import aiokafka.codec
@@ -147,3 +148,17 @@ def test_a_decompression_bomb_is_refused_in_little_memory(codec: Compression) ->
     # macOS counts in bytes, Linux in kilobytes.
     unit = 1 if sys.platform == "darwin" else 1024
     assert int(process.stdout) * unit < 16 << 20, process.stderr
+
+
+@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD])
+@pytest.mark.parametrize("damage", ["cut", "noise", "rotten"])
+def test_what_is_corrupt_is_not_tried_again_with_more_memory(codec: Compression, damage: str) -> None:
+    compressed = compress(codec, b"some records " * 100)
+    damaged = {"cut": compressed[:-4], "noise": b"\xff" * 40, "rotten": compressed[:12] + b"\x55" * 40}[damage]
+    tracemalloc.start()
+    try:
+        with pytest.raises(MalformedMessage, match="corrupt"):
+            decompress(codec, damaged, 128 << 20)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odradek.protocol.batch import HEADER_SIZE_BYTES, has_valid_checksum, read_batch_header, replace_records
 from odradek.protocol.compression import Compression
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import Record, build_batch, read_records
+from odradek.protocol.records import Record, build_batch, every_record_has_a_key, read_records
 from odradek.protocol.varints import encode_varlong
 from tests.protocol import kafka_python
 
@@ -176,3 +176,37 @@ def test_noise_in_a_batch_is_records_or_malformed_and_nothing_else(data: st.Data
         batch[data.draw(st.integers(HEADER_SIZE_BYTES - 4, len(batch) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(MalformedMessage):
         assert len(list(read_records(batch, LIMIT))) <= 3
+
+
+def section(*records: Record) -> bytes:
+    return bytes(build_batch(records)[HEADER_SIZE_BYTES:])
+
+
+def test_keys_are_found_by_their_lengths() -> None:
+    keyed = [Record(offset, 2**40 * offset, b"k" * (offset * 40), None, [("h", b"v")]) for offset in range(200)]
+    assert every_record_has_a_key(section(*keyed), 200)
+    keyless = [*keyed[:100], Record(100, 0, None, b"value"), *keyed[101:]]
+    assert not every_record_has_a_key(section(*keyless), 200)
+    assert every_record_has_a_key(b"", 0)
+
+
+@pytest.mark.parametrize("count", [-1, 0, 1, 3, 2**31 - 1])
+def test_keys_of_another_number_of_records_are_malformed(count: int) -> None:
+    with pytest.raises(MalformedMessage):
+        every_record_has_a_key(section(Record(0, 0, b"k", b"v"), Record(1, 0, b"k", b"v")), count)
+
+
+@given(st.integers(0, 60), st.integers(0, 255), st.integers(0, 3))
+def test_no_changed_byte_makes_the_search_for_keys_raise_anything_else(position: int, value: int, cut: int) -> None:
+    data = bytearray(section(Record(0, 0, b"key", b"v" * 20), Record(1, 2**40, b"", None, [("a", b"b")])))
+    data[position % len(data)] = value
+    with contextlib.suppress(MalformedMessage):
+        assert every_record_has_a_key(bytes(data[: len(data) - cut]), 2) in (True, False)
+
+
+def test_a_key_longer_than_its_record_and_offsets_out_of_order_are_malformed() -> None:
+    data = section(Record(0, 0, b"k", b"v"))
+    with pytest.raises(MalformedMessage, match="a key of 63 bytes"):
+        every_record_has_a_key(data[:4] + b"\x7e" + data[5:], 1)
+    with pytest.raises(MalformedMessage, match="offset delta"):
+        every_record_has_a_key(section(Record(1, 0, b"k", b"v")), 1)

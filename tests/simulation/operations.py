@@ -52,20 +52,21 @@ class Operations:
         self._world = world
         self._chance = world.chance
         self._producer_ids: list[int] = []
-        self._name_count = 0
 
     async def step(self) -> None:
         await self._chance.choices(
             [self.produce, self.fetch, self.list_offsets, self.produce_again, self.create_topic, self.delete_records,
-             self.new_producer, self.add_partitions, self.delete_topic, self.describe, self.long_poll],
-            [40, 30, 8, 5, 3, 3, 2, 1, 1, 2, 3],
+             self.new_producer, self.add_partitions, self.delete_topic, self.describe, self.long_poll,
+             self.look_up_time, self.pass_time],
+            [40, 30, 8, 5, 4, 3, 2, 1, 2, 2, 3, 4, 4],
         )[0]()  # fmt: skip
 
     # Steps
 
     async def create_topic(self) -> None:
-        self._name_count += 1
-        name = f"topic.{self._name_count}"
+        name = f"topic-{self._chance.randint(1, 6)}"  # few names, so that they are used again after a deletion
+        if name in self._world.topics:
+            return
         flushes = self._chance.random() < 0.3
         configs = {
             "segment.index.bytes": self._chance.choice(["64", "10485760"]),  # a small index rolls segments often
@@ -124,7 +125,7 @@ class Operations:
         content = bytes(batch[CONTENT_POSITION:])
         offset = partition.end_offset
         # Known before it is sent: after a power loss in the middle it may be there, whole, or not.
-        partition.batches.append(ModelBatch(offset, offset + count - 1, content, producer))
+        partition.batches.append(ModelBatch(offset, offset + count - 1, content, producer, self._now_ms()))
         partition.end_offset += count
         answer = await self._send(name, topic, index, batch)
         assert answer.error_code == ErrorCode.NONE, answer
@@ -176,7 +177,7 @@ class Operations:
         batch = self._build(1, None)
         content = bytes(batch[CONTENT_POSITION:])
         offset = partition.end_offset
-        partition.batches.append(ModelBatch(offset, offset, content, None))
+        partition.batches.append(ModelBatch(offset, offset, content, None, self._now_ms()))
         partition.end_offset += 1
         answer = await self._send(name, topic, index, batch)
         assert answer.base_offset == offset
@@ -192,6 +193,28 @@ class Operations:
         name, topic, index = picked
         start, end = await self.offsets(name, index)
         assert (start, end) == (topic.partitions[index].start_offset, topic.partitions[index].end_offset)
+
+    async def look_up_time(self) -> None:
+        """The first record that is not older than a time, which every record of the model has as its own."""
+        picked = self._pick()
+        if picked is None:
+            return
+        name, topic, index = picked
+        partition = topic.partitions[index]
+        now_ms = self._now_ms()
+        timestamp = self._chance.randint(now_ms - 200_000, now_ms)
+        wish = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[wish])])
+        answer = await self._world.call(request, ListOffsetsResponse, 7)
+        found = answer.topics[0].partitions[0]
+        wanted = [batch for batch in partition.batches if batch.timestamp >= timestamp]
+        offsets = [max(batch.base_offset, partition.start_offset) for batch in wanted]
+        expected = [offset for offset, batch in zip(offsets, wanted, strict=True) if offset <= batch.last_offset]
+        assert found.offset == (expected[0] if expected else -1)
+
+    async def pass_time(self) -> None:
+        """So that housekeeping flushes, writes checkpoints and removes files."""
+        self._world.simulation.clock.advance(self._chance.randint(1, 90_000))
 
     async def delete_records(self) -> None:
         picked = self._pick()
@@ -251,6 +274,9 @@ class Operations:
         topic = self._world.topics[name]
         return name, topic, self._chance.randrange(len(topic.partitions))
 
+    def _now_ms(self) -> int:
+        return self._world.simulation.clock.now_ms()
+
     def _next_sequence(self, partition: ModelPartition, producer_id: int) -> int:
         for batch in reversed(partition.batches):
             if batch.producer is not None and batch.producer[0] == producer_id:
@@ -258,7 +284,7 @@ class Operations:
         return 0
 
     def _build(self, count: int, producer: tuple[int, int] | None) -> bytearray:
-        now_ms = self._world.simulation.clock.now_ms()
+        now_ms = self._now_ms()
         records = [
             Record(offset=i, timestamp=now_ms, key=b"k", value=self._chance.randbytes(self._chance.randint(0, 120)))
             for i in range(count)

@@ -1,5 +1,6 @@
 """A host of which everything is decided by one seed: memory for a disk, virtual time, work done inline."""
 
+import asyncio
 import random
 import uuid
 from collections.abc import Callable
@@ -29,8 +30,18 @@ class SimulatedEntropy:
 
 
 class InlineWorkers:
+    """Work is done in one piece, but not at once: a seeded number of turns lets others come between."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self._chance = chance
+
     async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
-        return function(*args)
+        for _ in range(self._chance.randrange(3)):
+            await asyncio.sleep(0)
+        result = function(*args)
+        for _ in range(self._chance.randrange(3)):
+            await asyncio.sleep(0)
+        return result
 
     def close(self) -> None: ...
 
@@ -47,7 +58,7 @@ class Simulation:
             clock=self.clock,
             disk=self.disk,
             entropy=SimulatedEntropy(random.Random(self.chance.getrandbits(64))),
-            workers=InlineWorkers(),
+            workers=InlineWorkers(random.Random(self.chance.getrandbits(64))),
         )
 
     def crash(self) -> None:

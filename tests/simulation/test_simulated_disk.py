@@ -105,3 +105,30 @@ def test_a_directory_moves_with_all_that_is_in_it() -> None:
 def test_a_simulated_file_cannot_be_sent_by_the_kernel() -> None:
     with pytest.raises(OSError, match="descriptor"):
         _ = SimulatedDisk().open("/file", create=True).descriptor
+
+
+def test_what_a_failed_sync_dropped_is_seen_but_never_durable() -> None:
+    disk = SimulatedDisk()
+    file = disk.open("/file", create=True)
+    disk.sync_directory("/")
+    file.write_at(b"lost", 0)
+    disk.open("/forgotten", create=True)
+    disk.sync_error = OSError("no")
+    for sync in (file.sync, lambda: disk.sync_directory("/")):
+        with pytest.raises(OSError, match="no"):
+            sync()
+    disk.sync_error = None
+    file.write_at(b"kept", 4)
+    file.sync()
+    disk.sync_directory("/")
+    assert disk.read_file("/file") == b"lostkept"
+    crash(disk)
+    assert disk.read_file("/file") == b"\0\0\0\0kept"
+    assert disk.list_directory("/") == ["file"]
+
+
+def test_directories_are_told_from_files() -> None:
+    disk = SimulatedDisk()
+    disk.make_directories("/directory")
+    disk.open("/file", create=True)
+    assert [disk.is_directory(path) for path in ("/directory", "/file", "/missing")] == [True, False, False]

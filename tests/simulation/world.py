@@ -1,6 +1,6 @@
 """A broker on a simulated host, driven through the wire format, with a model of what it must remember beside it.
 
-Every choice comes from one seed, so a failing seed replays exactly: `Journal.digest` covers every byte answered.
+Every choice comes from one seed, so a failing seed replays exactly: `World.digest` covers every byte answered.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class ModelBatch:
     last_offset: int
     content: bytes  # from the CRC on: what must come back unchanged
     producer: tuple[int, int] | None  # producer id and base sequence
+    timestamp: int
 
 
 @dataclass
@@ -98,10 +99,11 @@ class World:
     def lose_power(self) -> None:
         """Everything that was not synced is at stake; tasks and timers of the old life never run again."""
         loop = self.simulation.loop
-        for task in asyncio.all_tasks(loop):
+        tasks = asyncio.all_tasks(loop)
+        for task in tasks:
             task.cancel()
+        self.run(_finished(tasks))
         loop._scheduled.clear()  # type: ignore[attr-defined]  # asyncio has no other way to forget timers
-        loop._ready.clear()  # type: ignore[attr-defined]
         self.simulation.disk.sync_error = None
         self.simulation.crash()
         self.run(self.start())
@@ -125,6 +127,10 @@ class World:
 
     def close(self) -> None:
         self.simulation.close()
+
+
+async def _finished(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _bytes_of(part: Any) -> bytes:

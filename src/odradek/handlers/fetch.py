@@ -17,7 +17,7 @@ from odradek.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from odradek.replica.partition import UNKNOWN_EPOCH, FetchResult
+from odradek.replica.partition import UNKNOWN_EPOCH, FetchResult, Role
 from odradek.replica.waiting_requests import WaitingFetch
 from odradek.security.authorizer import Operation
 
@@ -87,13 +87,16 @@ def _respond_or_wait(
 
 
 def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Partition]:
-    """Nobody when there is more already: a read ends with its segment, and the next one is there to be asked for."""
+    """Nobody when there is more already: a read ends with its segment, and the next one is there to be asked for; and
+    while a worker looked, something may have been appended."""
     partitions = []
     for wanted, result in round_.results:
         partition = _find(context, wanted)
         if partition is None:
             continue
         if result.records is not None and wanted.fetch_offset < partition.log.segments[-1].base_offset:
+            return []
+        if result.high_watermark != partition.high_watermark:
             return []
         partitions.append(partition)
     return partitions
@@ -146,6 +149,8 @@ def _read_one(
             whole_first_batch=whole_first_batch,
         )
     except OSError as problem:
+        if partition.role is Role.OFFLINE:  # its files went while a worker looked
+            return FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log.error("read failed", topic=partition.topic, partition=partition.index, reason=str(problem))
         return FetchResult(ErrorCode.KAFKA_STORAGE_ERROR)
 

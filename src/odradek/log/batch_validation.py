@@ -10,6 +10,7 @@ from odradek.protocol.batch import (
     LENGTH_END_POSITION,
     LOG_APPEND_TIME_FLAG,
     BatchHeader,
+    clear_append_time,
     has_valid_checksum,
     read_batch_header,
 )
@@ -20,7 +21,7 @@ from odradek.protocol.records import SMALLEST_RECORD_BYTES
 _MAGIC_POSITION = 16
 # The smallest batch length of any format: what is below cannot even be a message of magic 0.
 _SMALLEST_LEGACY_LENGTH = 14
-_REFUSED_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
+_UNUSUAL_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 NO_TIMESTAMP = -1
 
 # An attribute of an enum takes as long to look up as several of these checks together.
@@ -31,7 +32,8 @@ _CREATE_TIME = TimestampType.CREATE_TIME
 def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order that decides which error wins
     batch: memoryview, config: LogConfig, now_ms: int
 ) -> BatchHeader | ErrorCode:
-    """The header of the one batch that these bytes must be, or why it is refused."""
+    """The header of the one batch that these bytes must be, or why it is refused. The flag that says that the broker
+    has set the time is the broker's alone: where a producer has set it, it is taken out of the bytes, as Kafka does."""
     size_bytes = len(batch)
     if size_bytes < HEADER_SIZE_BYTES:
         return _judge_foreign_bytes(batch)
@@ -51,8 +53,11 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     if record_count <= 0 or record_count != header.last_offset_delta + 1:
         return ErrorCode.INVALID_RECORD
     attributes = header.attributes
-    if attributes & _REFUSED_FLAGS:
-        return ErrorCode.INVALID_RECORD if attributes & CONTROL_FLAG else ErrorCode.INVALID_TIMESTAMP
+    if attributes & _UNUSUAL_FLAGS:
+        if attributes & CONTROL_FLAG:
+            return ErrorCode.INVALID_RECORD
+        clear_append_time(batch, 0)
+        header = read_batch_header(batch)
     compression = attributes & COMPRESSION_MASK
     if compression > _LAST_COMPRESSION:
         return ErrorCode.INVALID_RECORD

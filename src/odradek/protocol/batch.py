@@ -108,6 +108,14 @@ def set_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms:
     )
 
 
+def clear_append_time(buffer: bytearray | memoryview, position: int) -> None:
+    """The records keep the timestamps that their producer gave them."""
+    buffer[position + ATTRIBUTES_POSITION + 1] &= ~LOG_APPEND_TIME_FLAG
+    _write_checksum(
+        buffer, position, position + LENGTH_END_POSITION + int.from_bytes(buffer[position + 8 : position + 12], "big")
+    )
+
+
 def replace_records(header: BatchHeader, records: Bytes, compression: Compression) -> bytearray:
     """The same batch with other `records`, already in the form that `compression` names, and a new checksum."""
     attributes = header.attributes & ~COMPRESSION_MASK | compression
