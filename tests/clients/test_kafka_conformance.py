@@ -35,11 +35,7 @@ CLASSES = [
 # What does not pass yet, and the API that it asks for. The list must be exact: what begins to pass has to leave it.
 LATER = {
     "testApiVersionsRequestValidationV0()[1]": "counts the APIs: wants all 75 of Kafka's advertised",
-    "testCompression(ClusterInstance)[1]": "its consumer has a group.id, and so asks for FindCoordinator",
-    "testDescribeGroupWithoutDynamicConfigs(ClusterInstance)[1]": "joins a consumer group (FindCoordinator and after)",
-    "testNullStatusOnKraftCommandAlterGroup()[1]": "kafka-configs --entity-type groups asks for ListGroups",
-    "testAlterStreamsGroupNumOfStandbyReplicas()[1]": "kafka-configs --entity-type groups asks for ListGroups",
-    "testDescribeNonExistentConfigResource()[1]": "kafka-configs --entity-type groups asks for ListGroups",
+    "testDescribeGroupWithoutDynamicConfigs(ClusterInstance)[1]": "joins by the newer group protocol (KIP-848)",
 }
 
 

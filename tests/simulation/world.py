@@ -18,7 +18,7 @@ from tests.simulation.simulated_host import Simulation
 from tests.wire import decode_response, encode_request
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Coroutine, Iterable, Mapping
     from uuid import UUID
 
     from odradek.protocol.schema import Request, Response
