@@ -209,8 +209,7 @@ def test_bytes_in_a_format_are_written_as_they_are(bootstrap_server: str, odrade
     assert done.stdout == b"\xff0\n"
 
 
-def test_no_group_is_needed(odradek: Run, filled: str) -> None:
-    """Records are read by `assign`: a broker without a group coordinator, or that forbids the group, will do."""
-    ran = odradek("consume", filled, "-e", "-n", "1")
-    assert (ran.code, ran.errors) == (0, "")
-    assert "leave it out" in odradek("consume", filled, "-e", "-X", "group.id=").errors
+def test_an_empty_group_id_is_refused_where_the_client_would_abort(odradek: Run, filled: str) -> None:
+    ran = odradek("consume", filled, "-e", "-X", "group.id=")
+    assert (ran.code, ran.output) == (1, "")
+    assert "leave it out" in ran.errors

@@ -33,8 +33,9 @@ def test_it_streams_for_the_time_asked_and_loses_nothing(offline: Run) -> None:
 def test_plain_lines_where_there_is_no_terminal(offline: Run) -> None:
     ran = offline("demo", "--port", "0", "--seconds", "2")
     assert ran.code == 0, ran.errors
-    first, *lines, summary, last = ran.output.splitlines()
+    first, *lines, summary, latency, last = ran.output.splitlines()
     assert first.startswith("broker on 127.0.0.1:")
+    assert latency.startswith("end to end p50 ")
     assert all('"sensor_readings"' in line for line in lines)
     assert " produced, " in summary
     assert last == "the broker has stopped; all is well"

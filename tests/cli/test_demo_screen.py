@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from io import StringIO
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pytest
 from rich.console import Console
@@ -16,6 +16,7 @@ from odradek.cli.rig_records import rig_records
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
+S = TypeVar("S", bound=Screen)
 OURS = next(iter(rig_records(7)))[1]
 
 
@@ -43,7 +44,7 @@ def message(value: bytes | None, headers: list[tuple[str, Any]] | None = None, o
     return cast("Message", FakeMessage(value, headers, offset))
 
 
-def warm(screen: Screen) -> Screen:
+def warm(screen: S) -> S:
     screen.began_at = time.monotonic() - 60
     return screen
 

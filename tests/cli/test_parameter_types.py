@@ -103,6 +103,10 @@ def test_a_long_argument_is_named_in_short() -> None:
         ("bench", "produce", "--size", "99999999999"),
         ("bench", "latency", "--rate", "inf"),
         ("demo", "--seconds", "nan"),
+        ("group", "describe", NOT_UTF8),
+        ("group", "delete", NOT_UTF8, "--yes"),
+        ("group", "reset", "g", "--topic", "", "--to-latest"),
+        ("group", "reset", "g", "--to-offset", "99999999999999999999"),
     ],
     ids=lambda arguments: ascii(" ".join(arguments))[:60],
 )

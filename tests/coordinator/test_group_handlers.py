@@ -365,7 +365,9 @@ def test_the_topic_of_groups_can_be_deleted_and_made_anew(world: GroupWorld) -> 
 def test_groups_stay_where_they_are_when_their_topic_grows(world: GroupWorld) -> None:
     async def scenario() -> None:
         await world.commit(7)
-        request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name=OFFSETS_TOPIC, count=50, assignments=None)])
+        request = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=OFFSETS_TOPIC, count=50, assignments=None)]
+        )
         response = await world.call(request, CreatePartitionsResponse, 3)
         assert response.results[0].error_code == ErrorCode.NONE
         assert await world.committed() == 7

@@ -27,15 +27,16 @@ if TYPE_CHECKING:
     from odradek.replica.partition import Partition
 
 T = TypeVar("T")
+Told_co = TypeVar("Told_co", covariant=True)
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 
 SETTLING_SECONDS = 10.0
 
 
-class Pending(Protocol[T]):
+class Pending(Protocol[Told_co]):
     """A request that was sent and is not answered yet."""
 
-    def result(self) -> T: ...
+    def result(self) -> Told_co: ...
 
 
 class AnyBroker(Protocol):
@@ -128,7 +129,7 @@ class SimulatedBroker:
         self.simulation.disk.kill()
         self.run(self._start())
 
-    def handle(self, request: Request, version: int) -> Answer | Any:
+    def handle(self, request: Request, version: int) -> Any:
         """What the dispatcher gives back at once: an answer, or something to wait for."""
         return self.node.dispatcher.handle(memoryview(bytearray(encode_request(request, version)[4:])), self.client)
 

@@ -182,10 +182,8 @@ def produce_request(
     topics: dict[str | UUID, TopicProduceData] = {}
     for topic, partition, records in wanted:
         if topic not in topics:
-            named = isinstance(topic, str)
-            topics[topic] = TopicProduceData(
-                name=topic if named else "", topic_id=NO_ID if named else topic, partition_data=[]
-            )
+            named, topic_id = (topic, NO_ID) if isinstance(topic, str) else ("", topic)
+            topics[topic] = TopicProduceData(name=named, topic_id=topic_id, partition_data=[])
         topics[topic].partition_data.append(PartitionProduceData(index=partition, records=memoryview(records)))
     return ProduceRequest(
         transactional_id=transactional_id, acks=acks, timeout_ms=10_000, topic_data=list(topics.values())

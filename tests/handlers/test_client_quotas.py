@@ -19,7 +19,7 @@ Entity = dict[str, str | None]
 
 
 def change(
-    broker: AnyBroker, entity: Entity, *, remove: bool = False, validate_only: bool = False, **values: float
+    broker: AnyBroker, entity: Entity, values: dict[str, float], *, remove: bool = False, validate_only: bool = False
 ) -> ErrorCode:
     entry = alter.EntryData(
         entity=[alter.EntityData(entity_type=kind, entity_name=name) for kind, name in entity.items()],
@@ -49,16 +49,16 @@ def find(
 
 def test_a_quota_is_set_found_changed_and_taken_back(broker: AnyBroker, name: str) -> None:
     user = ("user", EXACT, name)
-    assert change(broker, {"user": name}, producer_byte_rate=1000) is ErrorCode.NONE
+    assert change(broker, {"user": name}, {RATE: 1000}) is ErrorCode.NONE
     broker.settle(lambda: find(broker, user, strict=True) == [({"user": name}, {RATE: 1000})])
-    assert change(broker, {"user": name}, producer_byte_rate=7, consumer_byte_rate=8) is ErrorCode.NONE
+    assert change(broker, {"user": name}, {RATE: 7, "consumer_byte_rate": 8}) is ErrorCode.NONE
     broker.settle(lambda: find(broker, user, strict=True) == [({"user": name}, {RATE: 7, "consumer_byte_rate": 8})])
-    assert change(broker, {"user": name}, remove=True, producer_byte_rate=0, consumer_byte_rate=0) is ErrorCode.NONE
+    assert change(broker, {"user": name}, {RATE: 0, "consumer_byte_rate": 0}, remove=True) is ErrorCode.NONE
     broker.settle(lambda: find(broker, user, strict=True) == [])
 
 
 def test_a_trial_changes_nothing(broker: AnyBroker, name: str) -> None:
-    assert change(broker, {"user": name}, validate_only=True, producer_byte_rate=5) is ErrorCode.NONE
+    assert change(broker, {"user": name}, {RATE: 5}, validate_only=True) is ErrorCode.NONE
     assert find(broker, ("user", EXACT, name)) == []
 
 
@@ -75,7 +75,7 @@ def test_a_trial_changes_nothing(broker: AnyBroker, name: str) -> None:
     ],
 )
 def test_a_quota_that_cannot_be_is_refused(broker: AnyBroker, entity: Entity, values: dict[str, float]) -> None:
-    assert change(broker, entity, **values) is ErrorCode.INVALID_REQUEST
+    assert change(broker, entity, values) is ErrorCode.INVALID_REQUEST
 
 
 def test_filters_find_exact_default_and_any(simulated: SimulatedBroker) -> None:
@@ -86,7 +86,7 @@ def test_filters_find_exact_default_and_any(simulated: SimulatedBroker) -> None:
         {"client-id": "c"},
     ]
     for number, entity in enumerate(entities, 1):
-        assert change(simulated, entity, producer_byte_rate=number) is ErrorCode.NONE
+        assert change(simulated, entity, {RATE: number}) is ErrorCode.NONE
 
     def found(*components: tuple[str, int, str | None], strict: bool = False) -> list[float]:
         return sorted(values[RATE] for _, values in find(simulated, *components, strict=strict))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 import pytest
@@ -11,7 +12,6 @@ from odradek.protocol.batch import read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
-from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import (
     BY_NAME,
     NOW_MS,
@@ -25,6 +25,9 @@ from tests.handlers.requests import (
     produce,
     produce_request,
 )
+
+if TYPE_CHECKING:
+    from tests.handlers.brokers import AnyBroker, SimulatedBroker
 
 UNKNOWN_ID = UUID(int=0xABCDEF)
 

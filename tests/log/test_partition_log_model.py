@@ -136,15 +136,15 @@ class PartitionLogModel(RuleBasedStateMachine):
         assert end_offset >= max(self.flushed_offset, self.start_offset)
         if end_offset < self.end_offset:
             assert end_offset == self.start_offset or any(base == end_offset for base, _, _ in self.batches)
-            self.keep_before(end_offset)
+            self.batches = [batch for batch in self.batches if batch[1] < end_offset]
+            self.end_offset = end_offset
         self.rewind_sequence()
 
     def keep_before(self, offset: int) -> None:
         """What a truncation leaves: batches stay whole or go."""
-        if offset < self.end_offset:
-            cut = [base for base, last, _ in self.batches if base < offset <= last]
-            self.end_offset = min([offset, *cut])
-            self.batches = [batch for batch in self.batches if batch[1] < offset]
+        cut = [base for base, last, _ in self.batches if base < offset <= last]
+        self.end_offset = min([offset, *cut])
+        self.batches = [batch for batch in self.batches if batch[1] < offset]
         assert self.log.log_end_offset == self.end_offset
         self.start_offset = min(self.start_offset, self.end_offset)
 

@@ -1,12 +1,15 @@
-"""Workers that begin a piece of work when a test says so: what the event loop does meanwhile is the test's to choose."""
+"""Workers that begin a piece of work when a test says so: what the event loop does meanwhile is up to the test."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 
 class HeldWorkers:
@@ -16,7 +19,7 @@ class HeldWorkers:
         self.held: set[str] = set()
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
 
-    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
         if function.__name__ in self.held:
             gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append((function.__name__, gate))
@@ -29,7 +32,8 @@ class HeldWorkers:
 
     def release(self) -> None:
         _, gate = self._waiting.pop(0)
-        gate.set_result(None)
+        if not gate.cancelled():  # else whoever wanted it has gone
+            gate.set_result(None)
 
     def release_all(self) -> None:
         self.held.clear()

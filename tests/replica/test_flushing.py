@@ -22,6 +22,7 @@ from tests.handlers.requests import (
 )
 
 if TYPE_CHECKING:
+    from odradek.log.partition_log import PartitionLog
     from tests.handlers.brokers import SimulatedBroker, SimulatedPending
     from tests.replica.held_workers import HeldWorkers
 
@@ -182,14 +183,13 @@ def test_a_topic_deleted_under_a_flush_is_not_there_any_more_for_those_who_wait(
 class FrozenEnd:
     """A log whose next flush covers only what it holds now."""
 
-    def __init__(self, log: object) -> None:
+    def __init__(self, log: PartitionLog) -> None:
         self._log = log
-        self._end_offset = log.log_end_offset  # type: ignore[attr-defined]  # a partition's log
+        self._end_offset = log.log_end_offset
 
     @property
     def recovery_point_offset(self) -> int:
-        offset: int = self._log.recovery_point_offset  # type: ignore[attr-defined]  # as above
-        return min(offset, self._end_offset)
+        return min(self._log.recovery_point_offset, self._end_offset)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)

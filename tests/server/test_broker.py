@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 from odradek.host.host import real_host
 from odradek.host.network import CannotListen, run_on_fast_loop
@@ -21,7 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from pathlib import Path
 
+    import pytest
+
     from odradek.host.workers import Workers
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 PATIENCE_SECONDS = 20.0
 
@@ -35,7 +38,7 @@ class PatientWorkers:
         self.has_come = asyncio.Event()
         self.may_go_on = asyncio.Event()
 
-    async def run(self, function: Callable[..., Any], *args: Any) -> Any:
+    async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
         if function.__name__ == self._held:
             self.has_come.set()
             await self.may_go_on.wait()
@@ -59,6 +62,11 @@ def run(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
     run_on_fast_loop(bounded)
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    while not condition():  # noqa: ASYNC110 - what is waited for happens outside of this test
+        await asyncio.sleep(0)
+
+
 async def ask(port: int, request: Any, response: Any, version: int) -> Any:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(encode_request(request, version))
@@ -69,7 +77,7 @@ async def ask(port: int, request: Any, response: Any, version: int) -> Any:
     return decode_response(response, frame, version)
 
 
-def test_nobody_is_answered_before_the_broker_knows_its_address(tmp_path: Path) -> None:
+def test_nobody_is_let_in_before_the_broker_knows_its_address(tmp_path: Path) -> None:
     """A client that comes during a restart must not be told of a cluster without brokers."""
 
     async def scenario() -> None:
@@ -79,14 +87,17 @@ def test_nobody_is_answered_before_the_broker_knows_its_address(tmp_path: Path) 
         starting = asyncio.ensure_future(broker.start())
         await workers.has_come.wait()
         port = broker._listeners[0].port
-        asking = asyncio.ensure_future(ask(port, MetadataRequest(topics=[]), MetadataResponse, 12))
-        for _ in range(100):
-            await asyncio.sleep(0)
-        assert not asking.done()
+        refused: Exception | None = None
+        try:
+            await asyncio.open_connection("127.0.0.1", port)
+        except ConnectionRefusedError as problem:
+            refused = problem
         workers.may_go_on.set()
         await starting
-        assert [each.port for each in (await asking).brokers] == [port]
+        answer = await ask(port, MetadataRequest(topics=[]), MetadataResponse, 12)
         await broker.stop()
+        assert refused is not None
+        assert [each.port for each in answer.brokers] == [port]
 
     run(scenario)
 
@@ -119,25 +130,26 @@ def test_a_client_that_never_reads_does_not_keep_a_broker_from_stopping(
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
-def test_an_address_is_taken_before_the_data_is_touched(tmp_path: Path) -> None:
-    """The first has not opened its logs yet; the second finds the port taken and leaves nothing."""
+def test_of_two_that_take_an_address_at_once_one_is_told(tmp_path: Path) -> None:
+    """Both have bound it before either listens; the one who is late leaves its data as it was."""
 
     async def scenario() -> None:
         host = real_host()
         workers = PatientWorkers(host.workers, "_open_directories")
-        first = Broker(config(tmp_path), replace(host, workers=workers))
-        starting = asyncio.ensure_future(first.start())
+        late = Broker(config(tmp_path), replace(host, workers=workers))
+        starting = asyncio.ensure_future(late.start())
         await workers.has_come.wait()
-        port = first._listeners[0].port
-        second = Broker(config(tmp_path / "second", listeners=f"PLAINTEXT://127.0.0.1:{port}"), real_host())
-        with pytest.raises(CannotListen, match=f":{port}: the port is in use"):
-            await second.start()
+        port = late._listeners[0].port
+        prompt = Broker(config(tmp_path / "prompt", listeners=f"PLAINTEXT://127.0.0.1:{port}"), real_host())
+        await prompt.start()
         workers.may_go_on.set()
-        await starting
-        await first.stop()
+        (outcome,) = await asyncio.gather(starting, return_exceptions=True)
+        await prompt.stop()
+        assert isinstance(outcome, CannotListen)
+        assert f"127.0.0.1:{port}: the port is in use" in str(outcome)
 
     run(scenario)
-    assert not (tmp_path / "second").exists()
+    assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
 def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
@@ -155,12 +167,10 @@ def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
             clients = [await asyncio.open_connection("127.0.0.1", port) for _ in range(30)]
             for _, writer in clients:
                 writer.write(encode_request(fetch_request("t", max_wait_ms=60_000), VERSION))
-            while len(partition.waiting_fetches) < 30:
-                await asyncio.sleep(0)
+            await until(lambda: len(partition.waiting_fetches) == 30)
             for _, writer in clients:
                 writer.close()
-            while partition.waiting_fetches:
-                await asyncio.sleep(0)
+            await until(lambda: not partition.waiting_fetches)
         assert not broker._listeners[0]._connections
         assert not broker._listeners[0]._connections_by_host
         await broker.stop()

@@ -191,7 +191,7 @@ def test_clients_of_each_listener_are_told_their_own_address(tmp_path: Path) -> 
         listeners="INSIDE://127.0.0.1:0,OUTSIDE://localhost:0",
         listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
         log_dirs=f"{tmp_path}/data",
-        **{"inter.broker.listener.name": "INSIDE"},
+        inter_broker_listener_name="INSIDE",
     ) as broker:
         inside, outside = broker.wait_until_ready()
         assert inside[1] != outside[1]

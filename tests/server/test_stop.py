@@ -54,7 +54,7 @@ def test_a_stop_answers_what_waits_and_leaves_the_mark(tmp_path: Path, number: s
         listeners="A://127.0.0.1:0,B://127.0.0.1:0",
         listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
         log_dirs=f"{tmp_path}/data",
-        **{"inter.broker.listener.name": "A"},
+        inter_broker_listener_name="A",
     ) as broker:
         addresses = broker.wait_until_ready()
         polls = [WireClient(port, host) for host, port in addresses for _ in range(3)]
@@ -128,7 +128,7 @@ def test_no_listener_takes_requests_while_another_is_being_closed(tmp_path: Path
         listeners="A://127.0.0.1:0,B://127.0.0.1:0",
         listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
         log_dirs=f"{tmp_path}/data",
-        **{"inter.broker.listener.name": "A"},
+        inter_broker_listener_name="A",
     ) as broker:
         (host, first), (_, second) = broker.wait_until_ready()
         with WireClient(first, host) as deaf, WireClient(second, host) as consumer:
@@ -191,7 +191,7 @@ def test_a_restart_with_many_partitions_is_quick() -> None:
 
 
 def newest_segment(broker: RunningBroker, topic: str) -> Path:
-    return sorted(Path(broker.data_directory, f"{topic}-0").glob("*.log"))[-1]
+    return max(Path(broker.data_directory, f"{topic}-0").glob("*.log"))
 
 
 def test_acknowledged_records_survive_a_kill() -> None:

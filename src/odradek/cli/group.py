@@ -11,6 +11,7 @@ from odradek.cli.commands import command, group
 from odradek.cli.failure import Failure
 from odradek.cli.options import cluster_options
 from odradek.cli.output import count_text, duration_text, faint, print_columns, print_json, say, strong
+from odradek.cli.parameter_types import TEXT
 
 if TYPE_CHECKING:
     from odradek.cli.cluster import Cluster
@@ -76,7 +77,7 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
         ("the total lag, for a script", "odradek group describe billing --format json | jq .lag"),
     ]
 )
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TEXT)
 @cluster_options
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show state, members, assignment and lag of groups.
@@ -176,7 +177,7 @@ def print_group(state: GroupState, lags: list[PartitionLag]) -> None:
         ("several, without a question", "odradek group delete billing audit --yes"),
     ]
 )
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TEXT)
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @cluster_options
 def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:

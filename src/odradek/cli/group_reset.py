@@ -14,6 +14,7 @@ from odradek.cli.failure import Failure
 from odradek.cli.group_state import read_group, read_offsets
 from odradek.cli.options import cluster_options
 from odradek.cli.output import count_text, note, print_columns, print_json, say
+from odradek.cli.parameter_types import INT32_MAX, INT64_MAX, OFFSET, TEXT, TOPIC_NAME, NumberType
 from odradek.cli.times import DurationType, TimeType
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.cli.group_state import Place
 
 REQUEST_TIMEOUT_S = 15.0
+SHIFT = NumberType(-INT64_MAX, INT64_MAX)
 MAKES_SENSE = "give one of --to-earliest, --to-latest, --to-time, --by-duration, --to-offset, --shift, --from-file"
 
 
@@ -35,11 +37,12 @@ MAKES_SENSE = "give one of --to-earliest, --to-latest, --to-time, --by-duration,
         ("from lines of topic,partition,offset", "odradek group reset billing --from-file offsets.csv --execute"),
     ]
 )
-@click.argument("name")
+@click.argument("name", type=TEXT)
 @click.option(
     "--topic",
     "topics",
     metavar="TOPIC[:P,P…]",
+    type=TOPIC_NAME,
     multiple=True,
     help="Only this topic, or these partitions of it; all that the group has committed if absent. Repeatable.",
 )
@@ -47,10 +50,13 @@ MAKES_SENSE = "give one of --to-earliest, --to-latest, --to-time, --by-duration,
 @click.option("--to-latest", is_flag=True, help="To the end: only new records are read.")
 @click.option("--to-time", type=TimeType(), metavar="TIME", help="To the first record at or after a time.")
 @click.option("--by-duration", type=DurationType(), metavar="DURATION", help="To the first record this long ago.")
-@click.option("--to-offset", type=click.IntRange(min=0), metavar="OFFSET", help="To this offset.")
-@click.option("--shift", type=int, metavar="N", help="Forward by N records, or back when N is negative.")
+@click.option("--to-offset", type=OFFSET, metavar="OFFSET", help="To this offset.")
+@click.option("--shift", type=SHIFT, metavar="N", help="Forward by N records, or back when N is negative.")
 @click.option(
-    "--from-file", type=click.File("r"), metavar="FILE", help="To what the file says: topic,partition,offset a line."
+    "--from-file",
+    type=click.File("r", encoding="utf-8", errors="replace"),
+    metavar="FILE",
+    help="To what the file says: topic,partition,offset a line.",
 )
 @click.option("--execute", is_flag=True, help="Do it; without this only what would change is shown.")
 @cluster_options
@@ -131,7 +137,7 @@ def choose_places(cluster: Cluster, topics: Iterable[str], default: Iterable[Pla
 def split_topic(text: str) -> tuple[str, list[int]]:
     """`pump:0,2`; a colon that no numbers follow belongs to the name."""
     topic, _, numbers = text.rpartition(":")
-    if not topic or not all(number.isdecimal() for number in numbers.split(",")):
+    if not topic or not all(number.isdecimal() and len(number) <= 10 for number in numbers.split(",")):
         return text, []
     return topic, [int(number) for number in numbers.split(",")]
 
@@ -144,7 +150,10 @@ def read_file(lines: IO[str]) -> dict[Place, int]:
             continue
         try:
             topic, partition, offset = row
-            wanted[topic.strip(), int(partition)] = int(offset)
+            place = (topic.strip(), int(partition))
+            if not place[0] or not 0 <= place[1] <= INT32_MAX:
+                raise ValueError(row)
+            wanted[place] = int(offset)
         except ValueError:
             raise Failure(f"line {number} of the file is not topic,partition,offset: {','.join(row)}") from None
     return wanted
@@ -173,6 +182,8 @@ def clip(
 def at_time(
     cluster: Cluster, places: Iterable[Place], bounds: dict[Place, tuple[int, int]], time_ms: int
 ) -> dict[Place, int]:
+    if time_ms < 0:  # before 1970, where the protocol gives times meanings of their own
+        return {place: bounds[place][0] for place in places}
     after: dict[Place, int] = {}
     for topic, partition in places:
         found = cluster.offsets_at(topic, [partition], time_ms)[partition]

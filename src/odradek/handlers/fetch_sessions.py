@@ -108,7 +108,9 @@ class FetchSession:
 
     def served(self, key: TopicPartition) -> None:
         """What gave data goes to the back, so that a small limit starves nobody."""
-        self.partitions[key] = self.partitions.pop(key)
+        partition = self.partitions.pop(key, None)
+        if partition is not None:  # else another request of the session forgot it while a worker read
+            self.partitions[key] = partition
 
 
 class FetchSessions:

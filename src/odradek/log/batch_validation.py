@@ -32,8 +32,8 @@ _CREATE_TIME = TimestampType.CREATE_TIME
 def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order that decides which error wins
     batch: memoryview, config: LogConfig, now_ms: int
 ) -> BatchHeader | ErrorCode:
-    """The header of the one batch that these bytes must be, or why it is refused. The flag that says that the broker
-    has set the time is the broker's alone: where a producer has set it, it is taken out of the bytes, as Kafka does."""
+    """The header of the one batch that these bytes must be, or why it is refused. Where a producer has set the flag of
+    append time, which is the broker's, a topic of create time takes it out of the bytes (as Kafka 4.3.1 does)."""
     size_bytes = len(batch)
     if size_bytes < HEADER_SIZE_BYTES:
         return _judge_foreign_bytes(batch)
@@ -56,6 +56,8 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     if attributes & _UNUSUAL_FLAGS:
         if attributes & CONTROL_FLAG:
             return ErrorCode.INVALID_RECORD
+        if config.message_timestamp_type is not _CREATE_TIME:
+            return ErrorCode.INVALID_TIMESTAMP
         clear_append_time(batch, 0)
         header = read_batch_header(batch)
     compression = attributes & COMPRESSION_MASK

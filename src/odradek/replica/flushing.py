@@ -17,13 +17,14 @@ class LogRetired(Exception):
 class LogFlusher:
     """Group commit: fsync runs on a worker while the event loop goes on appending."""
 
-    __slots__ = ("_is_retired", "_log", "_running", "_workers", "dirty_since_ms")
+    __slots__ = ("_is_retired", "_log", "_running", "_workers", "dirty_since_ms", "has_failed")
 
     def __init__(self, log: PartitionLog, workers: Workers) -> None:
         self._log = log
         self._workers = workers
         self._running: asyncio.Future[None] | None = None
         self._is_retired = False
+        self.has_failed = False
         self.dirty_since_ms: float | None = None  # when housekeeping first saw something to flush
 
     async def flush_to(self, end_offset: int) -> None:
@@ -55,4 +56,4 @@ class LogFlusher:
         self._running = None
         self.dirty_since_ms = None
         if not flush.cancelled():
-            flush.exception()  # whoever waited has seen it
+            self.has_failed = flush.exception() is not None  # whoever waited has seen it

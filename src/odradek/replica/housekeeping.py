@@ -82,10 +82,14 @@ class Housekeeping:
                 partition.log.producers.remove_expired(self._host.clock.now_ms(), config.producer_id_expiration_ms)
 
     async def _flush(self, partition: Partition) -> None:
-        """A disk that fails one partition must not keep the others from theirs."""
+        """A disk that fails one partition must not keep the others from theirs. It is told once: a log whose sync has
+        failed stays so until a restart, and a round comes every second."""
+        is_known = partition.flusher.has_failed
         try:
             await partition.flusher.flush()
         except OSError as problem:
+            if is_known:
+                return
             log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
 
     def _must_flush(self, partition: Partition, now_ms: float) -> bool:
