@@ -107,6 +107,7 @@ def test_a_reset_shows_what_it_would_do_and_does_nothing(odradek: Run, group: st
         (("--shift", "2"), 6),
         (("--shift", "-99"), 0),
         (("--to-time", "2001-01-01T00:00"), 0),
+        (("--to-time", "1900-01-01"), 0),
         (("--by-duration", "1h"), 0),
         (("--by-duration", "0s"), 10),
     ],

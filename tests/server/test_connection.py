@@ -212,7 +212,7 @@ def test_no_more_connections_than_allowed() -> None:
         taken = [stack.enter_context(WireClient(broker.port)) for _ in range(3)]
         assert all(map(is_open, taken))
         assert not is_open(stack.enter_context(WireClient(broker.port)))
-        assert "max.connections" in broker.output
+        eventually(lambda: "max.connections" in broker.output, "a word about it in the log")
         taken[0].close()
         eventually(lambda: is_open(stack.enter_context(WireClient(broker.port))), "a free place")
         assert all(map(is_open, taken[1:]))
@@ -223,7 +223,7 @@ def test_no_more_connections_of_one_address_than_allowed_and_the_limit_can_chang
         taken = [stack.enter_context(WireClient(broker.port)) for _ in range(2)]
         assert all(map(is_open, taken))
         assert not is_open(stack.enter_context(WireClient(broker.port)))
-        assert "max.connections.per.ip" in broker.output
+        eventually(lambda: "max.connections.per.ip" in broker.output, "a word about it in the log")
         config = AlterableConfig(name="max.connections.per.ip", config_operation=0, value="3")
         wish = AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
         request = IncrementalAlterConfigsRequest(resources=[wish])
