@@ -114,6 +114,21 @@ def test_a_partition_forgotten_during_the_look_up_harms_nobody(
     assert [each.partition_index for each in partitions_of(later)] == [1]
 
 
+def test_a_stop_during_the_look_up_is_not_missed(
+    simulated: SimulatedBroker, workers: HeldWorkers, topic: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = simulated.services.partitions.find_by_id(topic, 0)
+    assert partition is not None
+    monkeypatch.setattr(type(partition.log), "needs_disk", lambda *_: True)
+    workers.held.add("_read")
+    waiting = begin_fetch(simulated, fetch_request([wanted(topic, 12)], max_wait_ms=LONG_MS))
+    began = simulated.elapsed_ms()
+    simulated.node.release_waiting_requests()
+    workers.release_all()
+    waiting.result()
+    assert simulated.elapsed_ms() - began < LONG_MS
+
+
 def test_a_topic_deleted_during_the_look_up_is_not_there(
     simulated: SimulatedBroker, workers: HeldWorkers, name: str, topic: UUID
 ) -> None:

@@ -81,7 +81,7 @@ class BytesType(click.ParamType):  # type: ignore[type-arg]
 
     name = "text"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:  # noqa: ARG002
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bytes:  # noqa: ARG002 - the signature is click's
         return value if isinstance(value, bytes) else argument_bytes(value)
 
 
@@ -105,7 +105,7 @@ class PairType(TextType):
 class HeaderType(PairType):
     """`name=value` of a record's header: the name is text, the value any bytes."""
 
-    def convert_value(self, rest: str, param: click.Parameter | None, ctx: click.Context | None) -> bytes:  # noqa: ARG002
+    def convert_value(self, rest: str, param: click.Parameter | None, ctx: click.Context | None) -> bytes:  # noqa: ARG002 - the signature is click's
         return argument_bytes(rest)
 
 

@@ -37,11 +37,12 @@ FIRST_VERSION_WITH_REPLICA_STATE = 15
 class _Round:
     """One pass over a session's partitions: what each gave, and how many bytes that is."""
 
-    __slots__ = ("has_news", "results", "size_bytes")
+    __slots__ = ("has_news", "needs_disk", "results", "size_bytes")
 
     def __init__(self) -> None:
         self.results: list[tuple[FetchedPartition, FetchResult]] = []
         self.size_bytes = 0
+        self.needs_disk = False  # it was given up: a worker must do it
         self.has_news = False  # something the client must hear of now, however few bytes there are
 
 
@@ -50,25 +51,16 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Aw
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
     max_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
-    if _needs_disk(context, session):
+    round_ = _read(request, context, session, max_bytes, False)
+    if round_.needs_disk:
         return _read_on_worker(request, context, session, max_bytes)
-    round_ = _read(request, context, session, max_bytes)
     return _respond_or_wait(request, context, session, round_, max_bytes)
-
-
-def _needs_disk(context: RequestContext, session: FetchSession) -> bool:
-    """Whether some place must be looked up in files: who reads last month must not delay who reads the tail."""
-    for wanted in session.partitions.values():
-        partition = _find(context, wanted)
-        if partition is not None and partition.log.needs_disk(wanted.fetch_offset):
-            return True
-    return False
 
 
 async def _read_on_worker(
     request: FetchRequest, context: RequestContext, session: FetchSession, max_bytes: int
 ) -> FetchResponse:
-    round_ = await context.services.host.workers.run(_read, request, context, session, max_bytes)
+    round_ = await context.services.host.workers.run(_read, request, context, session, max_bytes, True)
     response = _respond_or_wait(request, context, session, round_, max_bytes)
     return response if isinstance(response, FetchResponse) else await response
 
@@ -88,8 +80,10 @@ def _respond_or_wait(
 
 def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Partition]:
     """Nobody when there is more already: a read ends with its segment, and the next one is there to be asked for; and
-    while a worker looked, something may have been appended."""
-    partitions = []
+    while a worker looked, something may have been appended, or the broker told to stop."""
+    partitions: list[Partition] = []
+    if context.services.partitions.is_ending:
+        return partitions
     for wanted, result in round_.results:
         partition = _find(context, wanted)
         if partition is None:
@@ -108,14 +102,25 @@ async def _wait(
     """Long poll: read again when enough has been appended, or when the client's patience ends."""
     await waiting.wait()
     max_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
-    return _respond(request, session, _read(request, context, session, max_bytes))
+    return _respond(request, session, _read(request, context, session, max_bytes, True))
 
 
-def _read(request: FetchRequest, context: RequestContext, session: FetchSession, remaining_bytes: int) -> _Round:
+def _read(
+    request: FetchRequest, context: RequestContext, session: FetchSession, remaining_bytes: int, may_block: bool
+) -> _Round:
+    """On the event loop it may not block: it stops at the first place that must be looked up in files, because who
+    reads last month must not delay who reads the tail."""
     round_ = _Round()
     is_replica = _replica_id(request, context.api_version) >= 0
     for wanted in tuple(session.partitions.values()):
-        result = _read_one(context, wanted, remaining_bytes, round_.size_bytes == 0, is_replica)
+        partition = _find(context, wanted)
+        if partition is None:
+            result = FetchResult(_unknown(context, wanted))
+        elif not may_block and partition.log.needs_disk(wanted.fetch_offset):
+            round_.needs_disk = True
+            break
+        else:
+            result = _read_one(context, wanted, partition, remaining_bytes, round_.size_bytes == 0, is_replica)
         if result.records is not None:
             size = len(result.records)
             round_.size_bytes += size
@@ -129,13 +134,11 @@ def _read(request: FetchRequest, context: RequestContext, session: FetchSession,
 def _read_one(
     context: RequestContext,
     wanted: FetchedPartition,
+    partition: Partition,
     remaining_bytes: int,
     whole_first_batch: bool,
     is_replica: bool,
 ) -> FetchResult:
-    partition = _find(context, wanted)
-    if partition is None:
-        return FetchResult(_unknown(context, wanted))
     if not context.allows_on_topic(Operation.READ, partition.topic):
         return FetchResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if is_replica:

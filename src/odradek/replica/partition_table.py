@@ -56,6 +56,7 @@ class PartitionTable:
         self._unopened: list[_Place] = []
         self._removals: set[asyncio.Future[None]] = set()
         self._one_checkpoint = asyncio.Lock()
+        self.is_ending = False
 
     # Looking up
 
@@ -307,6 +308,8 @@ class PartitionTable:
     # The end
 
     def wake_waiting_fetches(self) -> None:
+        """At the end: nobody waits any more, nor begins to."""
+        self.is_ending = True
         for partition in self:
             partition.wake_waiting_fetches()
 
