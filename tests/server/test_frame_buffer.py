@@ -40,7 +40,7 @@ def framed(body: bytes) -> bytes:
 
 
 def owned_bytes(frames: FrameBuffer) -> int:
-    return 0 if frames._buffer is frames._buffers.shared else len(frames._buffer)
+    return len(frames._buffer) if frames._is_own else 0
 
 
 @given(
@@ -96,14 +96,37 @@ def test_impossible_sizes_are_refused_before_anything_is_allocated(size: int) ->
 
 
 def test_buffers_are_given_back_and_used_again() -> None:
-    buffers = ReceiveBuffers()
-    frames = FrameBuffer(buffers, LIMIT)
+    frames = FrameBuffer(ReceiveBuffers(), LIMIT)
     stream = framed(bytes(300_000))
-    receive(frames, stream[:200_000])
-    first = frames._buffer.obj
-    receive(frames, stream[200_000:])
-    receive(frames, stream[:200_000])
-    assert frames._buffer.obj is first
+    used = []
+    for _ in range(5):
+        receive(frames, stream[:200_000])
+        used.append(frames._buffer.obj)
+        receive(frames, stream[200_000:])
+    assert len({id(memory) for memory in used}) <= 2
+
+
+@given(st.lists(st.binary(min_size=8, max_size=300_000), min_size=2, max_size=4), st.integers(1, 200_000))
+def test_a_buffer_that_was_handed_over_is_nobody_elses(bodies: list[bytes], cut: int) -> None:
+    """Large unfinished frames keep the buffer that they came in; others get another, and never see these bytes."""
+    buffers = ReceiveBuffers()
+    connections = [FrameBuffer(buffers, LIMIT) for _ in bodies]
+    streams = [framed(body) for body in bodies]
+    taken = [receive(connection, stream[:cut]) for connection, stream in zip(connections, streams, strict=True)]
+    for place, (connection, stream) in enumerate(zip(connections, streams, strict=True)):
+        taken[place] += receive(connection, stream[cut:])
+    assert taken == [[body] for body in bodies]
+
+
+def test_a_read_that_brought_nothing_leaves_no_stale_buffer() -> None:
+    buffers = ReceiveBuffers()
+    idle, busy = FrameBuffer(buffers, LIMIT), FrameBuffer(buffers, LIMIT)
+    idle.writable()  # the socket had nothing after all
+    body = bytes(range(256)) * 1000
+    stream = framed(body)
+    assert receive(busy, stream[:100_000]) == []
+    assert receive(idle, framed(b"\xff" * 200_000)) == [b"\xff" * 200_000]
+    assert receive(busy, stream[100_000:]) == [body]
 
 
 def test_a_lost_connection_gives_its_buffer_back() -> None:

@@ -89,11 +89,13 @@ def _encode(api: Api, header: RequestHeader, response: Response | None) -> Answe
 def _frame(correlation_id: int, response: Response, version: int, is_flexible: bool) -> list[Part]:
     head = encode_response_header(correlation_id, is_flexible)
     body = response.encode(version)
-    size = len(head)
-    for part in body:
-        size += len(part)
-    body.insert(0, size.to_bytes(4, "big") + head)
-    return body
+    try:
+        data = b"".join(body)  # type: ignore[arg-type]  # file slices are no bytes, and say so below
+    except TypeError:
+        size = len(head) + sum(map(len, body))
+        body.insert(0, size.to_bytes(4, "big") + head)
+        return body
+    return [(len(head) + len(data)).to_bytes(4, "big") + head + data]
 
 
 def _failed(api: Api, header: RequestHeader, problem: Exception) -> CloseConnection:

@@ -16,6 +16,8 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.server.frame_buffer import FrameBuffer, InvalidFrameSize
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.handlers.dispatch import Answer
     from odradek.server.listener import Listener
 
@@ -39,7 +41,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._frames = FrameBuffer(listener.receive_buffers, listener.largest_frame_bytes)
-        self._waiting: asyncio.Future[Answer] | None = None
+        self._waiting: asyncio.Future[None] | None = None
         self.last_active_ms = 0.0
         self.is_finishing = False
 
@@ -89,7 +91,7 @@ class Connection(asyncio.BufferedProtocol):
                 if isinstance(answer, list):
                     writer.write(answer)
                 elif answer is not None:
-                    self._wait_for(asyncio.ensure_future(answer))
+                    self._waiting = asyncio.ensure_future(self._answer_later(answer))
             frames.settle()
         except (InvalidFrameSize, MalformedMessage) as problem:
             self._refuse(str(problem))
@@ -99,23 +101,22 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._update_reading()
 
-    def _wait_for(self, answer: asyncio.Future[Answer]) -> None:
-        self._waiting = answer
-        answer.add_done_callback(self._answered)
-
-    def _answered(self, future: asyncio.Future[Answer]) -> None:
-        self._waiting = None
-        if future.cancelled() or self._transport.is_closing():
+    async def _answer_later(self, awaited: Awaitable[Answer]) -> None:
+        """In the same task that finds the answer: a callback would cost a long poll another turn of the loop."""
+        try:
+            answer = await awaited
+        except CloseConnection as wish:
+            self._waiting = None
+            self._refuse(str(wish))
             return
-        problem = future.exception()
-        if isinstance(problem, CloseConnection):
-            self._refuse(str(problem))
-            return
-        if problem is not None:
+        except Exception as problem:
+            self._waiting = None
             log.error("request failed", client=self._client.host, exc_info=problem)
             self._transport.abort()
             return
-        answer = future.result()
+        self._waiting = None
+        if self._transport.is_closing():
+            return
         self.last_active_ms = self._listener.clock.monotonic_ms()
         if answer is not None:
             self._writer.write(answer)

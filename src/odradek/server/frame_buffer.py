@@ -8,6 +8,7 @@ from __future__ import annotations
 
 SHARED_BYTES = 1 << 20
 SMALLEST_OWN_BYTES = 4 << 10
+HANDED_OVER_BYTES = 64 << 10  # from here on copying what has come costs more than giving the buffer away
 POOLED_BYTES = 8 << 20
 SIZE_BYTES = 4
 SMALLEST_FRAME_BYTES = 8  # API key, version, correlation id
@@ -51,12 +52,13 @@ class FrameBuffer:
     `settle` before the shared buffer may be used by another connection.
     """
 
-    __slots__ = ("_buffer", "_buffers", "_end_position", "_largest_frame_bytes", "_start_position")
+    __slots__ = ("_buffer", "_buffers", "_end_position", "_is_own", "_largest_frame_bytes", "_start_position")
 
     def __init__(self, buffers: ReceiveBuffers, largest_frame_bytes: int) -> None:
         self._buffers = buffers
         self._largest_frame_bytes = largest_frame_bytes
         self._buffer = buffers.shared
+        self._is_own = False
         self._start_position = 0
         self._end_position = 0
 
@@ -66,7 +68,9 @@ class FrameBuffer:
 
     def writable(self) -> memoryview:
         """Where the next bytes go; never empty."""
-        if self._end_position == len(self._buffer):
+        if not self._is_own:
+            self._buffer = self._buffers.shared  # another one, perhaps, than at the last time
+        elif self._end_position == len(self._buffer):
             self._make_room()
         return self._buffer[self._end_position :]
 
@@ -87,15 +91,19 @@ class FrameBuffer:
         return self._buffer[begin : begin + size]
 
     def settle(self) -> None:
-        """Move what is left out of the shared buffer, or give an owned buffer back once it is empty."""
-        shared = self._buffers.shared
+        """Take what is left out of the shared buffer, or give an owned buffer back once it is empty."""
         if self._start_position == self._end_position:
-            if self._buffer is not shared:
+            if self._is_own:
                 self._buffers.give(self._buffer)
-                self._buffer = shared
+                self._is_own = False
             self._start_position = self._end_position = 0
-        elif self._buffer is shared:
-            self._move_to(self._buffers.take(self._wanted_bytes()))
+        elif not self._is_own:
+            wanted_bytes = self._wanted_bytes()
+            if self.unread_bytes < HANDED_OVER_BYTES:
+                self._move_to(self._buffers.take(wanted_bytes))
+            else:
+                self._buffers.shared = self._buffers.take(SHARED_BYTES)
+            self._is_own = True
 
     def release(self) -> None:
         """The connection is gone: drop what it had."""
@@ -119,16 +127,15 @@ class FrameBuffer:
         return max(min(whole, 4 * unread), SMALLEST_OWN_BYTES, unread + 1)
 
     def _make_room(self) -> None:
-        old = self._buffer
         wanted = self._wanted_bytes()
-        if old is not self._buffers.shared and self._start_position and wanted <= len(old):
+        old = self._buffer
+        if self._start_position and wanted <= len(old):
             unread = self.unread_bytes
             old[:unread] = old[self._start_position : self._end_position]
             self._start_position, self._end_position = 0, unread
             return
         self._move_to(self._buffers.take(wanted))
-        if old is not self._buffers.shared:
-            self._buffers.give(old)
+        self._buffers.give(old)
 
     def _move_to(self, target: memoryview) -> None:
         unread = self.unread_bytes
