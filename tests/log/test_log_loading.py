@@ -291,3 +291,18 @@ def test_a_recovery_that_finds_nothing_wrong_is_silent(
     open_log(host, directory, CONFIG, clean_shutdown=False).close()
     open_log(host, directory, CONFIG)
     assert warnings_of(caplog) == []
+
+
+def test_a_log_that_begins_anew_after_a_crash_knows_no_sequences(host: Host, directory: str) -> None:
+    """Records below 40 were deleted, and the crash took the end of the log back to 20: what a snapshot at 10 knows of the
+    producer is older than what its next batch says."""
+    log = open_log(host, directory, CONFIG)
+    fill(log, 10)
+    log.roll()
+    log.flush()
+    fill_on = [make_batch(producer=(9, 0, number)) for number in range(10, 20)]
+    for batch in fill_on:
+        append(log, batch)
+    again = PartitionLog.open(directory, CONFIG, host, clean_shutdown=False, log_start_offset=40)
+    assert (again.log_start_offset, again.log_end_offset) == (40, 40)
+    assert again.append(make_batch(producer=(9, 0, 40)), 0).base_offset == 40

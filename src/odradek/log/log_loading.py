@@ -220,6 +220,9 @@ class LogLoader:
             log.segments.append(self.create_segment(log.log_start_offset))
             log.unsynced_segments.clear()
             log.log_end_offset = log.log_start_offset
+            # Batches between are missing: sequences known from before would refuse what follows.
+            log.snapshots.remove(log.snapshots.offsets)
+            log.producers.replace((), log.log_end_offset)
         log.recovery_point_offset = log.log_end_offset
         if not self.clean_shutdown:
             log.recovery_point_offset = min(self.recovery_point_offset, log.log_end_offset)
