@@ -2,14 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from odradek.metadata.config_types import ConfigResourceType
+from odradek.metadata.results import ConfigResult
 from odradek.protocol.errors import ErrorCode
 from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from odradek.handlers.context import RequestContext
+
+
+class NamedResource(Protocol):
+    """What the requests of AlterConfigs and IncrementalAlterConfigs have in common."""
+
+    resource_type: int
+    resource_name: str
+
+
+AnyResource = TypeVar("AnyResource", bound=NamedResource)
+
+
+def split_by_access(
+    context: RequestContext, resources: Iterable[AnyResource]
+) -> tuple[list[AnyResource], list[ConfigResult]]:
+    """The resources whose settings the principal may alter, and the refusals of the others."""
+    allowed: list[AnyResource] = []
+    refused: list[ConfigResult] = []
+    for resource in resources:
+        resource_type, name = resource.resource_type, resource.resource_name
+        refusal = config_refusal(context, Operation.ALTER_CONFIGS, resource_type, name)
+        if refusal is None:
+            allowed.append(resource)
+        else:
+            refused.append(ConfigResult(resource_type=resource_type, resource_name=name, error=refusal))
+    return allowed, refused
 
 
 def config_refusal(
