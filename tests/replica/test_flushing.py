@@ -121,6 +121,29 @@ async def test_a_client_that_goes_does_not_stop_the_flush() -> None:
     assert log.flushes == 1
 
 
+@pytest.mark.timeout(10)  # what this guards against starves the event loop
+async def test_who_asks_between_the_end_of_a_flush_and_its_callback_gets_the_next_one() -> None:
+    log, workers, flush = flusher()
+    log.end_offset = 1
+    late: list[asyncio.Future[None]] = []
+
+    def flush_log() -> None:
+        CountingLog.flush(log)
+        if not late:
+            log.end_offset = 2
+            late.append(asyncio.ensure_future(flush.flush_to(2)))  # runs before the callbacks of this flush
+
+    log.flush = flush_log  # type: ignore[method-assign]
+    first = asyncio.ensure_future(flush.flush_to(1))
+    await settle()
+    workers.gates[0].set()
+    await first
+    await settle()
+    workers.gates[1].set()
+    await late[0]
+    assert log.flushes == 2
+
+
 async def test_a_retired_log_is_not_flushed_any_more() -> None:
     log, workers, flush = flusher()
     log.end_offset = 1

@@ -35,7 +35,9 @@ class LogFlusher:
 
     async def flush(self) -> None:
         """One fsync, or the one that is already running and then one more decision by the caller."""
-        if self._running is None:
+        # A flush that is done counts for nothing, even while its callback has yet to run: awaiting it would return
+        # at once, and whoever loops over that would never let the callback run.
+        if self._running is None or self._running.done():
             if self._is_retired:
                 raise LogRetired
             self._running = asyncio.ensure_future(self._workers.run(self._log.flush))
@@ -53,7 +55,8 @@ class LogFlusher:
             await asyncio.wait([self._running])
 
     def _finished(self, flush: asyncio.Future[None]) -> None:
-        self._running = None
+        if self._running is flush:
+            self._running = None
         self.dirty_since_ms = None
         if not flush.cancelled():
             self.has_failed = flush.exception() is not None  # whoever waited has seen it
