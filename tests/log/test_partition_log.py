@@ -73,9 +73,10 @@ def test_the_first_batch_is_whole_and_the_last_may_be_cut(host: Host, directory:
         append(log, make_batch([b"x" * 100]))
     assert len(read(log, 0, 1)) == size
     assert len(read(log, 0, size + 1)) == size + 1
-    cut = log.read(1, 10, 3, whole_first_batch=False)
+    cut = log.read(1, size + 10, 3, whole_first_batch=False)
     assert isinstance(cut, FileSlice)
-    assert (cut.position, len(cut)) == (size, 10)
+    assert (cut.position, len(cut)) == (size, size + 10)
+    assert log.read(1, size - 1, 3, whole_first_batch=False) is None, "bytes without a batch help nobody"
     assert log.read(0, 0, 3, whole_first_batch=False) is None
 
 
@@ -142,9 +143,9 @@ def test_log_append_time_stamps_the_batch(host: Host, directory: str) -> None:
 def test_settings_change_while_the_log_is_open(host: Host, directory: str) -> None:
     log = open_log(host, directory)
     append(log, make_batch([b"x" * 1000]))
-    log.config = LogConfig(compression_type="zstd")
+    log.configure(LogConfig(compression_type="zstd"))
     append(log, make_batch([b"x" * 1000]))
-    log.config = LogConfig(is_compacted=True)
+    log.configure(LogConfig(is_compacted=True))
     assert log.append(make_batch(key=None), 0).error is ErrorCode.INVALID_RECORD
     codecs = [header.compression for header, _ in split(read(log, 0))]
     assert codecs == [Compression.NONE, Compression.ZSTD]

@@ -58,6 +58,27 @@ def test_too_few_in_sync_replicas_refuse_acks_all_only(
     assert append(partition, acks=acks) is ErrorCode.NONE
 
 
+@pytest.mark.parametrize(
+    ("in_sync", "minimum", "replicas", "is_enough"),
+    [
+        (1, 1, 1, True),
+        (1, 2, 1, True),  # nobody can have more replicas in sync than there are
+        (1, 2, 2, False),
+        (2, 2, 2, True),
+        (2, 2, 3, True),
+        (1, 2, 3, False),
+        (2, 3, 2, True),
+        (0, 1, 1, False),
+    ],
+)
+def test_no_more_in_sync_replicas_are_asked_for_than_there_are(
+    broker: SimulatedBroker, name: str, partition: Partition, in_sync: int, minimum: int, replicas: int, is_enough: bool
+) -> None:
+    alter_configs(broker, 2, name, min_insync_replicas=str(minimum))
+    partition.update(image(partition, replicas=tuple(range(replicas)), in_sync=tuple(range(in_sync)), epoch=1))
+    assert append(partition, acks=-1) is (ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS)
+
+
 def test_a_duplicate_moves_nothing_and_wakes_nobody(partition: Partition) -> None:
     first = partition.append(memoryview(batch(b"a", producer=(5, 0, 0))), -1)
     again = partition.append(memoryview(batch(b"a", producer=(5, 0, 0))), -1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import resource
 import struct
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.server.frame_buffer import (
+    POOLED_BYTES,
     SHARED_BYTES,
     SMALLEST_OWN_BYTES,
     FrameBuffer,
@@ -17,6 +20,7 @@ from odradek.server.frame_buffer import (
 )
 
 LIMIT = 100 << 20
+STATM = Path("/proc/self/statm")
 
 
 def receive(frames: FrameBuffer, data: bytes) -> list[bytes]:
@@ -37,6 +41,10 @@ def receive(frames: FrameBuffer, data: bytes) -> list[bytes]:
 
 def framed(body: bytes) -> bytes:
     return struct.pack(">i", len(body)) + body
+
+
+def resident_bytes() -> int:
+    return int(STATM.read_text().split()[1]) * resource.getpagesize()
 
 
 def owned_bytes(frames: FrameBuffer) -> int:
@@ -82,10 +90,19 @@ def test_a_declared_size_reserves_nothing() -> None:
     assert owned_bytes(frames) <= SMALLEST_OWN_BYTES
 
 
+@pytest.mark.skipif(not STATM.exists(), reason="resident memory is read from /proc, which this system has not")
 def test_memory_grows_with_what_arrived_not_with_what_was_promised() -> None:
-    frames = FrameBuffer(ReceiveBuffers(), LIMIT)
-    receive(frames, struct.pack(">i", LIMIT) + bytes(200_000))
-    assert owned_bytes(frames) <= 8 * 200_000
+    buffers = ReceiveBuffers()
+    promise = struct.pack(">i", LIMIT) + bytes(200_000)
+    connections = [FrameBuffer(buffers, LIMIT) for _ in range(100)]
+    receive(connections[0], promise)
+    before = resident_bytes()
+    for connection in connections[1:]:
+        receive(connection, promise)
+    assert resident_bytes() - before <= 2 * 200_000 * len(connections)
+    for connection in connections:
+        connection.release()
+    assert resident_bytes() - before <= POOLED_BYTES
 
 
 @pytest.mark.parametrize("size", [0x7FFFFFFF, -1, 0, 7, LIMIT + 1, -(2**31)])

@@ -15,7 +15,6 @@ from odradek.protocol.batch import (
     COMPRESSION_MASK,
     CURRENT_MAGIC,
     HEADER_SIZE_BYTES,
-    TRANSACTIONAL_FLAG,
 )
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -47,6 +46,7 @@ LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
 # A partition, the offset up to which it must be on the disk, and the answer that waits for it.
 _Unflushed: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
 
+_NONE = ErrorCode.NONE  # an attribute of an enum takes long to look up
 _MAGIC_POSITION = 16
 _FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 
@@ -54,6 +54,7 @@ _FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 def handle(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+    acks = request.acks
     uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     refusal = _request_refusal(request)
     takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
@@ -61,19 +62,16 @@ def handle(
     unflushed: list[_Unflushed] = []
     for topic in request.topic_data:
         partitions = _find_topic(topic, uses_topic_ids, context)
-        answers.append(
-            TopicProduceResponse(
-                name=topic.name,
-                topic_id=topic.topic_id,
-                partition_responses=[
-                    _append(data, partitions, request.acks, refusal, takes_zstd, unflushed)
-                    for data in topic.partition_data
-                ],
-            )
-        )
+        if isinstance(partitions, ErrorCode):
+            responses = [_refused(data.index, partitions) for data in topic.partition_data]
+        else:
+            responses = [
+                _append(data, partitions, acks, refusal, takes_zstd, unflushed) for data in topic.partition_data
+            ]
+        answers.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses))
     if unflushed:
-        return _flush_then_answer(request.acks, answers, unflushed)
-    return _answer(request.acks, answers)
+        return _flush_then_answer(acks, answers, unflushed)
+    return _answer(acks, answers)
 
 
 def _answer(acks: int, answers: list[TopicProduceResponse]) -> ProduceResponse | None:
@@ -123,7 +121,7 @@ def _find_topic(
 
 def _append(
     data: PartitionProduceData,
-    partitions: Sequence[Partition] | ErrorCode,
+    partitions: Sequence[Partition],
     acks: int,
     refusal: ErrorCode | None,
     takes_zstd: bool,
@@ -131,16 +129,12 @@ def _append(
 ) -> PartitionProduceResponse:
     """The order of the refusals is Kafka's: where to, then how, then what."""
     index, records = data.index, data.records
-    if isinstance(partitions, ErrorCode):
-        return _refused(index, partitions)
     if not 0 <= index < len(partitions):
         return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if refusal is not None:
         return _refused(index, refusal)
     if records is None:
         return _refused(index, ErrorCode.INVALID_RECORD)
-    if len(records) >= HEADER_SIZE_BYTES and records[_FLAGS_POSITION] & TRANSACTIONAL_FLAG and _is_batch(records):
-        return _refused(index, ErrorCode.INVALID_TXN_STATE)
     if not takes_zstd and _is_zstd(records):
         return _refused(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     partition = partitions[index]
@@ -149,30 +143,26 @@ def _append(
     except OSError as problem:
         log.error("append failed", topic=partition.topic, partition=index, reason=str(problem))
         return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
-    if result.error is not ErrorCode.NONE:
-        return _refused(index, result.error)
+    error, base_offset, last_offset, log_append_time_ms, _ = result
+    if error is not _NONE:
+        return _refused(index, error)
     response = PartitionProduceResponse(
         index=index,
         error_code=0,
-        base_offset=result.base_offset,
-        log_append_time_ms=result.log_append_time_ms,
+        base_offset=base_offset,
+        log_append_time_ms=log_append_time_ms,
         log_start_offset=partition.log.log_start_offset,
     )
     if partition.must_flush:
-        unflushed.append((partition, result.last_offset + 1, response))
+        unflushed.append((partition, last_offset + 1, response))
     return response
-
-
-def _is_batch(records: memoryview) -> bool:
-    """Older formats have other things where the flags are."""
-    return records[_MAGIC_POSITION] == CURRENT_MAGIC
 
 
 def _is_zstd(records: memoryview) -> bool:
     """Who speaks an older version could not read it back (KIP-110)."""
     return (
         len(records) >= HEADER_SIZE_BYTES
-        and _is_batch(records)
+        and records[_MAGIC_POSITION] == CURRENT_MAGIC  # older formats have other things where the flags are
         and records[_FLAGS_POSITION] & COMPRESSION_MASK == Compression.ZSTD
     )
 

@@ -10,10 +10,8 @@ import enum
 from typing import TYPE_CHECKING
 
 from odradek.log.append_result import AppendResult
-from odradek.protocol.batch import LENGTH_END_POSITION
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.flushing import LogFlusher
-from odradek.replica.in_sync_replicas import committed_offset, has_enough_replicas
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -28,12 +26,17 @@ if TYPE_CHECKING:
 ALL_IN_SYNC = -1  # acks=all
 UNKNOWN_EPOCH = -1
 UNKNOWN_OFFSET = -1
-LENGTH_POSITION = 8  # of the batch length in a batch
+
+# An attribute of an enum takes longer to look up than the comparison with it.
+_NONE = ErrorCode.NONE
 
 
 class Role(enum.Enum):
     LEADER = "leader"
     OFFLINE = "offline"
+
+
+_LEADER = Role.LEADER
 
 
 class FetchResult:
@@ -63,7 +66,7 @@ class Partition:
         "directory",
         "flusher",
         "high_watermark",
-        "in_sync_replicas",
+        "in_sync_count",
         "index",
         "leader_epoch",
         "log",
@@ -96,17 +99,22 @@ class Partition:
 
     def append(self, batch: memoryview, acks: int) -> AppendResult:
         """Append one batch as the leader and advance the high watermark."""
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             return AppendResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log = self.log
-        if acks == ALL_IN_SYNC and not has_enough_replicas(
-            len(self.in_sync_replicas), log.config.min_insync_replicas, self.replica_count
+        in_sync_count = self.in_sync_count
+        # A partition is never asked for more replicas than it was given: a topic with one replica on a broker with
+        # `min.insync.replicas=2` works, as in Kafka.
+        if (
+            acks == ALL_IN_SYNC
+            and in_sync_count < log.config.min_insync_replicas
+            and in_sync_count < self.replica_count
         ):
             return AppendResult(ErrorCode.NOT_ENOUGH_REPLICAS)
         size_before = log.size_bytes
         result = log.append(batch, self.leader_epoch)
-        if result.error is ErrorCode.NONE and not result.is_duplicate:
-            self.high_watermark = committed_offset(log.log_end_offset, ())
+        if result.error is _NONE and not result.is_duplicate:
+            self.high_watermark = log.log_end_offset
             if self.waiting_fetches:
                 size_bytes = log.size_bytes - size_before  # as it is stored, which may be in another codec
                 for fetch in tuple(self.waiting_fetches):
@@ -121,10 +129,10 @@ class Partition:
 
     def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """KIP-320: a client with an older view of the leadership is fenced, one with a newer view must wait for us."""
-        if self.role is not Role.LEADER:
+        if self.role is not _LEADER:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         if current_leader_epoch in (UNKNOWN_EPOCH, self.leader_epoch):
-            return ErrorCode.NONE
+            return _NONE
         if current_leader_epoch < self.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         return ErrorCode.UNKNOWN_LEADER_EPOCH
@@ -140,7 +148,7 @@ class Partition:
     ) -> FetchResult:
         """Committed records from an offset, as a slice of the segment file."""
         error = self.check_epoch(current_leader_epoch)
-        if error is not ErrorCode.NONE:
+        if error is not _NONE:
             return FetchResult(error)
         log, high_watermark = self.log, self.high_watermark
         if last_fetched_epoch not in (UNKNOWN_EPOCH, self.leader_epoch):
@@ -150,9 +158,7 @@ class Partition:
         records = log.read(fetch_offset, max_bytes, high_watermark, whole_first_batch=whole_first_batch)
         if isinstance(records, ErrorCode):
             return FetchResult(records)
-        if records is not None and not whole_first_batch and len(records) == max_bytes and not _has_a_batch(records):
-            records = None
-        return FetchResult(ErrorCode.NONE, high_watermark, log.log_start_offset, records)
+        return FetchResult(_NONE, high_watermark, log.log_start_offset, records)
 
     def _find_divergence(self, fetch_offset: int, last_fetched_epoch: int) -> FetchResult | None:
         """KIP-595: the reader's history must be a prefix of ours, otherwise it is told where they part."""
@@ -179,7 +185,7 @@ class Partition:
     def update(self, image: PartitionImage) -> None:
         """Take over what the cluster decided about this partition; an epoch begins where the log ends."""
         self.leader_epoch = image.leader_epoch
-        self.in_sync_replicas = image.in_sync_replicas
+        self.in_sync_count = len(image.in_sync_replicas)
         self.replica_count = len(image.replicas)
         self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
 
@@ -191,10 +197,3 @@ class Partition:
     def wake_waiting_fetches(self) -> None:
         for fetch in tuple(self.waiting_fetches):
             fetch.finish()
-
-
-def _has_a_batch(records: FileSlice) -> bool:
-    """Whether what a limit cut off still begins with a whole batch. A consumer that is given bytes and no batch takes
-    it for a broken broker, so Kafka gives nothing then."""
-    length = records.file.read_at(4, records.position + LENGTH_POSITION)
-    return LENGTH_END_POSITION + int.from_bytes(length, "big") <= len(records)

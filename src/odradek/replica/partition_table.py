@@ -246,7 +246,7 @@ class PartitionTable:
             if defaults_changed or old != new:
                 config = self._log_config(after, name)
                 for partition in partitions:
-                    partition.log.config = config
+                    partition.log.configure(config)
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         return log_config(image.configs_of(ConfigResourceType.TOPIC, topic), self._broker_config())

@@ -6,10 +6,15 @@ that memory grows with the bytes that arrived, never with the size that the peer
 
 from __future__ import annotations
 
-SHARED_BYTES = 1 << 20
+import mmap
+
+# Much more than is received at once, so that most frames end where they began and need not be moved to more room.
+SHARED_BYTES = 8 << 20
+LAZY_BYTES = 1 << 20
+TURN_BYTES = 1 << 20  # what one connection may receive before the others get their turn
 SMALLEST_OWN_BYTES = 4 << 10
 HANDED_OVER_BYTES = 64 << 10  # from here on copying what has come costs more than giving the buffer away
-POOLED_BYTES = 8 << 20
+POOLED_BYTES = 4 * SHARED_BYTES
 SIZE_BYTES = 4
 SMALLEST_FRAME_BYTES = 8  # API key, version, correlation id
 
@@ -27,7 +32,7 @@ class ReceiveBuffers:
     __slots__ = ("_free", "_free_bytes", "shared")
 
     def __init__(self) -> None:
-        self.shared = memoryview(bytearray(SHARED_BYTES))
+        self.shared = _new_memory(SHARED_BYTES)
         self._free: list[memoryview] = []
         self._free_bytes = 0
 
@@ -37,12 +42,17 @@ class ReceiveBuffers:
                 del self._free[place]
                 self._free_bytes -= len(buffer)
                 return buffer
-        return memoryview(bytearray(1 << (size_bytes - 1).bit_length()))
+        return _new_memory(1 << (size_bytes - 1).bit_length())
 
     def give(self, buffer: memoryview) -> None:
         if self._free_bytes + len(buffer) <= POOLED_BYTES and len(buffer) > SMALLEST_OWN_BYTES:
             self._free.append(buffer)
             self._free_bytes += len(buffer)
+
+
+def _new_memory(size_bytes: int) -> memoryview:
+    """Large ones come straight from the kernel: of these, only what was received into is there."""
+    return memoryview(mmap.mmap(-1, size_bytes) if size_bytes >= LAZY_BYTES else bytearray(size_bytes))
 
 
 class FrameBuffer:
@@ -72,7 +82,7 @@ class FrameBuffer:
             self._buffer = self._buffers.shared  # another one, perhaps, than at the last time
         elif self._end_position == len(self._buffer):
             self._make_room()
-        return self._buffer[self._end_position :]
+        return self._buffer[self._end_position : self._end_position + TURN_BYTES]
 
     def filled(self, size_bytes: int) -> None:
         self._end_position += size_bytes
