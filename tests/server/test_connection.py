@@ -152,7 +152,7 @@ def test_several_large_answers_in_a_row_are_whole(running: RunningBroker, large:
 def test_a_reader_that_goes_in_the_middle_costs_nothing(running: RunningBroker, large: bytes) -> None:
     process = psutil.Process(running.pid)
     with WireClient(running.port) as other:
-        greet(other)
+        assert fetch(other, "large") == large  # who has filled its socket once keeps what it waits with
         before = process.num_fds()
         for _ in range(20):
             with WireClient(running.port) as rude:

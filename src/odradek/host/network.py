@@ -2,7 +2,8 @@
 
 `SocketWriter` writes straight to the descriptor of a transport, because uvloop has no `sendfile`: bytes go out with
 `send`, file slices with `os.sendfile`. When the socket is full it waits for writability on a duplicate descriptor,
-since the event loop refuses a second watcher on a descriptor that a transport owns.
+since the event loop refuses a second watcher on a descriptor that a transport owns; who has filled its socket once
+keeps the duplicate, because it will again.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class SocketWriter:
     could not finish, `on_progress` is called each time the peer has taken more, and `on_failed` when it is gone.
     """
 
-    __slots__ = ("_descriptor", "_loop", "_on_failed", "_on_progress", "_queue", "_socket")
+    __slots__ = ("_descriptor", "_is_watching", "_loop", "_on_failed", "_on_progress", "_queue", "_socket")
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class SocketWriter:
         self._on_failed = on_failed
         self._queue: deque[memoryview | FileSlice] = deque()
         self._descriptor = -1
+        self._is_watching = False
 
     @property
     def is_drained(self) -> bool:
@@ -75,7 +77,7 @@ class SocketWriter:
             return
         if pending:
             queue.append(memoryview(b"".join(pending)))
-        if self._descriptor < 0:
+        if not self._is_watching:
             self._send_queued()
 
     def _send_small(self, data: bytes) -> None:
@@ -126,15 +128,17 @@ class SocketWriter:
         return sent
 
     def _watch(self) -> None:
+        if self._is_watching:
+            return
         if self._descriptor < 0:
             self._descriptor = os.dup(self._socket.fileno())
-            self._loop.add_writer(self._descriptor, self._writable)
+        self._loop.add_writer(self._descriptor, self._writable)
+        self._is_watching = True
 
     def _unwatch(self) -> None:
-        if self._descriptor >= 0:
+        if self._is_watching:
             self._loop.remove_writer(self._descriptor)
-            os.close(self._descriptor)
-            self._descriptor = -1
+            self._is_watching = False
 
     def _writable(self) -> None:
         self._send_queued()
@@ -145,6 +149,9 @@ class SocketWriter:
         """Forget what was not sent; the transport closes the descriptor."""
         self._queue.clear()
         self._unwatch()
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
         self._socket.detach()
 
 
