@@ -22,13 +22,18 @@ from odradek.replica.waiting_requests import WaitingFetch
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Sequence
+    from uuid import UUID
 
     from odradek.handlers.context import RequestContext
     from odradek.handlers.fetch_sessions import FetchedPartition, FetchSession
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
+
+# An attribute of an enum takes long to look up.
+_NONE = ErrorCode.NONE
+_OFFLINE = Role.OFFLINE
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
@@ -40,7 +45,7 @@ class _Round:
     __slots__ = ("has_news", "needs_disk", "results", "size_bytes")
 
     def __init__(self) -> None:
-        self.results: list[tuple[FetchedPartition, FetchResult]] = []
+        self.results: list[tuple[FetchedPartition, Partition | None, FetchResult]] = []
         self.size_bytes = 0
         self.needs_disk = False  # it was given up: a worker must do it
         self.has_news = False  # something the client must hear of now, however few bytes there are
@@ -84,9 +89,8 @@ def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Par
     partitions: list[Partition] = []
     if context.services.partitions.is_ending:
         return partitions
-    for wanted, result in round_.results:
-        partition = _find(context, wanted)
-        if partition is None:
+    for wanted, partition, result in round_.results:
+        if partition is None or partition.role is _OFFLINE:  # unknown, or deleted while a worker looked
             continue
         if result.records is not None and wanted.fetch_offset < partition.log.segments[-1].base_offset:
             return []
@@ -111,38 +115,44 @@ def _read(
     """On the event loop it may not block: it stops at the first place that must be looked up in files, because who
     reads last month must not delay who reads the tail."""
     round_ = _Round()
+    results = round_.results
     is_replica = _replica_id(request, context.api_version) >= 0
+    topic: str | UUID | None = None
+    partitions: Sequence[Partition] = ()
+    is_allowed = False
     for wanted in tuple(session.partitions.values()):
-        partition = _find(context, wanted)
+        partition = None
+        wanted_topic, index = wanted.key
+        if wanted_topic is not topic:  # partitions of a topic mostly come together
+            topic = wanted_topic
+            partitions = _find_topic(context, topic)
+            is_allowed = bool(partitions) and context.allows_on_topic(Operation.READ, partitions[0].topic)
+        if 0 <= index < len(partitions):
+            partition = partitions[index]
         if partition is None:
-            result = FetchResult(_unknown(context, wanted))
-        elif not may_block and partition.log.needs_disk(wanted.fetch_offset):
+            result = FetchResult(_unknown(topic, partitions))
+        elif not is_allowed:
+            result = FetchResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif is_replica:
+            result = FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        elif not may_block and partition.needs_disk(wanted.fetch_offset):
             round_.needs_disk = True
             break
         else:
-            result = _read_one(context, wanted, partition, remaining_bytes, round_.size_bytes == 0, is_replica)
+            result = _read_one(wanted, partition, remaining_bytes, round_.size_bytes == 0)
         if result.records is not None:
             size = len(result.records)
             round_.size_bytes += size
             remaining_bytes = max(0, remaining_bytes - size)
-        elif result.error is not ErrorCode.NONE or result.diverging_epoch != UNKNOWN_EPOCH:
+        elif result.error is not _NONE or result.diverging_epoch != UNKNOWN_EPOCH:
             round_.has_news = True
-        round_.results.append((wanted, result))
+        results.append((wanted, partition, result))
     return round_
 
 
 def _read_one(
-    context: RequestContext,
-    wanted: FetchedPartition,
-    partition: Partition,
-    remaining_bytes: int,
-    whole_first_batch: bool,
-    is_replica: bool,
+    wanted: FetchedPartition, partition: Partition, remaining_bytes: int, whole_first_batch: bool
 ) -> FetchResult:
-    if not context.allows_on_topic(Operation.READ, partition.topic):
-        return FetchResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if is_replica:
-        return FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     try:
         return partition.fetch(
             wanted.fetch_offset,
@@ -152,23 +162,20 @@ def _read_one(
             whole_first_batch=whole_first_batch,
         )
     except OSError as problem:
-        if partition.role is Role.OFFLINE:  # its files went while a worker looked
+        if partition.role is _OFFLINE:  # its files went while a worker looked
             return FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         log.error("read failed", topic=partition.topic, partition=partition.index, reason=str(problem))
         return FetchResult(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _find(context: RequestContext, wanted: FetchedPartition) -> Partition | None:
-    topic, index = wanted.key
-    partitions = context.services.partitions
-    return partitions.find(topic, index) if isinstance(topic, str) else partitions.find_by_id(topic, index)
+def _find_topic(context: RequestContext, topic: str | UUID) -> Sequence[Partition]:
+    table = context.services.partitions
+    return (table.topic(topic) if isinstance(topic, str) else table.topic_by_id(topic)) or ()
 
 
-def _unknown(context: RequestContext, wanted: FetchedPartition) -> ErrorCode:
-    topic = wanted.key.topic
-    if isinstance(topic, str) or context.services.partitions.topic_by_id(topic):
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return ErrorCode.UNKNOWN_TOPIC_ID
+def _unknown(topic: str | UUID, partitions: Sequence[Partition]) -> ErrorCode:
+    is_known = isinstance(topic, str) or partitions
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_known else ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:
@@ -179,8 +186,9 @@ def _respond(request: FetchRequest, session: FetchSession, round_: _Round) -> Fe
     topics: list[FetchableTopicResponse] = []
     last_topic: object = None
     is_committed_only = request.isolation_level == READ_COMMITTED
-    for wanted, result in round_.results:
-        if session.is_incremental and not wanted.is_news(result):
+    is_incremental = session.is_incremental
+    for wanted, _, result in round_.results:
+        if is_incremental and not wanted.is_news(result):
             continue
         wanted.told(result)
         topic, index = wanted.key

@@ -28,6 +28,7 @@ LARGEST_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 UNKNOWN = -1
+_NONE = ErrorCode.NONE  # an attribute of an enum takes long to look up
 
 
 class TopicPartition(NamedTuple):
@@ -71,7 +72,7 @@ class FetchedPartition:
         """Whether an incremental answer must mention this partition."""
         return (
             result.records is not None
-            or result.error is not ErrorCode.NONE
+            or result.error is not _NONE
             or result.diverging_epoch != UNKNOWN
             or result.high_watermark != self.told_high_watermark
             or result.log_start_offset != self.told_log_start_offset

@@ -147,6 +147,8 @@ class Partition:
         whole_first_batch: bool,
     ) -> FetchResult:
         """Committed records from an offset, as a slice of the segment file."""
+        if fetch_offset == self.high_watermark and self._is_up_to_date(current_leader_epoch, last_fetched_epoch):
+            return FetchResult(_NONE, fetch_offset, self.log.log_start_offset)  # a consumer at the tail, most often
         error = self.check_epoch(current_leader_epoch)
         if error is not _NONE:
             return FetchResult(error)
@@ -159,6 +161,18 @@ class Partition:
         if isinstance(records, ErrorCode):
             return FetchResult(records)
         return FetchResult(_NONE, high_watermark, log.log_start_offset, records)
+
+    def _is_up_to_date(self, current_leader_epoch: int, last_fetched_epoch: int) -> bool:
+        epoch = self.leader_epoch
+        return (
+            self.role is _LEADER
+            and current_leader_epoch in (UNKNOWN_EPOCH, epoch)
+            and last_fetched_epoch in (UNKNOWN_EPOCH, epoch)
+        )
+
+    def needs_disk(self, fetch_offset: int) -> bool:
+        """Whether `fetch` from this offset would read files to find its place."""
+        return fetch_offset != self.high_watermark and self.log.needs_disk(fetch_offset)
 
     def _find_divergence(self, fetch_offset: int, last_fetched_epoch: int) -> FetchResult | None:
         """KIP-595: the reader's history must be a prefix of ours, otherwise it is told where they part."""

@@ -67,10 +67,8 @@ class PartitionTable:
         return self._by_id.get(topic_id)
 
     def find(self, topic: str, index: int) -> Partition | None:
-        return _at(self._by_name.get(topic), index)
-
-    def find_by_id(self, topic_id: UUID, index: int) -> Partition | None:
-        return _at(self._by_id.get(topic_id), index)
+        partitions = self._by_name.get(topic)
+        return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_name.values():
@@ -326,10 +324,6 @@ class PartitionTable:
         await self.checkpoint()
         for directory in self.directories:
             await self._host.workers.run(_close_directory, directory, not problems)
-
-
-def _at(partitions: Sequence[Partition] | None, index: int) -> Partition | None:
-    return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
 
 
 def _read(checkpoint: OffsetCheckpoint) -> dict[tuple[str, int], int]:

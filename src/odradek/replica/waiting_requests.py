@@ -43,8 +43,9 @@ class WaitingFetch:
         """Return when `finish` was called, by whomever, or after the timeout."""
         try:
             await self._future
-        finally:
+        except asyncio.CancelledError:
             self._leave()
+            raise
 
     def _leave(self) -> None:
         self._timer.cancel()
