@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from uuid import UUID
 
+    from odradek.replica.partition import Partition
+
 LONG_MS = 10_000
 SIZE = len(batch())
 
@@ -56,6 +58,12 @@ def topic(simulated: SimulatedBroker, name: str) -> UUID:
     return topic_id
 
 
+def _first_partition(simulated: SimulatedBroker, topic: UUID) -> Partition:
+    partitions = simulated.services.partitions.topic_by_id(topic)
+    assert partitions
+    return partitions[0]
+
+
 def test_an_old_offset_is_looked_up_on_a_worker(simulated: SimulatedBroker, workers: HeldWorkers, topic: UUID) -> None:
     workers.held.add("_read")
     waiting = begin_fetch(simulated, fetch_request([wanted(topic)]))
@@ -75,8 +83,7 @@ def test_an_append_during_the_look_up_is_not_missed(
     simulated: SimulatedBroker, workers: HeldWorkers, topic: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The look-up is over and its answer on its way back: what is appended now must not be waited for."""
-    partition = simulated.services.partitions.find_by_id(topic, 0)
-    assert partition is not None
+    partition = _first_partition(simulated, topic)
     monkeypatch.setattr(type(partition.log), "needs_disk", lambda *_: True)
     after_look_up(workers, monkeypatch, lambda: partition.append(memoryview(batch()), -1))
     began = simulated.elapsed_ms()
@@ -117,8 +124,7 @@ def test_a_partition_forgotten_during_the_look_up_harms_nobody(
 def test_a_stop_during_the_look_up_is_not_missed(
     simulated: SimulatedBroker, workers: HeldWorkers, topic: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    partition = simulated.services.partitions.find_by_id(topic, 0)
-    assert partition is not None
+    partition = _first_partition(simulated, topic)
     monkeypatch.setattr(type(partition.log), "needs_disk", lambda *_: True)
     workers.held.add("_read")
     waiting = begin_fetch(simulated, fetch_request([wanted(topic, 12)], max_wait_ms=LONG_MS))
@@ -145,8 +151,7 @@ def test_files_of_a_deleted_topic_that_are_missed_are_no_failure_of_the_disk(
     simulated: SimulatedBroker, topic: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The partition was found before the topic went, its files were looked for afterwards."""
-    partition = simulated.services.partitions.find_by_id(topic, 0)
-    assert partition is not None
+    partition = _first_partition(simulated, topic)
 
     def vanish(*_: object, **__: object) -> None:
         partition.retire()
