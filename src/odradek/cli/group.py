@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odradek.cli.cluster import Cluster
 
 REQUEST_TIMEOUT_S = 15.0
-STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "Stable")
+STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "Stable")
 
 
 @group(

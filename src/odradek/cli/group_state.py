@@ -25,6 +25,7 @@ STATE_NAMES = {
     "STABLE": "Stable",
     "EMPTY": "Empty",
     "DEAD": "Dead",
+    "UNKNOWN": "Rebalancing",  # librdkafka has no names for Assigning and Reconciling, of the newer protocol
 }
 
 
