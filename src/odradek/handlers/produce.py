@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.handlers.context import CloseConnection
+from odradek.handlers.produce_refusals import refuse
 from odradek.host.logs import get_logger
 from odradek.metadata.topic_names import is_internal
 from odradek.protocol.batch import (
@@ -150,7 +151,7 @@ def _append(
         log.error("append failed", topic=partition.topic, partition=index, reason=str(problem))
         return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
     if result.error is not ErrorCode.NONE:
-        return _refused(index, result.error)
+        return refuse(partition, result.error, records)
     response = PartitionProduceResponse(
         index=index,
         error_code=0,
