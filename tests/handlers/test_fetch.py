@@ -197,6 +197,26 @@ def test_a_client_behind_the_leaders_epoch_is_fenced(simulated: SimulatedBroker,
     assert fetch(simulated, name, epoch=2).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
+def test_who_is_fenced_is_told_the_leader_and_its_epoch(simulated: SimulatedBroker, name: str) -> None:
+    topic_id = create_topic(simulated, name)
+    simulated.restart()
+    answer = fetch_all(simulated, fetch_request([wanted(topic_id, epoch=0)]), 16)
+    assert partitions_of(answer)[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+    hint = partitions_of(answer)[0].current_leader
+    assert (hint.leader_id, hint.leader_epoch) == (0, 1)
+    assert [(each.node_id, each.host, each.port) for each in answer.node_endpoints] == [(0, "simulated", 9092)]
+    before_hints = fetch_all(simulated, fetch_request([wanted(topic_id, epoch=0)]), 15)
+    assert partitions_of(before_hints)[0].current_leader.leader_id == -1
+
+
+def test_who_is_not_fenced_gets_no_hint(broker: AnyBroker, name: str) -> None:
+    topic_id = create_topic(broker, name)
+    for epoch, error in ((0, ErrorCode.NONE), (9, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+        answer = fetch_all(broker, fetch_request([wanted(topic_id, epoch=epoch)]), 18)
+        told = partitions_of(answer)[0]
+        assert (told.error_code, told.current_leader.leader_id, answer.node_endpoints) == (error, -1, [])
+
+
 def test_a_reader_whose_history_differs_is_told_where(simulated: SimulatedBroker, name: str) -> None:
     """Offsets 0 to 4 are of epoch 0, 5 to 9 of epoch 1, 10 to 14 of epoch 2."""
     create_topic(simulated, name)
@@ -239,8 +259,10 @@ def test_a_replica_is_told_that_this_broker_does_not_lead_it(broker: AnyBroker, 
     topic_id = create_topic(broker, name)
     produce(broker, name)
     request = fetch_request([wanted(topic_id if version > 12 else name)], replica_id=7)
-    told = partitions_of(fetch_all(broker, request, version))[0]
+    answer = fetch_all(broker, request, version)
+    told = partitions_of(answer)[0]
     assert (told.error_code, size_of(told)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
+    assert answer.node_endpoints == [], "there is nowhere else to go"
 
 
 # --- odd cases
