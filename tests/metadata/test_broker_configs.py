@@ -42,6 +42,16 @@ def test_node_id_and_its_older_name() -> None:
     )
 
 
+def test_a_listener_may_have_a_limit_of_its_own() -> None:
+    name = "listener.name.plaintext.max.connections"
+    limited = BrokerConfig.from_properties({name: "7"})
+    assert (limited.listener_max_connections, limited.ignored_properties) == ({"PLAINTEXT": 7}, ())
+    assert limited.with_dynamic({}, {name: "8"}).listener_max_connections == {"PLAINTEXT": 8}
+    assert config().listener_max_connections == {}
+    with pytest.raises(ConfigError, match=f"configuration {name}"):
+        BrokerConfig.from_properties({name: "-1"})
+
+
 def test_log_dirs_wins_over_log_dir() -> None:
     assert config(log_dir="/a", log_dirs="/b, /c").log_dirs == ("/b", "/c")
     assert config(log_dir="/a").log_dirs == ("/a",)

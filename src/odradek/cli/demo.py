@@ -28,10 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
+    from confluent_kafka import Uuid
+
 TOPIC = "rigs"
 PARTITIONS = 3
 SEED = 7
 DRAIN_S = 3.0
+LOOK_INTERVAL_S = 1.0  # how often the demo looks whether its topic is still there
 
 
 @command(
@@ -134,20 +137,26 @@ class Field(threading.Thread):
             except BufferError:
                 self.producer.poll(0.1)
                 continue
-            except KafkaException as error:  # someone deleted the topic, say
-                self.failure = self.cluster.failure(error.args[0], f"topic {TOPIC}")
-                self.is_stopped.set()
+            except KafkaException as error:
+                self.fail(self.cluster.failure(error.args[0], f"topic {TOPIC}"))
                 break
             self.sent += 1
             self.producer.poll(0)
+        if self.failure is not None:
+            self.producer.purge()
         self.producer.flush(5)
+
+    def fail(self, failure: Failure) -> None:
+        self.failure = self.failure or failure
+        self.is_stopped.set()
 
 
 def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float) -> None:
     """Produce and consume until the time is over or Ctrl-C; both are clean ends."""
     cluster.create_topic(TOPIC, PARTITIONS)  # or it exists: a data directory of an earlier demo
     consumer = cluster.consumer({"fetch.wait.max.ms": 100})
-    partitions = [partition.id for partition in cluster.describe_topic(TOPIC).partitions]
+    topic = cluster.describe_topic(TOPIC)
+    partitions = [partition.id for partition in topic.partitions]
     ends = cluster.latest_offsets(TOPIC, partitions)
     consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
     field = Field(cluster, screen.run_id, rate)
@@ -161,12 +170,17 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
     try:
         with screen, stop_on_interrupt(field.is_stopped):
             field.start()
+            looked_at = time.monotonic()
             while not field.is_stopped.is_set() and (deadline is None or time.monotonic() < deadline):
                 take_records(0.1)
                 screen.refresh(field.sent)
+                if time.monotonic() - looked_at >= LOOK_INTERVAL_S:
+                    looked_at = time.monotonic()
+                    if not is_still_there(cluster, topic.topic_id):
+                        field.fail(Failure(f"topic {TOPIC} was deleted; start the demo again to have it back"))
             field.is_stopped.set()
             field.join()
-            drained_by = time.monotonic() + DRAIN_S
+            drained_by = time.monotonic() + (DRAIN_S if field.failure is None else 0.0)
             while screen.received < field.sent and time.monotonic() < drained_by:
                 take_records(0.1)
             screen.finish(field.sent)
@@ -175,6 +189,14 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
         consumer.close()
     if field.failure is not None:
         raise field.failure
+
+
+def is_still_there(cluster: Cluster, topic_id: Uuid) -> bool:
+    """By its id: a topic that is written to comes back by itself, under its name only, where brokers create topics."""
+    try:
+        return str(cluster.describe_topic(TOPIC).topic_id) == str(topic_id)
+    except Failure:
+        return False
 
 
 @contextmanager

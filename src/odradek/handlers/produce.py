@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.handlers.context import CloseConnection
+from odradek.handlers.produce_refusals import refuse
 from odradek.host.logs import get_logger
 from odradek.metadata.topic_names import is_internal
 from odradek.protocol.batch import (
@@ -145,7 +146,7 @@ def _append(
         return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
     error, base_offset, last_offset, log_append_time_ms, _ = result
     if error is not _NONE:
-        return _refused(index, error)
+        return refuse(partition, error, records)
     response = PartitionProduceResponse(
         index=index,
         error_code=0,
