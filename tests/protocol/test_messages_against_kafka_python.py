@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from odradek.protocol.fields import UNSET, Field, includes
 from odradek.protocol.schema import Message, Struct
-from tests.protocol.kafka_python import codec_of, schema_of
 from tests.protocol import tables
+from tests.protocol.kafka_python import codec_of, schema_of
 from tests.protocol.tables import NOT_IN_KAFKA_PYTHON, join, structs
 
 # Kafka 4.3 marks the last version of these as unstable: it is neither advertised by Kafka nor in our table.
