@@ -9,6 +9,7 @@ from odradek.coordinator.classic_join import Join
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_shard import GroupShard
+from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -50,6 +51,9 @@ class ManualTimers:
     def stop(self, key: TimerKey) -> None:
         self.deadlines.pop(key, None)
 
+    def is_running(self, key: TimerKey) -> bool:
+        return key in self.deadlines
+
 
 class Answer:
     """A waiter that remembers; None while the request waits."""
@@ -67,7 +71,8 @@ class Answer:
 
 
 class ShardBench:
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
+        self.image = MetadataImage(version=0, cluster_id="", controller_id=0)
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
         self.journal = ListJournal()
         self.timers = ManualTimers()
@@ -76,7 +81,13 @@ class ShardBench:
         self._ids = 0
 
     def make_shard(self) -> GroupShard:
-        return GroupShard(self.journal, self.timers, lambda: round(self.timers.now_ms), lambda: self.settings)
+        return GroupShard(
+            self.journal,
+            self.timers,
+            lambda: round(self.timers.now_ms),
+            lambda: self.settings,
+            lambda: self.image,
+        )
 
     def replayed(self) -> GroupShard:
         """Another shard, made from the journal alone."""

@@ -1,4 +1,4 @@
-"""Members that leave a consumer group, or whose time is up: their partitions are free at once, and the others follow."""
+"""Members that leave a consumer group, or whose time is up: what they had is free at once, and the others follow."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ def fence(
         submit(draft, decision, then)
         return
     member_ids = [member.member_id for member in members]
-    if can_downgrade(group, member_ids, decision):
+    staying = [member for member_id, member in group.members.items() if member_id not in member_ids]
+    if can_downgrade(staying, len(staying), decision):
         downgrade(draft, member_ids, True, decision, then)
         return
     for member_id in member_ids:

@@ -1,7 +1,7 @@
 """One consumer group (KIP-848): its members, its target assignment, and what can be asked of it.
 
 Three epochs move it. The group's says that something changed, the target's for which of those changes partitions were
-shared out, each member's how far it has followed. Only records change a group: those of the log, and those of a `Draft`.
+shared out, each member's how far it has followed. Only records change a group: those of the log and of a `Draft`.
 """
 
 from __future__ import annotations
@@ -214,10 +214,9 @@ class ConsumerGroup:
     def remove_member(self, member_id: str) -> None:
         self._forget_owner(member_id)
         member = self.members.pop(member_id, None)
-        if member is not None and member.instance_id is not None:
-            # Its place may be another's already.
-            if self.static_members.get(member.instance_id) == member_id:
-                del self.static_members[member.instance_id]
+        instance_id = None if member is None else member.instance_id
+        if instance_id is not None and self.static_members.get(instance_id) == member_id:
+            del self.static_members[instance_id]
         self._subscribed_topics = None
 
     def _forget_owner(self, member_id: str) -> None:

@@ -45,7 +45,7 @@ class MemberState(enum.IntEnum):
     UNKNOWN = 127  # a newer broker wrote it
 
     @classmethod
-    def _missing_(cls, value: object) -> MemberState:
+    def _missing_(cls, value: object) -> MemberState:  # noqa: ARG003 - what Enum calls
         return cls.UNKNOWN
 
 
@@ -108,10 +108,9 @@ class ConsumerMember:
     def metadata_record(self, group_id: str) -> CoordinatorRecord:
         classic = None
         if self.classic is not None:
-            classic = ClassicMemberMetadata(
-                session_timeout_ms=self.classic.session_timeout_ms,
-                supported_protocols=[ClassicProtocol(name=name, metadata=data) for name, data in self.classic.protocols],
-            )
+            timeout_ms, protocols = self.classic
+            supported = [ClassicProtocol(name=name, metadata=data) for name, data in protocols]
+            classic = ClassicMemberMetadata(session_timeout_ms=timeout_ms, supported_protocols=supported)
         value = ConsumerGroupMemberMetadataValue(
             instance_id=self.instance_id,
             rack_id=self.rack_id,

@@ -89,7 +89,7 @@ def _converted(classic: ClassicGroup, image: MetadataImage) -> ConsumerGroup | N
             assignment = decode_assignment(member.assignment)
             if assignment.user_data:
                 return None
-            target = _by_id({each.topic: each.partitions for each in assignment.assigned_partitions}, image)
+            target = by_id({each.topic: each.partitions for each in assignment.assigned_partitions}, image)
         subscription = decode_subscription(member.metadata(classic.protocol_name or classic.select_protocol()))
         group.targets[member.member_id] = target
         group.put_member(
@@ -111,10 +111,8 @@ def _converted(classic: ClassicGroup, image: MetadataImage) -> ConsumerGroup | N
     return group
 
 
-def _by_id(partitions: dict[str, list[int]], image: MetadataImage) -> Partitions:
-    return {
-        image.topics[name].topic_id: frozenset(some) for name, some in partitions.items() if name in image.topics
-    }
+def by_id(partitions: dict[str, list[int]], image: MetadataImage) -> Partitions:
+    return {image.topics[name].topic_id: frozenset(some) for name, some in partitions.items() if name in image.topics}
 
 
 def _leave_classic(classic: ClassicGroup, group: ConsumerGroup, decision: Decision) -> None:
@@ -132,13 +130,12 @@ def _leave_classic(classic: ClassicGroup, group: ConsumerGroup, decision: Decisi
 # From consumer to classic
 
 
-def can_downgrade(group: ConsumerGroup, leaving: Collection[str], decision: Decision) -> bool:
-    """When these are gone, or replaced by members of the classic protocol, is nobody left who speaks the newer one?"""
-    staying = [member for member_id, member in group.members.items() if member_id not in leaving]
+def can_downgrade(staying: Collection[ConsumerMember], size: int, decision: Decision) -> bool:
+    """When nobody is left who speaks the newer protocol, and `size` members are."""
     return (
         all(member.classic is not None for member in staying)
         and decision.settings.migration_policy.allows_downgrade
-        and len(staying) <= decision.settings.max_size
+        and 0 < size <= decision.settings.max_size
     )
 
 

@@ -48,7 +48,7 @@ class _Place:
         self.partition = partition
         self.journal = GroupJournal(partition, host.clock)
         self.timers = GroupTimers(host.clock, self._on_timer)
-        self.shard = GroupShard(self.journal, self.timers, host.clock.now_ms, coordinator.settings)
+        self.shard = GroupShard(self.journal, self.timers, host.clock.now_ms, coordinator.settings, coordinator.image)
         self.deleted_topics: list[TopicImage] = []
 
     def _on_timer(self, key: TimerKey) -> None:
@@ -82,6 +82,9 @@ class GroupCoordinator:
         if self._settings is None or self._settings[0] is not config:
             self._settings = config, group_settings(config)
         return self._settings[1]
+
+    def image(self) -> MetadataImage:
+        return self._controller.image
 
     # The life of shards
 
