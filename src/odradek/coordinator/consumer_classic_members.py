@@ -50,12 +50,17 @@ def join(group: ConsumerGroup, wish: Join, decision: Decision) -> None:
     request = wish.request
     is_new = request.member_id == NO_MEMBER_ID
     member_id = wish.new_member_id if is_new else request.member_id
-    subscription = _check_join(group, wish, member_id, decision)
-    if isinstance(subscription, ErrorCode):
-        wish.refuse(subscription, NO_MEMBER_ID, decision)
+    error = _check_join(group, wish, member_id, decision)
+    if error is not ErrorCode.NONE:
+        wish.refuse(error, NO_MEMBER_ID, decision)
         return
     if is_new and requires_member_id(wish):
         wish.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id, decision)
+        return
+    try:
+        subscription = decode_subscription(wish.protocols[0][1])
+    except MalformedMessage:
+        wish.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
         return
     draft = Draft(group)
     may_be_new = is_new or request.group_instance_id is None
@@ -79,17 +84,14 @@ def join(group: ConsumerGroup, wish: Join, decision: Decision) -> None:
     submit(draft, decision, partial(_answer_join, wish, after, True))
 
 
-def _check_join(group: ConsumerGroup, wish: Join, member_id: str, decision: Decision) -> Subscription | ErrorCode:
+def _check_join(group: ConsumerGroup, wish: Join, member_id: str, decision: Decision) -> ErrorCode:
     if not decision.settings.migration_policy.allows_any:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if is_full(group, member_id, decision):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
     if not group.supports_classic_protocols(wish.request.protocol_type, [name for name, _ in wish.protocols]):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    try:
-        return decode_subscription(wish.protocols[0][1])
-    except MalformedMessage:
-        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE
 
 
 def _updated(member: ConsumerMember, wish: Join, subscription: Subscription) -> ConsumerMember:
