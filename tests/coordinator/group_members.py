@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 import aiokafka
 import aiokafka.coordinator.assignors.range
 import aiokafka.coordinator.assignors.roundrobin
+import aiokafka.coordinator.assignors.sticky.sticky_assignor
 import confluent_kafka
 import kafka
+import kafka.coordinator.assignors.cooperative_sticky
 import kafka.coordinator.assignors.range
 import kafka.coordinator.assignors.roundrobin
+import kafka.coordinator.assignors.sticky.sticky_assignor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,6 +69,8 @@ class KafkaPythonMember:
     _STRATEGIES: dict[str, Any] = {  # noqa: RUF012 - a table
         "range": kafka.coordinator.assignors.range.RangePartitionAssignor,
         "roundrobin": kafka.coordinator.assignors.roundrobin.RoundRobinPartitionAssignor,
+        "sticky": kafka.coordinator.assignors.sticky.sticky_assignor.StickyPartitionAssignor,
+        "cooperative-sticky": kafka.coordinator.assignors.cooperative_sticky.CooperativeStickyAssignor,
     }
 
     def __init__(self, servers: str, name: str, topics: Sequence[str], strategy: str) -> None:
@@ -96,6 +101,7 @@ class AiokafkaMember:
     _STRATEGIES: dict[str, Any] = {  # noqa: RUF012
         "range": aiokafka.coordinator.assignors.range.RangePartitionAssignor,
         "roundrobin": aiokafka.coordinator.assignors.roundrobin.RoundRobinPartitionAssignor,
+        "sticky": aiokafka.coordinator.assignors.sticky.sticky_assignor.StickyPartitionAssignor,
     }
 
     def __init__(self, servers: str, name: str, topics: Sequence[str], strategy: str) -> None:

@@ -75,6 +75,36 @@ def test_three_consumers_of_two_topics_share_as_the_strategy_says(
         member.leave()
 
 
+@pytest.mark.parametrize(
+    ("library", "strategy"),
+    [
+        ("kafka-python", "sticky"),
+        ("aiokafka", "sticky"),
+        ("confluent", "cooperative-sticky"),
+        ("kafka-python", "cooperative-sticky"),
+    ],
+)
+def test_sticky_strategies_share_evenly_and_who_stays_keeps_what_it_had(
+    running: RunningBroker, start: Callable[..., RunningMember], library: str, strategy: str
+) -> None:
+    make_topics(running, A=2, B=2)
+    everything = {(topic, index) for topic in "AB" for index in range(2)}
+    members = [start(library, name, "A", "B", strategy=strategy) for name in ("c1", "c2", "c3")]
+
+    def share(sizes: list[int]) -> bool:
+        parts = [member.assigned for member in members]
+        return sorted(map(len, parts)) == sizes and set().union(*parts) == everything
+
+    wait_until(lambda: share([1, 1, 2]), "four partitions among three")
+    leaver = members.pop(0)
+    before = [set(member.assigned) for member in members]
+    leaver.leave()
+    wait_until(lambda: share([2, 2]), "four partitions among two")
+    assert all(had <= member.assigned for had, member in zip(before, members, strict=True))
+    for member in members:
+        member.leave()
+
+
 def test_one_group_in_three_languages_reads_everything_through_comings_and_goings(
     running: RunningBroker, start: Callable[..., RunningMember]
 ) -> None:
