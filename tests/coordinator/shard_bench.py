@@ -20,6 +20,7 @@ from tests.coordinator.test_consumer_protocol import subscription
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from odradek.coordinator.consumer_patterns import PatternMatch
     from odradek.coordinator.group_records import CoordinatorRecord
 
 GROUP = "group"
@@ -75,6 +76,7 @@ class ShardBench:
         self.image = MetadataImage(version=0, cluster_id="", controller_id=0)
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
         self.journal = ListJournal()
+        self.matches: list[PatternMatch] = []  # asked for, and not done yet
         self.timers = ManualTimers()
         self.shard = self.make_shard()
         self.shard.finish_loading()
@@ -87,6 +89,7 @@ class ShardBench:
             lambda: round(self.timers.now_ms),
             lambda: self.settings,
             lambda: self.image,
+            self.matches.append,
         )
 
     def replayed(self) -> GroupShard:

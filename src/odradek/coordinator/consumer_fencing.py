@@ -8,7 +8,8 @@ from odradek.coordinator.consumer_draft import Draft
 from odradek.coordinator.consumer_members import MemberState
 from odradek.coordinator.consumer_membership import await_revocation, restart_session, stop_timers, submit
 from odradek.coordinator.consumer_migration import can_downgrade, downgrade
-from odradek.coordinator.consumer_subscriptions import drop_unused_patterns, metadata_hash
+from odradek.coordinator.consumer_patterns import drop_unused_patterns
+from odradek.coordinator.consumer_subscriptions import refresh_epoch
 from odradek.coordinator.decision import TimerKind
 from odradek.protocol.errors import ErrorCode
 
@@ -41,8 +42,7 @@ def fence(
     for member_id in member_ids:
         draft.remove_member(member_id)
     drop_unused_patterns(draft, (member.topic_pattern for member in members))
-    draft.bump_epoch(metadata_hash(draft.group.subscribed_topics, decision.image))
-    draft.group.hashed_topics = decision.image.topics
+    refresh_epoch(draft, True, decision)
 
     def forget_timers(decision: Decision) -> None:
         for member_id in member_ids:

@@ -86,6 +86,7 @@ class ConsumerGroup:
         # The topics with which the hash was last computed and patterns last matched: no record holds them.
         self.hashed_topics: Mapping[str, TopicImage] | None = None
         self.matched_topics: Mapping[str, TopicImage] | None = None
+        self.is_matching = False
         self._owners: dict[tuple[UUID, int], str] = {}
         self._subscribed_topics: frozenset[str] | None = None
 
@@ -118,6 +119,11 @@ class ConsumerGroup:
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
         return None if instance_id is None else self.members.get(self.static_members.get(instance_id, ""))
+
+    def adopt(self, drafted: ConsumerGroup) -> None:
+        """What no record holds, from a draft whose records are in the log."""
+        self.hashed_topics = drafted.hashed_topics
+        self.matched_topics = drafted.matched_topics
 
     def is_owned(self, topic_id: UUID, partition: int) -> bool:
         return (topic_id, partition) in self._owners

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.coordinator.consumer_members import ConsumerMember, PartitionEpochs, Partitions
+    from odradek.coordinator.consumer_patterns import MatchedPatterns
     from odradek.coordinator.decision import Decision, Waiter
     from odradek.coordinator.group import Group
     from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -49,6 +50,7 @@ class ConsumerHeartbeat(NamedTuple):
     client_host: str
     may_describe: Callable[[str], bool]
     waiter: Waiter
+    matched: MatchedPatterns | None = None  # its pattern, when the group has it not yet
 
     def refuse(self, refusal: Refusal, decision: Decision) -> None:
         error, message = refusal
@@ -92,9 +94,7 @@ def _live(group: Group | None, wish: ConsumerHeartbeat, decision: Decision) -> R
     if refusal is not None:
         return refusal
     after = _updated(member, wish)
-    has_changed = refresh_subscriptions(draft, Subscriber(member, after, wish.may_describe), decision)
-    if isinstance(has_changed, Refusal):
-        return has_changed
+    has_changed = refresh_subscriptions(draft, Subscriber(member, after, wish.may_describe, wish.matched), decision)
     update_target(draft, decision)
     after = reconcile_member(draft, after, has_changed, wish.owned, decision)
     tells_assignment = is_joining or wish.is_full or after.assigned != member.assigned

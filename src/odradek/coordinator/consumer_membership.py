@@ -10,7 +10,6 @@ from odradek.coordinator.consumer_draft import Draft
 from odradek.coordinator.consumer_group import ConsumerGroup
 from odradek.coordinator.consumer_members import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerMember, MemberState
 from odradek.coordinator.consumer_reconciliation import Goal, reconcile
-from odradek.coordinator.consumer_subscriptions import topic_ids
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
@@ -105,7 +104,7 @@ def reconcile_member(
     goal = Goal(
         epoch=group.target_epoch,
         target=group.targets.get(member.member_id, {}),
-        subscribed_topic_ids=topic_ids(group.topics_of(member), decision.image),
+        subscribed_topic_ids=decision.image.topic_ids(group.topics_of(member)),
         is_owned=group.is_owned,
         has_subscription_changed=has_changed,
         owned=owned,
@@ -148,8 +147,7 @@ def submit(draft: Draft, decision: Decision, then: Callable[[ErrorCode, Decision
         if error is ErrorCode.NONE:
             group = decision.groups.get(draft.group_id)
             if isinstance(group, ConsumerGroup):
-                group.hashed_topics = draft.group.hashed_topics
-                group.matched_topics = draft.group.matched_topics
+                group.adopt(draft.group)
             for follow_up in draft.afterwards:
                 follow_up(decision)
         then(error, decision)

@@ -1,7 +1,4 @@
-"""What a consumer group subscribes to: whether it has changed, and which topics its patterns match.
-
-Departure from Kafka: a new pattern is matched at once, in the heartbeat that brings it, and not in the background.
-"""
+"""What a consumer group subscribes to, and when a change of it, or of the topics themselves, begins a new epoch."""
 
 from __future__ import annotations
 
@@ -9,24 +6,22 @@ import functools
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.consumer_group import ResolvedPattern
-from odradek.coordinator.topic_patterns import InvalidPattern, check_pattern, matching_topics
-from odradek.metadata.refusal import Refusal
-from odradek.protocol.errors import ErrorCode
+from odradek.coordinator.consumer_draft import Draft
+from odradek.coordinator.consumer_membership import submit
+from odradek.coordinator.consumer_patterns import ask_for_match, drop_unused_patterns, put_matched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from uuid import UUID
 
-    from odradek.coordinator.consumer_draft import Draft
     from odradek.coordinator.consumer_group import ConsumerGroup
     from odradek.coordinator.consumer_members import ConsumerMember
+    from odradek.coordinator.consumer_patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import Decision
     from odradek.metadata.image import MetadataImage
+    from odradek.protocol.errors import ErrorCode
 
 NO_TOPICS_HASH = 0
-# Matching reads the names of all topics; when many are created one after another, that is not done for each.
-MATCH_INTERVAL_MS = 10_000
 
 
 def metadata_hash(topics: Iterable[str], image: MetadataImage) -> int:
@@ -46,83 +41,49 @@ def _topic_digest(name: str, topic_id: UUID, partition_count: int) -> bytes:
     return hashlib.blake2b(data, digest_size=8).digest()
 
 
-def topic_ids(names: Iterable[str], image: MetadataImage) -> frozenset[UUID]:
-    """Of those that exist."""
-    topics = image.topics
-    return frozenset(topics[name].topic_id for name in names if name in topics)
-
-
 class Subscriber(NamedTuple):
     """A member that may have changed what it subscribes to."""
 
     before: ConsumerMember
     after: ConsumerMember
     may_describe: Callable[[str], bool]  # a pattern must not show its subscriber topics that it may not see
+    matched: MatchedPatterns | None = None  # a pattern that the group has not had until now
 
 
-def refresh_subscriptions(draft: Draft, subscriber: Subscriber, decision: Decision) -> bool | Refusal:
+def refresh_subscriptions(draft: Draft, subscriber: Subscriber, decision: Decision) -> bool:
     """Brings the group's patterns, hash and epoch up to date; whether the member itself subscribes to other topics."""
-    before, after, _ = subscriber
+    before, after, may_describe, matched = subscriber
     old_topics = draft.group.topics_of(before)
     if after != before:
         draft.put_metadata(after)
-    have_patterns_changed = _refresh_patterns(draft, subscriber, decision)
-    if isinstance(have_patterns_changed, Refusal):
-        return have_patterns_changed
+    if after.topic_pattern != before.topic_pattern:
+        drop_unused_patterns(draft, [before.topic_pattern])
+    have_patterns_changed = matched is not None and put_matched(draft, matched, may_describe, decision)
+    ask_for_match(draft, after, may_describe, decision)
     has_member_changed = draft.group.topics_of(after) != old_topics
-    image = decision.image
-    if has_member_changed or have_patterns_changed or draft.group.hashed_topics is not image.topics:
-        new_hash = metadata_hash(draft.group.subscribed_topics, image)
-        if has_member_changed or have_patterns_changed or new_hash != draft.group.metadata_hash:
-            draft.bump_epoch(new_hash)
-        draft.group.hashed_topics = image.topics
+    refresh_epoch(draft, has_member_changed or have_patterns_changed, decision)
     return has_member_changed
 
 
-def _refresh_patterns(draft: Draft, subscriber: Subscriber, decision: Decision) -> bool | Refusal:
-    """Whether some pattern matches other topics than before."""
-    old, new = subscriber.before.topic_pattern, subscriber.after.topic_pattern
-    if old and old != new:
-        drop_unused_patterns(draft, [old])
-    to_match = set(draft.group.patterns) if _is_refresh_due(draft.group, decision) else set()
-    if new and new not in draft.group.patterns:
-        try:
-            check_pattern(new)
-        except InvalidPattern as problem:
-            message = f"SubscribedTopicRegex `{new}` is not a valid regular expression: {problem}."
-            return Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
-        to_match.add(new)
-    has_changed = False
-    for pattern in sorted(to_match):
-        known = draft.group.patterns.get(pattern)
-        names = matching_topics(pattern, decision.image.topics)
-        topics = frozenset(name for name in names if subscriber.may_describe(name))
-        has_changed |= topics != (frozenset() if known is None else known.topics)
-        draft.put_pattern(pattern, ResolvedPattern(topics, decision.image.version, decision.now_ms))
-    if to_match == draft.group.patterns.keys():
-        draft.group.matched_topics = decision.image.topics
-    return has_changed
+def refresh_epoch(draft: Draft, has_changed: bool, decision: Decision) -> None:
+    """A new epoch when subscriptions have changed, or the topics that they name. All that is asked when neither has is
+    whether the table of topics is still the same one."""
+    topics = decision.image.topics
+    if not has_changed and draft.group.hashed_topics is topics:
+        return
+    new_hash = metadata_hash(draft.group.subscribed_topics, decision.image)
+    if has_changed or new_hash != draft.group.metadata_hash:
+        draft.bump_epoch(new_hash)
+    draft.group.hashed_topics = topics
 
 
-def _is_refresh_due(group: ConsumerGroup, decision: Decision) -> bool:
-    if not group.patterns:
-        return False
-    age_ms = decision.now_ms - min(resolved.timestamp_ms for resolved in group.patterns.values())
-    if age_ms <= MATCH_INTERVAL_MS:
-        return False
-    return age_ms > decision.settings.pattern_refresh_interval_ms or _has_new_topics(group, decision.image)
+def on_patterns_matched(group: ConsumerGroup, wish: PatternMatch, matched: MatchedPatterns, decision: Decision) -> None:
+    group.is_matching = False
+    draft = Draft(group)
+    has_changed = put_matched(draft, matched, wish.may_describe, decision)
+    refresh_epoch(draft, has_changed, decision)
+    submit(draft, decision, _ignore_outcome)
 
 
-def _has_new_topics(group: ConsumerGroup, image: MetadataImage) -> bool:
-    """Deleted topics are no reason to match again: they leave the assignment by themselves."""
-    known = group.matched_topics
-    if known is not None and (known is image.topics or image.topics.keys() <= known.keys()):
-        group.matched_topics = image.topics
-        return False
-    return True
-
-
-def drop_unused_patterns(draft: Draft, patterns: Iterable[str]) -> None:
-    for pattern in set(patterns) & draft.group.patterns.keys():
-        if not draft.group.subscribers_of_pattern(pattern):
-            draft.remove_pattern(pattern)
+def _ignore_outcome(error: ErrorCode, decision: Decision) -> None:
+    """What was not written is matched again with one of the next heartbeats."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.assignors import ASSIGNORS, MemberSubscription
 from odradek.coordinator.consumer_group import NO_ASSIGNMENT_YET_MS
-from odradek.coordinator.consumer_subscriptions import topic_ids
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -47,7 +46,7 @@ def _subscriptions(group: ConsumerGroup, image: MetadataImage) -> dict[str, Memb
     for member_id, member in group.members.items():
         topics = group.topics_of(member)
         if topics not in ids:
-            ids[topics] = topic_ids(topics, image)
+            ids[topics] = image.topic_ids(topics)
         target = group.targets.get(member_id, {})
         subscriptions[member_id] = MemberSubscription(ids[topics], target, member.instance_id)
     return subscriptions

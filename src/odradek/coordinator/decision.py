@@ -13,6 +13,7 @@ from odradek.metadata.config_types import ConfigResourceType
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from odradek.coordinator.consumer_patterns import PatternMatch
     from odradek.coordinator.group import Group
     from odradek.coordinator.group_records import CoordinatorRecord
     from odradek.coordinator.group_settings import ConsumerSettings, GroupSettings
@@ -49,7 +50,7 @@ class Decision:
     """Collected while a rule runs. `now_ms` is the wall clock, for what is stamped and stored; `image` is what the
     cluster agrees on; `groups` are the shard's, as they are after all that was written."""
 
-    __slots__ = ("answers", "ensured_timers", "groups", "image", "now_ms", "settings", "timers", "writes")
+    __slots__ = ("answers", "ensured_timers", "groups", "image", "matches", "now_ms", "settings", "timers", "writes")
 
     def __init__(self, now_ms: int, settings: GroupSettings, image: MetadataImage, groups: Mapping[str, Group]) -> None:
         self.now_ms = now_ms
@@ -59,6 +60,7 @@ class Decision:
         self.writes: list[Write] = []
         self.timers: dict[TimerKey, float | None] = {}
         self.ensured_timers: dict[TimerKey, float] = {}
+        self.matches: list[PatternMatch] = []
         self.answers: list[tuple[Waiter, Any]] = []
 
     def consumer_settings(self, group_id: str) -> ConsumerSettings:

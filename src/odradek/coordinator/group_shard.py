@@ -25,6 +25,7 @@ from odradek.coordinator.committed_offsets import CommittedOffsets
 from odradek.coordinator.consumer_group import ConsumerGroup
 from odradek.coordinator.consumer_heartbeat import ConsumerHeartbeat
 from odradek.coordinator.consumer_heartbeat import heartbeat as consumer_heartbeat
+from odradek.coordinator.consumer_subscriptions import on_patterns_matched
 from odradek.coordinator.decision import Decision, TimerKey, TimerKind
 from odradek.coordinator.group import NO_MEMBER_ID
 from odradek.coordinator.group_records import (
@@ -42,6 +43,7 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.coordinator.consumer_patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import Waiter
     from odradek.coordinator.group import Group
     from odradek.coordinator.group_records import CoordinatorRecord, NewerKey
@@ -77,6 +79,7 @@ class GroupShard:
         now_ms: Callable[[], int],
         settings: Callable[[], GroupSettings],
         image: Callable[[], MetadataImage],
+        match: Callable[[PatternMatch], None],
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
@@ -86,6 +89,7 @@ class GroupShard:
         self._now_ms = now_ms
         self._settings = settings
         self._image = image
+        self._match = match
 
     # Decide, append, replay
 
@@ -105,6 +109,8 @@ class GroupShard:
         for key, delay_ms in decision.ensured_timers.items():
             if not self._timers.is_running(key):
                 self._timers.start(key, delay_ms)
+        for wish in decision.matches:
+            self._match(wish)
         for waiter, response in decision.answers:
             waiter(response)
 
@@ -177,6 +183,17 @@ class GroupShard:
         decision = self.begin()
         consumer_heartbeat(self.groups.get(wish.request.group_id), wish, decision)
         self.settle(decision)
+
+    def knows_pattern(self, group_id: str, pattern: str) -> bool:
+        group = self.groups.get(group_id)
+        return isinstance(group, ConsumerGroup) and pattern in group.patterns
+
+    def patterns_matched(self, wish: PatternMatch, matched: MatchedPatterns) -> None:
+        group = self.groups.get(wish.group_id)
+        if isinstance(group, ConsumerGroup):
+            decision = self.begin()
+            on_patterns_matched(group, wish, matched, decision)
+            self.settle(decision)
 
     # Members that speak the classic protocol
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.consumer_heartbeat import ConsumerHeartbeat
 from odradek.coordinator.consumer_members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from odradek.coordinator.topic_patterns import InvalidPattern
 from odradek.handlers.group_access import WaitingResponse, allows_on_group, offers_consumer_protocol
 from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
@@ -19,6 +20,8 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from odradek.coordinator.consumer_patterns import MatchedPatterns
+    from odradek.coordinator.group_shard import GroupShard
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_CLIENTS_MEMBER_ID = 1  # KIP-1082
@@ -36,6 +39,15 @@ def handle(
         return ConsumerGroupHeartbeatResponse(error_code=shard)
     if not request.member_id:
         request.member_id = str(context.services.host.entropy.uuid())
+    pattern = request.subscribed_topic_regex
+    if pattern and not shard.knows_pattern(request.group_id, pattern):
+        return _match_first(request, pattern, context)
+    return _beat(shard, request, None, context)
+
+
+def _beat(
+    shard: GroupShard, request: ConsumerGroupHeartbeatRequest, matched: MatchedPatterns | None, context: RequestContext
+) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
     response = WaitingResponse()
     shard.consumer_heartbeat(
         ConsumerHeartbeat(
@@ -44,9 +56,28 @@ def handle(
             f"/{context.connection.host}",
             partial(context.allows_on_topic, Operation.DESCRIBE),
             response,
+            matched,
         )
     )
-    return groups.answer(request.group_id, response.future)
+    return context.services.groups.answer(request.group_id, response.future)
+
+
+async def _match_first(
+    request: ConsumerGroupHeartbeatRequest, pattern: str, context: RequestContext
+) -> ConsumerGroupHeartbeatResponse:
+    """Reading the names of all topics may take a while; who brings the pattern waits for it, and nobody else."""
+    groups = context.services.groups
+    try:
+        matched = await groups.match_new(pattern)
+    except InvalidPattern as problem:
+        message = f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {problem}."
+        error = ErrorCode.INVALID_REGULAR_EXPRESSION
+        return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
+    shard = groups.find(request.group_id)
+    if isinstance(shard, ErrorCode):
+        return ConsumerGroupHeartbeatResponse(error_code=shard)
+    answer = _beat(shard, request, matched, context)
+    return answer if isinstance(answer, ConsumerGroupHeartbeatResponse) else await answer
 
 
 def _check_access(request: ConsumerGroupHeartbeatRequest, context: RequestContext) -> Refusal | None:
