@@ -5,6 +5,7 @@ Departures from Kafka: a member that joins twice at the same time gets an answer
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.classic_join import Join
@@ -42,6 +43,7 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
             f"/{context.connection.host}",
             f"{request.group_instance_id or client_id}-{context.services.host.entropy.uuid()}",
             response if context.api_version >= FIRST_VERSION_WITH_NULL_PROTOCOL else _WithoutNull(response),
+            partial(context.allows_on_topic, Operation.DESCRIBE),
         )
     )
     return groups.answer(request.group_id, response.future)
