@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.groups.members.wish import CLASSIC, CONSUMER
 from tests.groups.running_member import COMMANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MARKS = {"java": [pytest.mark.jvm], "franz-go": [pytest.mark.go]}
 
@@ -24,7 +27,7 @@ CONSUMER_ASSIGNORS = {
     "franz-go": ("uniform", "range"),
     "java": ("uniform", "range"),
 }
-PROTOCOLS = {CLASSIC: CLASSIC_ASSIGNORS}
+PROTOCOLS = {CLASSIC: CLASSIC_ASSIGNORS, CONSUMER: CONSUMER_ASSIGNORS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class Kind:
         return {"protocol": self.protocol, "assignor": self.assignor}
 
 
-def parameters(*kinds: Kind) -> list[Any]:
+def parameters(kinds: Iterable[Kind]) -> list[Any]:
     """Each kind as a parameter of a test, with its name and what it needs of the machine."""
     return [
         pytest.param(kind, id=f"{kind.library}-{kind.protocol}-{kind.assignor}", marks=MARKS.get(kind.library, []))
@@ -52,8 +55,9 @@ EVERY_KIND = [
     for library in COMMANDS
     for assignor in assignors.get(library, ())
 ]
-# One eager and one incremental assignor of each client and protocol, or the two that it has.
-KINDS = [kind for kind in EVERY_KIND if kind.assignor in ("range", "cooperative-sticky", "uniform")]
+# Of each client and protocol one with range, and one whose rebalances are incremental, where it has one.
+WITH_RANGE = [kind for kind in EVERY_KIND if kind.assignor == "range"]
+INCREMENTAL = [kind for kind in EVERY_KIND if kind.assignor in ("cooperative-sticky", "uniform")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +71,7 @@ class MixedGroup:
 
 
 # The assignors that all clients of a protocol have.
-COMMON_ASSIGNORS = {CLASSIC: ("range", "roundrobin"), CONSUMER: ("uniform", "range")}
+COMMON_ASSIGNORS = {CLASSIC: ("range", "roundrobin"), CONSUMER: ("range", "uniform")}
 MIXED = [
     MixedGroup(protocol, assignor, tuple(assignors))
     for protocol, assignors in PROTOCOLS.items()

@@ -61,6 +61,7 @@ class Told:
     runs: list[Run] = field(default_factory=list)
     committed: dict[Partition, int] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
+    rebalances: int = 0
     has_left: bool = False
 
     def hear(self, line: dict[str, Any]) -> None:
@@ -68,6 +69,7 @@ class Told:
         match line["event"]:
             case "assigned":
                 self.held = self.held | partitions
+                self.rebalances += 1
             case "revoked" | "lost":
                 self.held = self.held - partitions
             case "processed":

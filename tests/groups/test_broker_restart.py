@@ -11,25 +11,41 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.groups.kinds import KINDS, Kind, parameters
+from odradek.testing import RunningBroker, broker
+from tests.groups.conftest import QUICK
+from tests.groups.kinds import INCREMENTAL, WITH_RANGE, Kind, parameters
 from tests.groups.processed import Processed
 from tests.groups.running_member import wait_until
 
 if TYPE_CHECKING:
-    from odradek.testing import RunningBroker
+    from collections.abc import Iterator
+
     from tests.groups.conftest import Start
     from tests.groups.topics import Topics
 
 pytestmark = pytest.mark.timeout(300)
 
+# The slowest of each: two rounds where rebalances are incremental, the oldest protocol where a client has no other.
+KINDS = [*INCREMENTAL, *(kind for kind in WITH_RANGE if kind.library == "aiokafka")]
 RECOVERY_S = 5.0
 PARTITION_COUNT = 6
 # The shortest session that brokers allow by default, and a third of it between heartbeats, as Kafka advises.
-UNHURRIED = {"session_ms": 6000, "heartbeat_ms": 2000}
+SESSION_MS, HEARTBEAT_MS = 6000, 2000
+UNHURRIED = {"session_ms": SESSION_MS, "heartbeat_ms": HEARTBEAT_MS}
+
+
+@pytest.fixture
+def running() -> Iterator[RunningBroker]:
+    unhurried = {
+        "group.consumer.session.timeout.ms": SESSION_MS,
+        "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
+    }
+    with broker({**QUICK, **unhurried}) as running:
+        yield running
 
 
 @pytest.mark.parametrize("way", ["SIGTERM", "SIGKILL"])
-@pytest.mark.parametrize("kind", parameters(*KINDS))
+@pytest.mark.parametrize("kind", parameters(KINDS))
 def test_a_group_recovers_when_the_broker_ends_in_the_middle_of_a_rebalance(
     running: RunningBroker,
     topics: Topics,

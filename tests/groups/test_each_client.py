@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.groups.committed_history import committed_history, regressions
-from tests.groups.kinds import EVERY_KIND, KINDS, Kind, parameters
+from tests.groups.kinds import EVERY_KIND, INCREMENTAL, WITH_RANGE, Kind, parameters
+from tests.groups.members.wish import CLASSIC
 from tests.groups.processed import Processed
 from tests.groups.running_member import wait_until
 
@@ -34,7 +35,7 @@ def all_processed(topics: Topics, *members: RunningMember) -> None:
     wait_until(lambda: not Processed(members).skipped(topics.ends), "every record processed")
 
 
-@pytest.mark.parametrize("kind", parameters(*(kind for kind in EVERY_KIND if kind.protocol == "classic")))
+@pytest.mark.parametrize("kind", parameters(kind for kind in EVERY_KIND if kind.protocol == CLASSIC))
 def test_three_consumers_of_two_topics_share_as_the_assignor_says(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(A=2, B=2)
     members = [start(kind.library, name, "A", "B", **kind.wishes) for name in ("c1", "c2", "c3")]
@@ -47,7 +48,20 @@ def test_three_consumers_of_two_topics_share_as_the_assignor_says(topics: Topics
         member.leave()
 
 
-@pytest.mark.parametrize("kind", parameters(*KINDS))
+@pytest.mark.parametrize("kind", parameters(kind for kind in EVERY_KIND if "sticky" in kind.assignor))
+def test_who_stays_keeps_what_it_had(topics: Topics, start: Start, kind: Kind) -> None:
+    topics.make(A=2, B=2)
+    leaver, *staying = (start(kind.library, name, "A", "B", **kind.wishes) for name in ("c1", "c2", "c3"))
+    wait_until(lambda: sorted(len(each.held) for each in (leaver, *staying)) == [1, 1, 2], "as even as can be")
+    before = [each.held for each in staying]
+    leaver.leave()
+    wait_until(lambda: share(staying, 2, 2), "two partitions each")
+    assert all(had <= each.held for had, each in zip(before, staying, strict=True))
+    for member in staying:
+        member.leave()
+
+
+@pytest.mark.parametrize("kind", parameters(WITH_RANGE + INCREMENTAL))
 def test_two_members_share_and_one_takes_over_where_the_other_was(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(topic=4)
     first = start(kind.library, "c1", "topic", **kind.wishes)
@@ -67,7 +81,7 @@ def test_two_members_share_and_one_takes_over_where_the_other_was(topics: Topics
     assert topics.committed() == topics.ends
 
 
-@pytest.mark.parametrize("kind", parameters(*KINDS))
+@pytest.mark.parametrize("kind", parameters(WITH_RANGE))
 def test_the_partitions_of_a_killed_member_go_to_the_other(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(topic=2)
     survivor, doomed = (start(kind.library, name, "topic", session_ms=1500, **kind.wishes) for name in ("c1", "c2"))
@@ -82,7 +96,7 @@ def test_the_partitions_of_a_killed_member_go_to_the_other(topics: Topics, start
     assert topics.committed() == topics.ends
 
 
-@pytest.mark.parametrize("kind", parameters(*KINDS))
+@pytest.mark.parametrize("kind", parameters(WITH_RANGE))
 def test_a_stopped_member_that_comes_back_cannot_commit_over_its_successor(
     topics: Topics, start: Start, kind: Kind
 ) -> None:
