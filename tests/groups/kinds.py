@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 MARKS = {"java": [pytest.mark.jvm], "franz-go": [pytest.mark.go]}
 
-CLASSIC_ASSIGNORS = {
+CLASSIC_ASSIGNORS: dict[str, tuple[str, ...]] = {
     "aiokafka": ("range", "roundrobin", "sticky"),
     "confluent": ("range", "roundrobin", "cooperative-sticky"),
     "franz-go": ("range", "roundrobin", "sticky", "cooperative-sticky"),
     "java": ("range", "roundrobin", "sticky", "cooperative-sticky"),
     "kafka-python": ("range", "roundrobin", "sticky", "cooperative-sticky"),
 }
-CONSUMER_ASSIGNORS = {
+CONSUMER_ASSIGNORS: dict[str, tuple[str, ...]] = {
     "confluent": ("uniform", "range"),
     "franz-go": ("uniform", "range"),
     "java": ("uniform", "range"),

@@ -62,6 +62,7 @@ class Told:
     committed: dict[Partition, int] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     rebalances: int = 0
+    has_started: bool = False
     has_left: bool = False
 
     def hear(self, line: dict[str, Any]) -> None:
@@ -78,6 +79,8 @@ class Told:
                 self.committed.update({(topic, partition): offset for topic, partition, offset in line["offsets"]})
             case "refused":
                 self.refused.append(line["error"])
+            case "started":
+                self.has_started = True
             case "left":
                 self.has_left = True
 
@@ -136,6 +139,7 @@ class RunningMember:
 
     def leave(self) -> None:
         """Ask it to leave the group; it must end well."""
+        wait_until(lambda: self.told.has_started or not self.is_alive, f"{self} started")
         self.process.terminate()
         status = self._end()
         assert (status, self.told.has_left) == (0, True), f"{self} ended with {status}: {self.errors}"

@@ -1,8 +1,8 @@
 """The broker ends and comes back in the middle of a rebalance: the group recovers by itself, soon.
 
 What bounds the time is in the clients: how long they wait before they connect again (as each has it by default, but for
-franz-go, see its member), and the interval of their heartbeats, by which a member learns that the others are joining anew:
-once with the eager assignors, twice with the cooperative ones.
+franz-go, see its member), and the interval of their heartbeats, by which a member learns that the others are joining
+anew: once with the eager assignors, twice with the cooperative ones.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""A group under load, whose members join, leave, are killed and are stopped: every record is processed, none is skipped,
-and no committed offset ever moves backwards.
+"""A group under load, whose members join, leave, are killed and are stopped: every record is processed, none is
+skipped, and no committed offset ever moves backwards.
 
 ODRADEK_GROUP_RECORDS and ODRADEK_GROUP_SEEDS (first-last) make it longer and other; `make soak` does.
 """

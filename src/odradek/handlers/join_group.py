@@ -1,6 +1,7 @@
 """JoinGroup, versions 0 to 9: become a member of a classic group's next generation; the answer waits for the others.
 
-Departures from Kafka: a member that joins twice at the same time gets an answer to both requests.
+Departures from Kafka: a member that joins twice at the same time gets an answer to both requests; a subscription that
+cannot be read is passed on to the leader like any other, where Kafka answers UNKNOWN_SERVER_ERROR to some of them.
 """
 
 from __future__ import annotations

@@ -146,6 +146,7 @@ func main() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
+	tell("started", object{})
 	client, err := kgo.NewClient(w.options()...)
 	if err != nil {
 		panic(err)

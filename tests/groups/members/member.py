@@ -1,7 +1,8 @@
 """The life of a member, whichever library it uses: poll, process, commit, and tell everything on standard output.
 
 To process a batch is to tell of it. Its offsets are committed only afterwards, so that whatever was committed was told,
-however the process ends. A line is JSON with an `event`: assigned, revoked, lost, processed, committed, refused, left.
+however the process ends. A line is JSON with an `event`: started (from now on it can be told to leave), assigned,
+revoked, lost, processed, committed, refused, left.
 The value of every record is its offset in decimal; a member that reads anything else ends with an error.
 """
 
@@ -84,6 +85,7 @@ def main(join: Callable[[Wish], Client]) -> None:
     leaving = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: leaving.set())
     threading.Thread(target=_end_with_input, daemon=True).start()
+    tell("started")
     wish = Wish.from_json(sys.argv[1])
     live(join(wish), wish, leaving.is_set)
 

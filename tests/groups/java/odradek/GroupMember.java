@@ -49,6 +49,7 @@ public final class GroupMember implements ConsumerRebalanceListener {
             }
             Runtime.getRuntime().halt(member.failed ? 1 : 0); // a JVM ended by a signal would say 143
         }));
+        member.tell("started", Map.of());
         member.live(wish);
     }
 
