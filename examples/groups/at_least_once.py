@@ -1,8 +1,8 @@
 """At least once: process first, then commit. A crash in between repeats an order, and none is ever lost.
 
 Ten orders wait in a topic. The worker is killed with SIGKILL at the worst moment for this mode, after it has processed
-order 5 and before it has committed it. A second worker goes on where the group had committed, so what orders do must bear
-a repetition: write them under their number, or remember the last number beside the result.
+order 5 and before it has committed it. A second worker goes on where the group had committed, so processing must bear a
+repetition: write them under their number, or remember the last number beside the result.
 
     python examples/groups/at_least_once.py [HOST:PORT]
 """
@@ -39,7 +39,7 @@ def work(servers: str, topic: str, dies: bool) -> None:
         print(order, flush=True)  # 1. this is the processing
         if dies and order == WORST_MOMENT:
             os.kill(os.getpid(), signal.SIGKILL)
-        consumer.commit(message, asynchronous=False)  # 2. only now it will not come again
+        consumer.commit(message=message, asynchronous=False)  # 2. only now it will not come again
         if order == str(ORDERS[-1]):
             break
     consumer.close()

@@ -34,7 +34,7 @@ def work(servers: str, topic: str, dies: bool) -> None:
         message = consumer.poll(1.0)
         if message is None or message.error():
             continue
-        consumer.commit(message, asynchronous=False)  # 1. whatever happens now, it will not come again
+        consumer.commit(message=message, asynchronous=False)  # 1. whatever happens now, it will not come again
         order = message.value().decode()
         if dies and order == WORST_MOMENT:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Who commits, and when: the client by itself in the background, or your program, whenever it says so.
 
-- Automatic (`enable.auto.commit`, the default): every `auto.commit.interval.ms` the client commits what it has handed out.
-  With `enable.auto.offset.store` off, it commits only what your program has marked as done, which is at least once.
+- Automatic (`enable.auto.commit`, the default): every `auto.commit.interval.ms` the client commits what it has handed
+  out. With `enable.auto.offset.store` off, it commits only what your program has marked as done, which is at least once.
 - By hand: nothing is committed until `commit` is called, for one message, for given offsets, or for all that was read.
 
     python examples/groups/commits.py [HOST:PORT]
@@ -40,7 +40,7 @@ def automatic(servers: str, topic: str) -> None:
     )
     consumer.subscribe([topic])
     for message in read(consumer, 6)[:4]:
-        consumer.store_offsets(message)  # done: may be committed from now on
+        consumer.store_offsets(message=message)  # done: may be committed from now on
     wait_for_commit(consumer, topic, 4)
     print(f"automatic: read 6, done with 4, committed {committed_offset(consumer, topic)}")
     consumer.close()
@@ -58,7 +58,7 @@ def by_hand(servers: str, topic: str) -> None:
     consumer.subscribe([topic])
     messages = read(consumer, 6)
     print(f"by hand: read 6, committed {committed_offset(consumer, topic)}")
-    consumer.commit(messages[1], asynchronous=False)
+    consumer.commit(message=messages[1], asynchronous=False)
     print(f"by hand: the second message was committed: {committed_offset(consumer, topic)}")
     consumer.commit(offsets=[TopicPartition(topic, 0, 5)], asynchronous=False)
     print(f"by hand: an offset was committed: {committed_offset(consumer, topic)}")
