@@ -65,6 +65,25 @@ class ConfluentMember:
         self._consumer.close()
 
 
+class ConfluentConsumerMember(ConfluentMember):
+    """The newer protocol: the broker assigns, and says how long a session is."""
+
+    def __init__(self, servers: str, name: str, topics: Sequence[str], _: str) -> None:
+        self._consumer = confluent_kafka.Consumer(
+            {
+                "bootstrap.servers": servers,
+                "group.id": GROUP,
+                "group.protocol": "consumer",
+                "client.id": name,
+                "auto.offset.reset": "earliest",
+                "auto.commit.interval.ms": 100,
+                "topic.metadata.refresh.interval.ms": 500,
+                "log_level": 0,
+            }
+        )
+        self._consumer.subscribe(list(topics))
+
+
 class KafkaPythonMember:
     _STRATEGIES: dict[str, Any] = {  # noqa: RUF012 - a table
         "range": kafka.coordinator.assignors.range.RangePartitionAssignor,
@@ -140,6 +159,7 @@ class AiokafkaMember:
 
 LIBRARIES: dict[str, Callable[[str, str, Sequence[str], str], Member]] = {
     "confluent": ConfluentMember,
+    "confluent-consumer": ConfluentConsumerMember,
     "kafka-python": KafkaPythonMember,
     "aiokafka": AiokafkaMember,
 }
