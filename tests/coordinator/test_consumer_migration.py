@@ -10,7 +10,6 @@ import pytest
 from odradek.coordinator.classic_group import ClassicGroup
 from odradek.coordinator.consumer_group import ConsumerGroup
 from odradek.coordinator.consumer_protocol import (
-    Assignment,
     Subscription,
     TopicPartitions,
     decode_assignment,
@@ -131,7 +130,7 @@ def test_a_group_without_members_changes_its_kind_under_every_policy(policy: Mig
 
 @pytest.mark.parametrize(
     ("metadata", "assignment"),
-    [(b"\0\1", None), (None, b"\0\1\0"), (None, b"\0\1" + b"".join(Assignment(user_data=b"mine").encode(1)))],
+    [(b"\0\1", None), (None, b"\0\1\0"), (None, b"\0\1\0\0\0\0\0\0\0\4mine")],
     ids=["broken subscription", "broken assignment", "data of an assignor of their own"],
 )
 def test_what_cannot_be_read_cannot_be_upgraded(metadata: bytes | None, assignment: bytes | None) -> None:
