@@ -29,9 +29,11 @@ Owned = set[tuple[str, int]]
 
 
 class ConsumerBench(ShardBench):
-    def __init__(self, assignment_interval_ms: int = 0, **settings: Any) -> None:
+    def __init__(
+        self, assignment_interval_ms: int = 0, limits: Mapping[str, tuple[int, int]] | None = None, **settings: Any
+    ) -> None:
         consumer = ConsumerSettings(
-            session_timeout_ms=CONSUMER_SESSION_MS, assignment_interval_ms=assignment_interval_ms
+            session_timeout_ms=CONSUMER_SESSION_MS, assignment_interval_ms=assignment_interval_ms, limits=limits or {}
         )
         super().__init__(consumer=consumer, **settings)
         self._topic_ids = 0

@@ -84,9 +84,8 @@ def test_a_silent_member_is_left_out(bench: ConsumerBench) -> None:
     assert bench.assigned(bench.beat("a", 3, owned=kept)) == ALL
 
 
-def test_a_group_chooses_its_own_session_timeout_and_interval(bench: ConsumerBench) -> None:
-    limits = {"session.timeout.ms": (1000, 60_000), "heartbeat.interval.ms": (100, 15_000)}
-    object.__setattr__(bench.settings.consumer, "limits", limits)
+def test_a_group_chooses_its_own_session_timeout_and_interval() -> None:
+    bench = ConsumerBench(limits={"session.timeout.ms": (1000, 60_000), "heartbeat.interval.ms": (100, 15_000)})
     values = {"consumer.session.timeout.ms": "50000", "consumer.heartbeat.interval.ms": "20000"}
     bench.image = bench.image.apply(ConfigsChanged(ConfigResourceType.GROUP, GROUP, values))
     assert bench.join_consumer("a").heartbeat_interval_ms == 15_000, "the broker's limit holds"
