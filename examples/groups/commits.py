@@ -1,7 +1,7 @@
 """Who commits, and when: the client by itself in the background, or your program, whenever it says so.
 
 - Automatic (`enable.auto.commit`, the default): every `auto.commit.interval.ms` the client commits what it has handed
-  out. With `enable.auto.offset.store` off, it commits only what your program has marked as done, which is at least once.
+  out. With `enable.auto.offset.store` off, it commits only what your program has marked as done: at least once.
 - By hand: nothing is committed until `commit` is called, for one message, for given offsets, or for all that was read.
 
     python examples/groups/commits.py [HOST:PORT]

@@ -159,11 +159,13 @@ def downgrade(
         for member_id, member in classic.members.items()
     }
 
+    former_members = list(group.members)  # the tombstones will empty it
+
     def finish(error: ErrorCode, decision: Decision) -> None:
         if error is ErrorCode.NONE:
             for follow_up in draft.afterwards:
                 follow_up(decision)
-            for member_id in group.members:
+            for member_id in former_members:
                 stop_timers(group.group_id, member_id, decision)
             _begin_classic(classic, rebalances, decision)
         then(error, decision)
