@@ -1,8 +1,8 @@
 """A rebalance listener that commits on revoke: the last moment at which a partition is still yours.
 
 The first consumer reads without committing, to save requests. When a second one joins, the group takes its partitions
-away from the first; its listener commits what it has done there, and whoever gets them goes on exactly there: nothing is
-read twice.
+away from the first; its listener commits what it has done there, and whoever gets them goes on exactly there: nothing
+is read twice.
 
     python examples/groups/commit_on_revoke.py [HOST:PORT]
 """

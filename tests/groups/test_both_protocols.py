@@ -1,4 +1,4 @@
-"""Both protocols in one group: an upgrade member by member while records come, and the way back. And patterns, in each."""
+"""Both protocols in one group: an upgrade member by member, and the way back. And patterns, in each of them."""
 
 from __future__ import annotations
 
