@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from odradek.coordinator.consumer_group import ConsumerGroup
-from odradek.coordinator.consumer_heartbeat import ConsumerHeartbeat
-from odradek.coordinator.consumer_patterns import match_new_pattern, match_patterns
+from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.coordinator.consumer.heartbeat import ConsumerHeartbeat
+from odradek.coordinator.consumer.patterns import match_new_pattern, match_patterns
 from odradek.coordinator.group_settings import ConsumerSettings
 from odradek.metadata.changes import PartitionsAdded, TopicCreated, TopicDeleted
 from odradek.metadata.image import PartitionImage, TopicImage

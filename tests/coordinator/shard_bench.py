@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.coordinator.classic_group import ClassicGroup
-from odradek.coordinator.classic_join import Join
+from odradek.coordinator.classic.group import ClassicGroup
+from odradek.coordinator.classic.join import Join
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_shard import GroupShard
@@ -20,7 +20,7 @@ from tests.coordinator.test_consumer_protocol import subscription
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.coordinator.consumer_patterns import PatternMatch
+    from odradek.coordinator.consumer.patterns import PatternMatch
     from odradek.coordinator.group_records import CoordinatorRecord
 
 GROUP = "group"

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.coordinator.assignors import ASSIGNORS, Assignment, MemberSubscription
+from odradek.coordinator.assignors.by_name import ASSIGNORS, Assignment, MemberSubscription
 from tests.jvm.json_session import JsonSession
 
 if TYPE_CHECKING:

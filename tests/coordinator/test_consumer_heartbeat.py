@@ -8,7 +8,7 @@ import pytest
 
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group import Committer
-from odradek.coordinator.offset_operations import NewOffset, commit_offsets, delete_group, delete_offsets
+from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets, delete_group, delete_offsets
 from odradek.metadata.changes import ConfigsChanged
 from odradek.metadata.config_types import ConfigResourceType
 from odradek.protocol.errors import ErrorCode

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from odradek.coordinator.classic_group import ClassicGroup
-from odradek.coordinator.consumer_group import ConsumerGroup
+from odradek.coordinator.classic.group import ClassicGroup
+from odradek.coordinator.consumer.group import ConsumerGroup
 from odradek.coordinator.consumer_protocol import (
     Subscription,
     TopicPartitions,
@@ -18,7 +18,7 @@ from odradek.coordinator.consumer_protocol import (
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group import Committer
 from odradek.coordinator.group_settings import MigrationPolicy
-from odradek.coordinator.offset_operations import NewOffset, commit_offsets
+from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.shard_bench import GROUP, REBALANCE_MS, Answer, joined, synced

@@ -14,9 +14,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from odradek.coordinator.consumer_group import ConsumerGroup
+from odradek.coordinator.consumer.group import ConsumerGroup
 from odradek.coordinator.group import Committer
-from odradek.coordinator.offset_operations import NewOffset, commit_offsets
+from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.shard_bench import GROUP

@@ -8,8 +8,8 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.consumer_members import ConsumerMember, MemberState, Partitions
-from odradek.coordinator.consumer_reconciliation import Goal, reconcile
+from odradek.coordinator.consumer.members import ConsumerMember, MemberState, Partitions
+from odradek.coordinator.consumer.reconciliation import Goal, reconcile
 
 ONE, TWO = UUID(int=1), UUID(int=2)
 EPOCH, TARGET_EPOCH = 5, 7

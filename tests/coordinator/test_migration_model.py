@@ -12,8 +12,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from odradek.coordinator.classic_group import ClassicGroup, ClassicState
-from odradek.coordinator.consumer_group import ConsumerGroup
+from odradek.coordinator.classic.group import ClassicGroup, ClassicState
+from odradek.coordinator.consumer.group import ConsumerGroup
 from odradek.coordinator.consumer_protocol import decode_assignment, encode_assignment
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.consumer_bench import CONSUMER_SESSION_MS, Owned, describe

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.coordinator.group import Committer
 from odradek.coordinator.group_settings import MINUTE_MS
-from odradek.coordinator.offset_operations import (
+from odradek.coordinator.offsets.offset_operations import (
     NewOffset,
     commit_offsets,
     delete_group,

@@ -13,7 +13,7 @@ from odradek.metadata.config_types import ConfigResourceType
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from odradek.coordinator.consumer_patterns import PatternMatch
+    from odradek.coordinator.consumer.patterns import PatternMatch
     from odradek.coordinator.group import Group
     from odradek.coordinator.group_records import CoordinatorRecord
     from odradek.coordinator.group_settings import ConsumerSettings, GroupSettings

@@ -9,14 +9,14 @@ import asyncio
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from odradek.coordinator.consumer_patterns import match_new_pattern, match_patterns
+from odradek.coordinator.consumer.patterns import match_new_pattern, match_patterns
 from odradek.coordinator.group_journal import GroupJournal
 from odradek.coordinator.group_loading import load_shard
 from odradek.coordinator.group_settings import GroupSettings, group_settings
 from odradek.coordinator.group_shard import GroupShard
 from odradek.coordinator.group_timers import GroupTimers
 from odradek.coordinator.java_strings import partition_of
-from odradek.coordinator.offset_operations import expire_offsets, forget_topic
+from odradek.coordinator.offsets.offset_operations import expire_offsets, forget_topic
 from odradek.host.logs import get_logger
 from odradek.metadata.image import NO_LEADER
 from odradek.metadata.topic_decisions import NewTopic
@@ -25,7 +25,7 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator
 
-    from odradek.coordinator.consumer_patterns import MatchedPatterns, PatternMatch
+    from odradek.coordinator.consumer.patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import TimerKey
     from odradek.host.clock import Timer
     from odradek.host.host import Host

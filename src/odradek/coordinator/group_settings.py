@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.coordinator.assignors import ASSIGNORS
+from odradek.coordinator.assignors.by_name import ASSIGNORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from odradek.coordinator import consumer_classic_members, consumer_fencing
-from odradek.coordinator.classic_group import ClassicGroup
-from odradek.coordinator.classic_join import Join, join
-from odradek.coordinator.classic_rebalance import (
+from odradek.coordinator.classic.group import ClassicGroup
+from odradek.coordinator.classic.join import Join, join
+from odradek.coordinator.classic.rebalance import (
     on_join_timeout,
     on_load,
     on_session_timeout,
@@ -20,12 +19,12 @@ from odradek.coordinator.classic_rebalance import (
     on_unload,
     restart_session,
 )
-from odradek.coordinator.classic_sync import heartbeat, leave, sync
-from odradek.coordinator.committed_offsets import CommittedOffsets
-from odradek.coordinator.consumer_group import ConsumerGroup
-from odradek.coordinator.consumer_heartbeat import ConsumerHeartbeat
-from odradek.coordinator.consumer_heartbeat import heartbeat as consumer_heartbeat
-from odradek.coordinator.consumer_subscriptions import on_patterns_matched
+from odradek.coordinator.classic.sync import heartbeat, leave, sync
+from odradek.coordinator.consumer import classic_members, fencing
+from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.coordinator.consumer.heartbeat import ConsumerHeartbeat
+from odradek.coordinator.consumer.heartbeat import heartbeat as consumer_heartbeat
+from odradek.coordinator.consumer.subscriptions import on_patterns_matched
 from odradek.coordinator.decision import Decision, TimerKey, TimerKind
 from odradek.coordinator.group import NO_MEMBER_ID
 from odradek.coordinator.group_records import (
@@ -35,6 +34,7 @@ from odradek.coordinator.group_records import (
     decode_group_metadata,
     decode_key,
 )
+from odradek.coordinator.offsets.committed_offsets import CommittedOffsets
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import MemberResponse
@@ -43,7 +43,7 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.coordinator.consumer_patterns import MatchedPatterns, PatternMatch
+    from odradek.coordinator.consumer.patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import Waiter
     from odradek.coordinator.group import Group
     from odradek.coordinator.group_records import CoordinatorRecord, NewerKey
@@ -165,7 +165,7 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 on_load(group, decision)
             elif isinstance(group, ConsumerGroup):
-                consumer_fencing.on_load(group, decision)
+                fencing.on_load(group, decision)
         self.settle(decision)
 
     def unload(self) -> None:
@@ -206,7 +206,7 @@ class GroupShard:
         if isinstance(group, ClassicGroup):
             join(group, wish, decision)
         elif isinstance(group, ConsumerGroup):
-            consumer_classic_members.join(group, wish, decision)
+            classic_members.join(group, wish, decision)
         elif group is not None:
             wish.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
         self.settle(decision)
@@ -230,7 +230,7 @@ class GroupShard:
         if isinstance(group, ClassicGroup):
             sync(group, request, waiter, decision)
         elif isinstance(group, ConsumerGroup):
-            decision.answer(waiter, consumer_classic_members.sync(group, request, decision))
+            decision.answer(waiter, classic_members.sync(group, request, decision))
         else:
             decision.answer(waiter, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         self.settle(decision)
@@ -241,7 +241,7 @@ class GroupShard:
         if isinstance(group, ClassicGroup):
             error = heartbeat(group, request, decision)
         elif isinstance(group, ConsumerGroup):
-            error = consumer_classic_members.heartbeat(group, request, decision)
+            error = classic_members.heartbeat(group, request, decision)
         else:
             return ErrorCode.UNKNOWN_MEMBER_ID
         self.settle(decision)
@@ -253,7 +253,7 @@ class GroupShard:
         if isinstance(group, ClassicGroup):
             responses = leave(group, members, decision)
         elif isinstance(group, ConsumerGroup):
-            responses = consumer_classic_members.leave(group, members, decision)
+            responses = classic_members.leave(group, members, decision)
         else:
             responses = [
                 MemberResponse(
@@ -286,5 +286,5 @@ class GroupShard:
                 case TimerKind.SESSION:
                     on_session_timeout(group, key.member_id, decision)
         elif isinstance(group, ConsumerGroup):
-            consumer_fencing.on_timeout(group, key, decision)
+            fencing.on_timeout(group, key, decision)
         self.settle(decision)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.consumer_heartbeat import ConsumerHeartbeat
-from odradek.coordinator.consumer_members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from odradek.coordinator.consumer.heartbeat import ConsumerHeartbeat
+from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from odradek.coordinator.topic_patterns import InvalidPattern
 from odradek.handlers.group_access import WaitingResponse, allows_on_group, offers_consumer_protocol
 from odradek.metadata.refusal import Refusal
@@ -20,7 +20,7 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from odradek.coordinator.consumer_patterns import MatchedPatterns
+    from odradek.coordinator.consumer.patterns import MatchedPatterns
     from odradek.coordinator.group_shard import GroupShard
     from odradek.handlers.context import RequestContext
 

@@ -16,6 +16,7 @@ from odradek.protocol.batch import (
     COMPRESSION_MASK,
     CURRENT_MAGIC,
     HEADER_SIZE_BYTES,
+    TRANSACTIONAL_FLAG,
 )
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -136,6 +137,8 @@ def _append(
         return _refused(index, refusal)
     if records is None:
         return _refused(index, ErrorCode.INVALID_RECORD)
+    if len(records) > HEADER_SIZE_BYTES and records[_FLAGS_POSITION] & TRANSACTIONAL_FLAG and _is_batch(records):
+        return _refused(index, ErrorCode.INVALID_TXN_STATE)
     if not takes_zstd and _is_zstd(records):
         return _refused(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     partition = partitions[index]
@@ -159,11 +162,16 @@ def _append(
     return response
 
 
+def _is_batch(records: memoryview) -> bool:
+    """Older formats have other things where the flags are."""
+    return records[_MAGIC_POSITION] == CURRENT_MAGIC
+
+
 def _is_zstd(records: memoryview) -> bool:
     """Who speaks an older version could not read it back (KIP-110)."""
     return (
         len(records) >= HEADER_SIZE_BYTES
-        and records[_MAGIC_POSITION] == CURRENT_MAGIC  # older formats have other things where the flags are
+        and _is_batch(records)
         and records[_FLAGS_POSITION] & COMPRESSION_MASK == Compression.ZSTD
     )
 

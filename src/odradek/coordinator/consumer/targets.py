@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.assignors import ASSIGNORS, MemberSubscription
-from odradek.coordinator.consumer_group import NO_ASSIGNMENT_YET_MS
+from odradek.coordinator.assignors.by_name import ASSIGNORS, MemberSubscription
+from odradek.coordinator.consumer.group import NO_ASSIGNMENT_YET_MS
 
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from odradek.coordinator.consumer_draft import Draft
-    from odradek.coordinator.consumer_group import ConsumerGroup
+    from odradek.coordinator.consumer.draft import Draft
+    from odradek.coordinator.consumer.group import ConsumerGroup
     from odradek.coordinator.decision import Decision
     from odradek.metadata.image import MetadataImage
 

@@ -6,17 +6,17 @@ import functools
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.consumer_draft import Draft
-from odradek.coordinator.consumer_membership import submit
-from odradek.coordinator.consumer_patterns import ask_for_match, drop_unused_patterns, put_matched
+from odradek.coordinator.consumer.draft import Draft
+from odradek.coordinator.consumer.membership import submit
+from odradek.coordinator.consumer.patterns import ask_for_match, drop_unused_patterns, put_matched
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from uuid import UUID
 
-    from odradek.coordinator.consumer_group import ConsumerGroup
-    from odradek.coordinator.consumer_members import ConsumerMember
-    from odradek.coordinator.consumer_patterns import MatchedPatterns, PatternMatch
+    from odradek.coordinator.consumer.group import ConsumerGroup
+    from odradek.coordinator.consumer.members import ConsumerMember
+    from odradek.coordinator.consumer.patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import Decision
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.errors import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.classic_group import ClassicGroup
+from odradek.coordinator.classic.group import ClassicGroup
 from odradek.coordinator.group_records import (
     NO_TIMESTAMP,
     CommittedOffset,
@@ -12,7 +12,7 @@ from odradek.coordinator.group_records import (
     offset_tombstone,
 )
 from odradek.coordinator.java_strings import java_length
-from odradek.coordinator.offset_expiry import expired_offsets
+from odradek.coordinator.offsets.offset_expiry import expired_offsets
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:

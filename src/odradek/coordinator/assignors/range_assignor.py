@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from odradek.coordinator.assignment import Assignment, MemberSubscription
+    from odradek.coordinator.assignors.assignment import Assignment, MemberSubscription
 
 
 def assign_ranges(members: Mapping[str, MemberSubscription], partition_counts: Mapping[UUID, int]) -> Assignment:

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.consumer_draft import Draft
-from odradek.coordinator.consumer_fencing import fence
-from odradek.coordinator.consumer_group import ConsumerGroup
-from odradek.coordinator.consumer_members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, MemberState
-from odradek.coordinator.consumer_membership import (
+from odradek.coordinator.consumer.draft import Draft
+from odradek.coordinator.consumer.fencing import fence
+from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, MemberState
+from odradek.coordinator.consumer.membership import (
     Identity,
     find_member,
     is_full,
@@ -20,9 +20,9 @@ from odradek.coordinator.consumer_membership import (
     restart_session,
     submit,
 )
-from odradek.coordinator.consumer_migration import open_group
-from odradek.coordinator.consumer_subscriptions import Subscriber, refresh_subscriptions
-from odradek.coordinator.consumer_targets import update_target
+from odradek.coordinator.consumer.migration import open_group
+from odradek.coordinator.consumer.subscriptions import Subscriber, refresh_subscriptions
+from odradek.coordinator.consumer.targets import update_target
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
@@ -35,8 +35,8 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.coordinator.consumer_members import ConsumerMember, PartitionEpochs, Partitions
-    from odradek.coordinator.consumer_patterns import MatchedPatterns
+    from odradek.coordinator.consumer.members import ConsumerMember, PartitionEpochs, Partitions
+    from odradek.coordinator.consumer.patterns import MatchedPatterns
     from odradek.coordinator.decision import Decision, Waiter
     from odradek.coordinator.group import Group
     from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

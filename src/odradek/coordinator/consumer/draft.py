@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.consumer_group_records import (
+from odradek.coordinator.consumer.records import (
     consumer_group_record,
     regular_expression_record,
     target_assignment_member_record,
@@ -26,8 +26,8 @@ from odradek.coordinator.group_records import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from odradek.coordinator.consumer_group import ConsumerGroup, ResolvedPattern
-    from odradek.coordinator.consumer_members import ConsumerMember, Partitions
+    from odradek.coordinator.consumer.group import ConsumerGroup, ResolvedPattern
+    from odradek.coordinator.consumer.members import ConsumerMember, Partitions
     from odradek.coordinator.decision import Decision
     from odradek.coordinator.group_records import CoordinatorRecord
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.classic_group import ClassicGroup, ClassicState
-from odradek.coordinator.classic_members import ClassicMember
-from odradek.coordinator.classic_rebalance import (
+from odradek.coordinator.classic.group import ClassicGroup, ClassicState
+from odradek.coordinator.classic.members import ClassicMember
+from odradek.coordinator.classic.rebalance import (
     answer_join,
     answer_sync,
     complete_if_all_joined,
@@ -25,7 +25,7 @@ from odradek.protocol.messages.join_group import JoinGroupResponse
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.coordinator.classic_members import Protocols
+    from odradek.coordinator.classic.members import Protocols
     from odradek.coordinator.decision import Decision, Waiter
     from odradek.protocol.messages.join_group import JoinGroupRequest
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.consumer_members import MemberState
+from odradek.coordinator.consumer.members import MemberState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from uuid import UUID
 
-    from odradek.coordinator.consumer_members import ConsumerMember, PartitionEpochs, Partitions
+    from odradek.coordinator.consumer.members import ConsumerMember, PartitionEpochs, Partitions
 
 
 class Goal(NamedTuple):

@@ -6,10 +6,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.consumer_draft import Draft
-from odradek.coordinator.consumer_group import ConsumerGroup
-from odradek.coordinator.consumer_members import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerMember, MemberState
-from odradek.coordinator.consumer_reconciliation import Goal, reconcile
+from odradek.coordinator.consumer.draft import Draft
+from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerMember, MemberState
+from odradek.coordinator.consumer.reconciliation import Goal, reconcile
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
@@ -17,7 +17,7 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.coordinator.consumer_members import Partitions
+    from odradek.coordinator.consumer.members import Partitions
     from odradek.coordinator.decision import Decision
 
 MEMBER_TIMERS = (TimerKind.SESSION, TimerKind.REVOCATION, TimerKind.JOIN, TimerKind.SYNC)

@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic_join import requires_member_id
-from odradek.coordinator.consumer_draft import Draft
-from odradek.coordinator.consumer_fencing import fence
-from odradek.coordinator.consumer_members import ClassicClient, MemberState
-from odradek.coordinator.consumer_membership import (
+from odradek.coordinator.classic.join import requires_member_id
+from odradek.coordinator.consumer.draft import Draft
+from odradek.coordinator.consumer.fencing import fence
+from odradek.coordinator.consumer.members import ClassicClient, MemberState
+from odradek.coordinator.consumer.membership import (
     Identity,
     find_member,
     is_full,
@@ -20,10 +20,10 @@ from odradek.coordinator.consumer_membership import (
     restart_session,
     submit,
 )
-from odradek.coordinator.consumer_migration import by_id, can_downgrade, downgrade
+from odradek.coordinator.consumer.migration import by_id, can_downgrade, downgrade
+from odradek.coordinator.consumer.subscriptions import Subscriber, refresh_subscriptions
+from odradek.coordinator.consumer.targets import update_target
 from odradek.coordinator.consumer_protocol import CONSUMER_PROTOCOL_TYPE, decode_subscription, encode_assignment
-from odradek.coordinator.consumer_subscriptions import Subscriber, refresh_subscriptions
-from odradek.coordinator.consumer_targets import update_target
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group import NO_MEMBER_ID
 from odradek.metadata.refusal import Refusal
@@ -34,9 +34,9 @@ from odradek.protocol.messages.leave_group import MemberResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from odradek.coordinator.classic_join import Join
-    from odradek.coordinator.consumer_group import ConsumerGroup
-    from odradek.coordinator.consumer_members import ConsumerMember, Partitions
+    from odradek.coordinator.classic.join import Join
+    from odradek.coordinator.consumer.group import ConsumerGroup
+    from odradek.coordinator.consumer.members import ConsumerMember, Partitions
     from odradek.coordinator.consumer_protocol import Subscription
     from odradek.coordinator.decision import Decision
     from odradek.protocol.messages.heartbeat import HeartbeatRequest

@@ -6,13 +6,13 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.uniform_balance import assign_unequal_subscribers
+from odradek.coordinator.assignors.uniform_balance import assign_unequal_subscribers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from odradek.coordinator.assignment import Assignment, MemberSubscription, Partitions
+    from odradek.coordinator.assignors.assignment import Assignment, MemberSubscription, Partitions
 
 
 def assign_uniformly(members: Mapping[str, MemberSubscription], partition_counts: Mapping[UUID, int]) -> Assignment:

@@ -7,7 +7,7 @@ import enum
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic_members import ClassicMember, restore_member
+from odradek.coordinator.classic.members import ClassicMember, restore_member
 from odradek.coordinator.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from odradek.coordinator.group import NO_MEMBER_ID, GroupKind, commit_time
 from odradek.coordinator.group_records import (
@@ -21,7 +21,7 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from odradek.coordinator.classic_members import Protocols
+    from odradek.coordinator.classic.members import Protocols
     from odradek.coordinator.decision import Waiter
     from odradek.coordinator.group import Committer
     from odradek.coordinator.group_records import CommittedOffset, CoordinatorRecord

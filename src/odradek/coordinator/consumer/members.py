@@ -10,7 +10,7 @@ import enum
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from odradek.coordinator.consumer_group_records import (
+from odradek.coordinator.consumer.records import (
     ClassicMemberMetadata,
     ClassicProtocol,
     ConsumerGroupMemberMetadataValue,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from odradek.coordinator.classic_members import Protocols
-    from odradek.coordinator.consumer_group_records import ConsumerGroupCurrentMemberAssignmentValue
+    from odradek.coordinator.classic.members import Protocols
+    from odradek.coordinator.consumer.records import ConsumerGroupCurrentMemberAssignmentValue
     from odradek.coordinator.group_records import CoordinatorRecord
 
 JOIN_EPOCH = 0

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from odradek.coordinator.assignment import Assignment, Assignor, MemberSubscription
-from odradek.coordinator.range_assignor import assign_ranges
-from odradek.coordinator.uniform_assignor import assign_uniformly
+from odradek.coordinator.assignors.assignment import Assignment, Assignor, MemberSubscription
+from odradek.coordinator.assignors.range_assignor import assign_ranges
+from odradek.coordinator.assignors.uniform_assignor import assign_uniformly
 
 __all__ = ["ASSIGNORS", "Assignment", "Assignor", "MemberSubscription"]
 

@@ -6,21 +6,21 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic_group import ClassicGroup
-from odradek.coordinator.classic_members import ClassicMember
-from odradek.coordinator.classic_rebalance import answer_join, answer_sync, prepare_rebalance
-from odradek.coordinator.classic_rebalance import restart_session as restart_classic_session
-from odradek.coordinator.consumer_draft import Draft, records_of
-from odradek.coordinator.consumer_group import ConsumerGroup
-from odradek.coordinator.consumer_members import ClassicClient, ConsumerMember
-from odradek.coordinator.consumer_membership import restart_session, stop_timers
+from odradek.coordinator.classic.group import ClassicGroup
+from odradek.coordinator.classic.members import ClassicMember
+from odradek.coordinator.classic.rebalance import answer_join, answer_sync, prepare_rebalance
+from odradek.coordinator.classic.rebalance import restart_session as restart_classic_session
+from odradek.coordinator.consumer.draft import Draft, records_of
+from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.coordinator.consumer.members import ClassicClient, ConsumerMember
+from odradek.coordinator.consumer.membership import restart_session, stop_timers
+from odradek.coordinator.consumer.subscriptions import metadata_hash
 from odradek.coordinator.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
     decode_assignment,
     decode_subscription,
     encode_assignment,
 )
-from odradek.coordinator.consumer_subscriptions import metadata_hash
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
@@ -30,7 +30,7 @@ from odradek.protocol.messages.join_group import JoinGroupResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from odradek.coordinator.consumer_members import Partitions
+    from odradek.coordinator.consumer.members import Partitions
     from odradek.coordinator.decision import Decision
     from odradek.coordinator.group import Group
     from odradek.metadata.image import MetadataImage

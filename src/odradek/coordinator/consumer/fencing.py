@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.consumer_draft import Draft
-from odradek.coordinator.consumer_members import MemberState
-from odradek.coordinator.consumer_membership import await_revocation, restart_session, stop_timers, submit
-from odradek.coordinator.consumer_migration import can_downgrade, downgrade
-from odradek.coordinator.consumer_patterns import drop_unused_patterns
-from odradek.coordinator.consumer_subscriptions import refresh_epoch
+from odradek.coordinator.consumer.draft import Draft
+from odradek.coordinator.consumer.members import MemberState
+from odradek.coordinator.consumer.membership import await_revocation, restart_session, stop_timers, submit
+from odradek.coordinator.consumer.migration import can_downgrade, downgrade
+from odradek.coordinator.consumer.patterns import drop_unused_patterns
+from odradek.coordinator.consumer.subscriptions import refresh_epoch
 from odradek.coordinator.decision import TimerKind
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.coordinator.consumer_group import ConsumerGroup
-    from odradek.coordinator.consumer_members import ConsumerMember
+    from odradek.coordinator.consumer.group import ConsumerGroup
+    from odradek.coordinator.consumer.members import ConsumerMember
     from odradek.coordinator.decision import Decision, TimerKey
 
 RETRY_MS = 500

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.consumer_group import ConsumerGroup, ResolvedPattern
+from odradek.coordinator.consumer.group import ConsumerGroup, ResolvedPattern
 from odradek.coordinator.topic_patterns import InvalidPattern, matching_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from odradek.coordinator.consumer_draft import Draft
-    from odradek.coordinator.consumer_members import ConsumerMember
+    from odradek.coordinator.consumer.draft import Draft
+    from odradek.coordinator.consumer.members import ConsumerMember
     from odradek.coordinator.decision import Decision
     from odradek.metadata.image import MetadataImage
 

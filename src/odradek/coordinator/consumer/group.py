@@ -11,7 +11,8 @@ import enum
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.consumer_group_records import (
+from odradek.coordinator.consumer.members import ConsumerMember
+from odradek.coordinator.consumer.records import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
@@ -21,7 +22,6 @@ from odradek.coordinator.consumer_group_records import (
     target_partitions,
     tombstone,
 )
-from odradek.coordinator.consumer_members import ConsumerMember
 from odradek.coordinator.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from odradek.coordinator.group import GroupKind, commit_time
 from odradek.coordinator.group_records import (
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from uuid import UUID
 
-    from odradek.coordinator.consumer_members import PartitionEpochs, Partitions
+    from odradek.coordinator.consumer.members import PartitionEpochs, Partitions
     from odradek.coordinator.group import Committer, PartitionCheck
     from odradek.coordinator.group_records import CommittedOffset, CoordinatorRecord, NewerKey
     from odradek.metadata.image import TopicImage

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from odradek.coordinator.assignment import Assignment, MemberSubscription
+    from odradek.coordinator.assignors.assignment import Assignment, MemberSubscription
 
 # Chains of subscriptions (a member of A and B, one of B and C, …) even out slowly. Two or three rounds are usual.
 MOST_ROUNDS = 64
