@@ -91,7 +91,7 @@ def prepared_once() -> Iterator[None]:
 def test_kafkas_own_tests_pass(class_name: str, jvm: None, tmp_path: Path) -> None:
     if not HARNESS.is_dir():
         pytest.skip("Apache Kafka's own tests are not beside this checkout (../shared/conformance)")
-    environment = {**os.environ, "KEEP": str(tmp_path), "TEST_TIMEOUT": "60s"}
+    environment = {**os.environ, "KEEP": str(tmp_path), "TEST_TIMEOUT": "60s", "CLASS_TIMEOUT": "840"}
     command = [str(HARNESS / "run"), "--launch", f"{sys.executable} {LAUNCH}", class_name]
     with prepared_once():
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
