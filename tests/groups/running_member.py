@@ -167,10 +167,15 @@ class RunningMember:
         self.is_stopped = False
 
 
-def wait_until(condition: Callable[[], bool], what: str, patience_s: float = PATIENCE_S) -> float:
-    """Waits and gives the seconds that it took."""
+def wait_until(
+    condition: Callable[[], bool],
+    what: str,
+    patience_s: float = PATIENCE_S,
+    instead: Callable[[], object] = lambda: "",
+) -> float:
+    """Waits and gives the seconds that it took, or fails and tells what there is `instead`."""
     start = time.monotonic()
     while not condition():
-        assert time.monotonic() - start < patience_s, f"not within {patience_s:.0f} s: {what}"
+        assert time.monotonic() - start < patience_s, f"not within {patience_s:.0f} s: {what} {instead()}"
         time.sleep(0.02)  # a poll's pause
     return time.monotonic() - start

@@ -53,9 +53,13 @@ class KafkaPythonMember:
         self._consumer.subscribe(wish.topics, listener=Listener())
 
     def poll(self) -> Batches:
+        try:
+            fetched = self._consumer.poll(timeout_ms=int(POLL_S * 1000))
+        except kafka.errors.KafkaConnectionError:
+            return {}  # kafka-python tells so when it looks for a coordinator while the broker is away; ask again
         return {
             (place.topic, place.partition): [(record.offset, record.value) for record in records]
-            for place, records in self._consumer.poll(timeout_ms=int(POLL_S * 1000)).items()
+            for place, records in fetched.items()
         }
 
     def commit(self, offsets: dict[Partition, int]) -> None:
