@@ -116,6 +116,13 @@ def test_kafkas_other_properties_are_accepted_and_reported() -> None:
     assert "no effect" in ignored.ignored_properties[0].reason
 
 
+def test_what_is_built_is_not_called_ignored_and_what_is_not_is() -> None:
+    built = config(group_consumer_session_timeout_ms="50000", group_initial_rebalance_delay_ms="0")
+    assert built.ignored_properties == ()
+    later = config(transaction_max_timeout_ms="1000", log_retention_hours="1")
+    assert [each.name for each in later.ignored_properties] == ["transaction.max.timeout.ms", "log.retention.hours"]
+
+
 def test_kraft_sample_file_is_accepted_without_its_controller_listener() -> None:
     kraft = BrokerConfig.from_properties(
         {
