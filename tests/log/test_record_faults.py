@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.log.log_config import LogConfig
-from odradek.log.record_faults import MOST_RECORDS_READ, find_faults
+from odradek.log.log_config import LogConfig, TimestampType
+from odradek.log.record_faults import MOST_FAULTS, MOST_RECORDS_READ, find_faults
 from odradek.protocol.compression import Compression
 from odradek.protocol.records import Record, build_batch
 
@@ -30,7 +30,17 @@ def test_a_sound_batch_has_no_faults() -> None:
 
 def test_of_a_huge_batch_only_the_first_records_are_read() -> None:
     records = [Record(offset, NOW_MS, None, b"") for offset in range(MOST_RECORDS_READ + 10)]
-    assert len(find_faults(memoryview(build_batch(records)), COMPACTED, NOW_MS)) == MOST_RECORDS_READ
+    assert len(find_faults(memoryview(build_batch(records)), COMPACTED, NOW_MS)) == MOST_FAULTS
+    keyed = [Record(offset, NOW_MS, b"k", b"") for offset in range(MOST_RECORDS_READ)]
+    batch = build_batch([*keyed, *records[MOST_RECORDS_READ:]])
+    assert find_faults(memoryview(batch), COMPACTED, NOW_MS) == []
+
+
+def test_a_header_that_promises_records_gets_no_more_blame_than_others() -> None:
+    config = LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME)
+    batch = build_batch([Record(0, NOW_MS, None, b"")], log_append_time=NOW_MS)
+    batch[57:61] = (1 << 20).to_bytes(4, "big")  # the number of records
+    assert len(find_faults(memoryview(batch), config, NOW_MS)) == MOST_FAULTS
 
 
 @given(
@@ -46,4 +56,4 @@ def test_bytes_that_make_no_sense_blame_nobody(
     position = min(position, len(batch) - 1)
     batch[position : position + len(damage)] = damage
     for each in (batch, batch[:kept]):
-        assert len(find_faults(memoryview(each), COMPACTED, NOW_MS)) <= MOST_RECORDS_READ
+        assert len(find_faults(memoryview(each), COMPACTED, NOW_MS)) <= MOST_FAULTS

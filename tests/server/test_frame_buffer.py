@@ -112,6 +112,28 @@ def test_impossible_sizes_are_refused_before_anything_is_allocated(size: int) ->
         receive(frames, struct.pack(">i", size) + b"xxxxxxxx")
 
 
+def test_who_sent_little_gets_no_large_buffer_that_another_gave_back() -> None:
+    buffers = ReceiveBuffers()
+    streaming, slow = (FrameBuffer(buffers, LIMIT) for _ in range(2))
+    stream = framed(bytes(3 << 20))
+    receive(streaming, stream[: 2 << 20])
+    receive(streaming, stream[2 << 20 :])
+    receive(slow, stream[:10])
+    assert owned_bytes(slow) <= SMALLEST_OWN_BYTES
+
+
+def test_few_slow_clients_have_a_large_buffer_each() -> None:
+    buffers = ReceiveBuffers()
+    slow = [FrameBuffer(buffers, LIMIT) for _ in range(50)]
+    for connection in slow:
+        receive(connection, framed(bytes(1 << 20))[:100_000])
+    assert sum(map(owned_bytes, slow)) <= POOLED_BYTES + 50 * 4 * 2 * 100_000
+    for connection in slow:
+        connection.release()
+    receive(slow[0], framed(bytes(1 << 20))[:100_000])
+    assert owned_bytes(slow[0]) == SHARED_BYTES, "what was given back can be had again"
+
+
 def test_buffers_are_given_back_and_used_again() -> None:
     frames = FrameBuffer(ReceiveBuffers(), LIMIT)
     stream = framed(bytes(300_000))

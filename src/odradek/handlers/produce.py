@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.handlers.context import CloseConnection
-from odradek.handlers.produce_refusals import refuse
+from odradek.handlers.produce_refusals import explain
 from odradek.host.logs import get_logger
 from odradek.metadata.topic_names import is_internal
 from odradek.protocol.batch import (
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
 
     from odradek.handlers.context import RequestContext
+    from odradek.handlers.produce_refusals import Refused
     from odradek.protocol.messages.produce import PartitionProduceData, TopicProduceData
     from odradek.replica.partition import Partition
 
@@ -62,15 +63,19 @@ def handle(
     takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
     answers: list[TopicProduceResponse] = []
     unflushed: list[_Unflushed] = []
+    refused: list[Refused] = []
     for topic in request.topic_data:
         partitions = _find_topic(topic, uses_topic_ids, context)
         if isinstance(partitions, ErrorCode):
             responses = [_refused(data.index, partitions) for data in topic.partition_data]
         else:
             responses = [
-                _append(data, partitions, acks, refusal, takes_zstd, unflushed) for data in topic.partition_data
+                _append(data, partitions, acks, refusal, takes_zstd, unflushed, refused)
+                for data in topic.partition_data
             ]
         answers.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses))
+    if refused:
+        explain(refused)
     if unflushed:
         return _flush_then_answer(acks, answers, unflushed)
     return _answer(acks, answers)
@@ -128,6 +133,7 @@ def _append(
     refusal: ErrorCode | None,
     takes_zstd: bool,
     unflushed: list[_Unflushed],
+    refused: list[Refused],
 ) -> PartitionProduceResponse:
     """The order of the refusals is Kafka's: where to, then how, then what."""
     index, records = data.index, data.records
@@ -149,7 +155,9 @@ def _append(
         return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
     error, base_offset, last_offset, log_append_time_ms, _ = result
     if error is not _NONE:
-        return refuse(partition, error, records)
+        response = _refused(index, error)
+        refused.append((partition, records, response))
+        return response
     response = PartitionProduceResponse(
         index=index,
         error_code=0,

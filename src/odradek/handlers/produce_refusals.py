@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
@@ -14,8 +14,21 @@ _BLAMES_RECORDS = frozenset({ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTA
 _LIMITS = {ErrorCode.MESSAGE_TOO_LARGE: "max.message.bytes", ErrorCode.RECORD_LIST_TOO_LARGE: "segment.bytes"}
 
 
-def refuse(partition: Partition, error: ErrorCode, batch: memoryview) -> PartitionProduceResponse:
-    response = PartitionProduceResponse(index=partition.index, error_code=error, base_offset=-1, log_start_offset=-1)
+# Looking for the records to blame costs a millisecond or more each, on the event loop.
+MOST_EXPLAINED = 16
+
+# A partition, the batch that it refused, and the answer that tells so.
+Refused: TypeAlias = "tuple[Partition, memoryview, PartitionProduceResponse]"
+
+
+def explain(refused: list[Refused]) -> None:
+    """Of the first few; the others have their error code."""
+    for partition, batch, response in refused[:MOST_EXPLAINED]:
+        _explain(partition, batch, response)
+
+
+def _explain(partition: Partition, batch: memoryview, response: PartitionProduceResponse) -> None:
+    error = ErrorCode(response.error_code)
     if error in _LIMITS:
         config = partition.log.config
         limit_bytes = config.max_message_bytes if error is ErrorCode.MESSAGE_TOO_LARGE else config.segment_bytes
@@ -29,4 +42,3 @@ def refuse(partition: Partition, error: ErrorCode, batch: memoryview) -> Partiti
         ]
         others = f", and {len(faults) - 1} more like this" if len(faults) > 1 else ""
         response.error_message = f"record {faults[0].batch_index} of the batch: {faults[0].message}{others}"
-    return response

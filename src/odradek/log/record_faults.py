@@ -8,8 +8,11 @@ from odradek.protocol.batch import HEADER_SIZE_BYTES, LOG_APPEND_TIME_FLAG, read
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import Record, read_records
 
-# Records are read one by one on the event loop: of a larger batch only the first are looked at. Kafka looks at all.
-MOST_RECORDS_READ = 10_000
+# Records are read one by one on the event loop: of a larger batch only the first are looked at, and not all of them
+# are named. Kafka looks at all.
+MOST_RECORDS_READ = 1_000
+MOST_FAULTS = 100
+MOST_BYTES_UNPACKED = 1 << 20
 NO_TIMESTAMP = -1
 
 
@@ -19,19 +22,20 @@ class RecordFault(NamedTuple):
 
 
 def find_faults(batch: memoryview, config: LogConfig, now_ms: int) -> list[RecordFault]:
-    """None where the records cannot be read: then the batch is at fault, and no record of it."""
+    """The first of them. None where the records cannot be read: then the batch is at fault, and no record of it."""
     if len(batch) < HEADER_SIZE_BYTES:
         return []
     header = read_batch_header(batch)
     if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME and header.attributes & LOG_APPEND_TIME_FLAG:
         message = "its timestamp is of the type LogAppendTime, which is the broker's to set"
-        return [RecordFault(index, message) for index in range(min(header.record_count, MOST_RECORDS_READ))]
+        return [RecordFault(index, message) for index in range(min(header.record_count, MOST_FAULTS))]
     try:
-        records = list(islice(read_records(batch, config.decompressed_limit_bytes), MOST_RECORDS_READ))
+        records = list(islice(read_records(batch, MOST_BYTES_UNPACKED), MOST_RECORDS_READ))
     except MalformedMessage:
         return []
-    faults = ((index, _fault_of(record, config, now_ms)) for index, record in enumerate(records))
-    return [RecordFault(index, message) for index, message in faults if message is not None]
+    judged = ((index, _fault_of(record, config, now_ms)) for index, record in enumerate(records))
+    faults = (RecordFault(index, message) for index, message in judged if message is not None)
+    return list(islice(faults, MOST_FAULTS))
 
 
 def _fault_of(record: Record, config: LogConfig, now_ms: int) -> str | None:

@@ -14,7 +14,8 @@ LAZY_BYTES = 1 << 20
 TURN_BYTES = 1 << 20  # what one connection may receive before the others get their turn
 SMALLEST_OWN_BYTES = 4 << 10
 HANDED_OVER_BYTES = 64 << 10  # from here on copying what has come costs more than giving the buffer away
-POOLED_BYTES = 4 * SHARED_BYTES
+POOLED_BUFFERS = 4
+POOLED_BYTES = POOLED_BUFFERS * SHARED_BYTES
 SIZE_BYTES = 4
 SMALLEST_FRAME_BYTES = 8  # API key, version, correlation id
 
@@ -29,22 +30,33 @@ class ReceiveBuffers:
     Fresh memory costs a page fault per 4 KiB, about as much as receiving into it: hence the pool.
     """
 
-    __slots__ = ("_free", "_free_bytes", "shared")
+    __slots__ = ("_free", "_free_bytes", "_handed_over", "shared")
 
     def __init__(self) -> None:
         self.shared = _new_memory(SHARED_BYTES)
         self._free: list[memoryview] = []
         self._free_bytes = 0
+        self._handed_over: set[int] = set()
+
+    def hand_over(self) -> bool:
+        """The shared buffer becomes the caller's, until it gives it back; False when too many have one already. It is
+        much larger than what it holds, so a thousand slow clients must not have a thousand of them."""
+        if len(self._handed_over) >= POOLED_BUFFERS:
+            return False
+        self._handed_over.add(id(self.shared))
+        self.shared = self.take(SHARED_BYTES)
+        return True
 
     def take(self, size_bytes: int) -> memoryview:
         for place, buffer in enumerate(self._free):
-            if len(buffer) >= size_bytes:
+            if size_bytes <= len(buffer) <= 4 * size_bytes:  # a large one is not for who has sent ten bytes
                 del self._free[place]
                 self._free_bytes -= len(buffer)
                 return buffer
         return _new_memory(1 << (size_bytes - 1).bit_length())
 
     def give(self, buffer: memoryview) -> None:
+        self._handed_over.discard(id(buffer))
         if self._free_bytes + len(buffer) <= POOLED_BYTES and len(buffer) > SMALLEST_OWN_BYTES:
             self._free.append(buffer)
             self._free_bytes += len(buffer)
@@ -109,10 +121,8 @@ class FrameBuffer:
             self._start_position = self._end_position = 0
         elif not self._is_own:
             wanted_bytes = self._wanted_bytes()
-            if self.unread_bytes < HANDED_OVER_BYTES:
+            if self.unread_bytes < HANDED_OVER_BYTES or not self._buffers.hand_over():
                 self._move_to(self._buffers.take(wanted_bytes))
-            else:
-                self._buffers.shared = self._buffers.take(SHARED_BYTES)
             self._is_own = True
 
     def release(self) -> None:
