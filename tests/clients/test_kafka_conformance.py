@@ -103,3 +103,11 @@ def test_kafkas_own_tests_pass(class_name: str, jvm: None, tmp_path: Path) -> No
     assert failed.keys() == expected & LATER.keys(), (
         f"{len(expected) - len(failed)} of {len(expected)} passed: {failed}"
     )
+
+
+def test_the_reference_tells_how_many_pass() -> None:
+    if not HARNESS.is_dir():
+        pytest.skip("Apache Kafka's own tests are not beside this checkout (../shared/conformance)")
+    total = sum(len(reference(class_name)) for class_name in CLASSES)
+    told = " ".join((ROOT / "docs" / "reference.md").read_text().split())
+    assert f"{total - len(LATER)} of the {total} tests" in told
