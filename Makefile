@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: up test check bench soak fuzz lock clean help
+.PHONY: up test check conformance bench soak fuzz lock clean help
 
 help: ## Show the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10
@@ -29,6 +29,9 @@ check: $(READY) ## Style, types, import contracts
 
 test: check ## Everything that must hold; finishes in 20 minutes on 2 cores
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
+
+conformance: $(READY) ## Apache Kafka's own tests, those that take minutes too; some 10 minutes
+	ODRADEK_CONFORMANCE=all $(BIN)/pytest -v tests/clients/test_kafka_conformance.py
 
 bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
 	$(BIN)/python -m bench $(ARGS)

@@ -1,5 +1,6 @@
 """What tests may use of Apache Kafka: one broker for the whole run, or one line that says why there is none."""
 
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ _WORKER_INPUT = "shared_kafka_directory"
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Started in the background of a script, this process ignores Ctrl-C, and so would every command that it starts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         config.stash[_SHARED] = SharedKafka()
 
