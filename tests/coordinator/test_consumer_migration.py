@@ -287,3 +287,43 @@ def test_an_upgrade_that_cannot_be_written_is_none() -> None:
     assert bench.kind is ClassicGroup
     assert waiting.response is None
     assert bench.heartbeat(classic_id, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_downgrade_that_is_too_large_to_write_leaves_a_consumer_group() -> None:
+    """One record of a classic group holds all its members; nobody may stay because it does not fit."""
+    bench = MixedBench()
+    bench.join_consumer("a")
+    members = [bench.new_classic()[0] for _ in range(3)]
+    bench.journal.largest_bytes = 200
+    assert bench.beat("a", -1).error_code == ErrorCode.NONE
+    assert list(bench.consumers.members) == members
+    assert describe(bench.replayed().groups[GROUP]) == describe(bench.consumers)
+    bench.journal.largest_bytes = 1 << 20
+    bench.leave((members.pop(), None))
+    assert bench.kind is ClassicGroup, "the next who goes tries again"
+
+
+# Members that lie
+
+
+def liars(bench: MixedBench) -> dict[str, bytes]:
+    (good,) = bench.protocols().values()
+    return {"range": good, "roundrobin": b""}
+
+
+def test_a_protocol_that_cannot_be_read_keeps_its_member_out() -> None:
+    """Even if it is not the first: it would be the one that a downgrade chooses, and then fails over."""
+    bench = MixedBench()
+    bench.join_consumer("a")
+    assert bench.join("", version=3, protocols=liars(bench)).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert list(bench.consumers.members) == ["a"]
+
+
+def test_a_group_with_a_protocol_that_cannot_be_read_is_not_upgraded() -> None:
+    bench = MixedBench()
+    bench.join("", version=3, protocols=liars(bench))
+    bench.advance(0)
+    response = bench.join_consumer("a")
+    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert "malformed" in (response.error_message or "")
+    assert bench.kind is ClassicGroup

@@ -1,5 +1,5 @@
 """One classic group: its state, its members, and what can be asked of it. The rules that move it from state to state
-are `classic_join`, `classic_rebalance` and `classic_sync`; what is durable of it comes and goes as one record."""
+are `join`, `rebalance` and `sync` in this room; what is durable of it comes and goes as one record."""
 
 from __future__ import annotations
 
