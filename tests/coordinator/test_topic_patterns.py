@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.coordinator.topic_patterns import MOST_PATTERN_BYTES, InvalidPattern, matching_topics
+from odradek.coordinator.consumer.topic_patterns import MOST_PATTERN_BYTES, InvalidPattern, matching_topics
 from tests.jvm.json_session import JsonSession
 
 if TYPE_CHECKING:
@@ -83,7 +83,9 @@ def test_no_pattern_takes_long_to_check(piece: str) -> None:
 
 
 def test_a_broker_without_patterns_does_not_load_the_library() -> None:
-    code = "import sys, odradek.server.broker, odradek.coordinator.topic_patterns; sys.exit('re2' in sys.modules)"
+    code = (
+        "import sys, odradek.server.broker, odradek.coordinator.consumer.topic_patterns; sys.exit('re2' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

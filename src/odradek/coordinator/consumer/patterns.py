@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.consumer.group import ConsumerGroup, ResolvedPattern
-from odradek.coordinator.topic_patterns import InvalidPattern, matching_topics
+from odradek.coordinator.consumer.topic_patterns import InvalidPattern, matching_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
