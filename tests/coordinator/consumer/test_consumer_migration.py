@@ -20,7 +20,7 @@ from odradek.coordinator.group import Committer
 from odradek.coordinator.group_settings import MigrationPolicy
 from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
+from tests.coordinator.consumer.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.shard_bench import GROUP, REBALANCE_MS, Answer, joined, synced
 
 ALL = {("topic", index) for index in range(4)}

@@ -16,10 +16,10 @@ from odradek.coordinator.classic.group import ClassicGroup, ClassicState
 from odradek.coordinator.consumer.group import ConsumerGroup
 from odradek.coordinator.consumer_protocol import decode_assignment, encode_assignment
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.consumer_bench import CONSUMER_SESSION_MS, Owned, describe
+from tests.coordinator.classic.test_group_model import describe as describe_classic
+from tests.coordinator.consumer.consumer_bench import CONSUMER_SESSION_MS, Owned, describe
+from tests.coordinator.consumer.test_consumer_migration import ALL, MixedBench
 from tests.coordinator.shard_bench import GROUP, SESSION_MS, Answer
-from tests.coordinator.test_consumer_migration import ALL, MixedBench
-from tests.coordinator.test_group_model import describe as describe_classic
 
 numbers = st.integers(0, 30)
 

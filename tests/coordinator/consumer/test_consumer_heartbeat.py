@@ -14,7 +14,12 @@ from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offs
 from odradek.metadata.changes import ConfigsChanged
 from odradek.metadata.config_types import ConfigResourceType
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.consumer_bench import CONSUMER_REBALANCE_MS, CONSUMER_SESSION_MS, ConsumerBench, describe
+from tests.coordinator.consumer.consumer_bench import (
+    CONSUMER_REBALANCE_MS,
+    CONSUMER_SESSION_MS,
+    ConsumerBench,
+    describe,
+)
 from tests.coordinator.shard_bench import GROUP
 
 ALL = {("topic", index) for index in range(4)}

@@ -18,7 +18,7 @@ from odradek.coordinator.consumer.group import ConsumerGroup
 from odradek.coordinator.group import Committer
 from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
+from tests.coordinator.consumer.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.shard_bench import GROUP
 
 TOPICS = ("one", "two")
