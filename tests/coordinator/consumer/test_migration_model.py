@@ -147,6 +147,20 @@ class MigrationModel(RuleBasedStateMachine):
     def restart(self) -> None:
         self.bench.restart()
 
+    @rule(number=numbers, is_full=st.booleans())
+    @precondition(lambda self: self.clients)
+    def lose_a_write(self, number: int, is_full: bool) -> None:
+        """The disk fails, or what is to be written is too large, at best while the group changes its protocol."""
+        client, journal = self.clients[number % len(self.clients)], self.bench.journal
+        if is_full:
+            journal.largest_bytes = 150
+        else:
+            journal.error = ErrorCode.NOT_COORDINATOR
+        if isinstance(client, ConsumerClient):
+            self.bench.beat(client.member_id, -1)
+        self.bench.join_consumer("nobody")
+        journal.error, journal.largest_bytes = ErrorCode.NONE, 1 << 20
+
     @rule()
     @precondition(lambda self: self.clients)
     def behave(self) -> None:

@@ -232,7 +232,7 @@ class ConsumerGroup:
             del self.static_members[member.instance_id]
         if member.classic is not None:
             self._classic_count -= 1
-            self._classic_protocols.subtract(member.classic.protocol_names)
+            self._classic_protocols -= Counter(member.classic.protocol_names)  # what nobody speaks goes
 
     def replay(self, key: NewerKey, value: bytes | None) -> None:
         """What one record says of this group. The record that ends a group is its owner's to replay."""

@@ -69,8 +69,7 @@ def _take_place(draft: Draft, holder: ConsumerMember, member_id: str) -> Consume
 def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | Refusal:
     """A member that must exist already."""
     if instance_id is None:
-        unknown = Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
-        return group.members.get(member_id, unknown)
+        return group.members.get(member_id) or _unknown(member_id, group)
     holder = group.static_member(instance_id)
     if holder is None:
         return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -78,6 +77,10 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
         message = f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}."
         return Refusal(ErrorCode.FENCED_INSTANCE_ID, message)
     return holder
+
+
+def _unknown(member_id: str, group: ConsumerGroup) -> Refusal:
+    return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
 
 
 def reconcile_member(
