@@ -9,14 +9,9 @@ repetition: write them under their number, or remember the last number beside th
 
 import os
 import signal
-import subprocess
-import sys
 
 from confluent_kafka import Consumer
-from stage import broker_address, deadline, is_over, new_topic, place_orders
-
-ORDERS = range(1, 11)
-WORST_MOMENT = "5"
+from stage import LAST_ORDER, WORST_MOMENT, deadline, is_over, live_twice
 
 
 def work(servers: str, topic: str, dies: bool) -> None:
@@ -40,28 +35,10 @@ def work(servers: str, topic: str, dies: bool) -> None:
         if dies and order == WORST_MOMENT:
             os.kill(os.getpid(), signal.SIGKILL)
         consumer.commit(message=message, asynchronous=False)  # 2. only now it will not come again
-        if order == str(ORDERS[-1]):
+        if order == LAST_ORDER:
             break
     consumer.close()
 
 
-def main() -> None:
-    if sys.argv[1:2] == ["work"]:
-        work(sys.argv[2], sys.argv[3], dies=sys.argv[4] == "dies")
-        return
-    servers = broker_address()
-    topic = new_topic(servers)
-    place_orders(servers, topic, ORDERS[0], ORDERS[-1])
-    processed = []
-    for fate in ("dies", "lives"):
-        worker = [sys.executable, __file__, "work", servers, topic, fate]
-        run = subprocess.run(worker, stdout=subprocess.PIPE, text=True, check=False)
-        processed += run.stdout.split()
-        print(f"the worker {fate}, having processed: {' '.join(run.stdout.split())}")
-    lost = [str(order) for order in ORDERS if str(order) not in processed]
-    repeated = sorted({order for order in processed if processed.count(order) > 1})
-    print(f"lost: {' '.join(lost) or 'none'}; processed twice: {' '.join(repeated) or 'none'}")
-
-
 if __name__ == "__main__":
-    main()
+    live_twice(__file__, work)

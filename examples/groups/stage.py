@@ -1,13 +1,17 @@
 """What every example here needs first: the broker's address, and a topic of its own with a few orders in it."""
 
+import subprocess
 import sys
 import time
 import uuid
+from collections.abc import Callable
 
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 PATIENCE_SECONDS = 60
+ORDERS = range(1, 11)
+WORST_MOMENT, LAST_ORDER = "5", "10"
 
 
 def broker_address() -> str:
@@ -43,3 +47,22 @@ def is_over(moment: float) -> bool:
     if time.monotonic() > moment:
         sys.exit(f"nothing came for {PATIENCE_SECONDS} seconds; is the broker there?")
     return False
+
+
+def live_twice(script: str, work: Callable[[str, str, bool], None]) -> None:
+    """Ten orders, a worker that is killed at the worst moment, and its successor; then what that has cost."""
+    if sys.argv[1:2] == ["work"]:
+        work(sys.argv[2], sys.argv[3], sys.argv[4] == "dies")
+        return
+    servers = broker_address()
+    topic = new_topic(servers)
+    place_orders(servers, topic, ORDERS[0], ORDERS[-1])
+    processed = []
+    for fate in ("dies", "lives"):
+        worker = [sys.executable, script, "work", servers, topic, fate]
+        run = subprocess.run(worker, stdout=subprocess.PIPE, text=True, check=False)
+        processed += run.stdout.split()
+        print(f"the worker {fate}, having processed: {' '.join(run.stdout.split())}")
+    lost = [str(order) for order in ORDERS if str(order) not in processed]
+    repeated = sorted({order for order in processed if processed.count(order) > 1})
+    print(f"lost: {' '.join(lost) or 'none'}; processed twice: {' '.join(repeated) or 'none'}")

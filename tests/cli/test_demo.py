@@ -10,14 +10,20 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Never, cast
 
+import pytest
+from confluent_kafka import Uuid
+
+from odradek.cli.demo import is_still_there
+from odradek.cli.failure import Failure, NoSuchTopic
 from odradek.cli.rig_records import rig_records
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from odradek.cli.cluster import Cluster
     from tests.cli.conftest import Run
 
 
@@ -113,6 +119,15 @@ def test_a_deleted_topic_ends_it_with_a_line() -> None:
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
     assert errors.splitlines() == ["error: topic rigs was deleted; start the demo again to have it back"]
+
+
+@pytest.mark.parametrize(("failure", "expected"), [(NoSuchTopic("gone"), False), (Failure("no answer in time"), True)])
+def test_only_a_deleted_topic_counts_as_deleted(failure: Failure, expected: bool) -> None:
+    class Failing:
+        def describe_topic(self, _: str) -> Never:
+            raise failure
+
+    assert is_still_there(cast("Cluster", Failing()), Uuid(0, 1)) is expected
 
 
 def test_a_broker_that_does_not_start_is_told_in_its_own_words(offline: Run) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.coordinator.classic.group import ClassicGroup
 from odradek.coordinator.classic.join import Join
 from odradek.coordinator.decision import TimerKey, TimerKind
+from odradek.coordinator.group_loading import LatestValues
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_shard import GroupShard
 from odradek.metadata.image import MetadataImage
@@ -18,7 +19,7 @@ from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequ
 from tests.coordinator.test_consumer_protocol import subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.coordinator.consumer.patterns import PatternMatch
     from odradek.coordinator.group_records import CoordinatorRecord
@@ -29,14 +30,26 @@ REBALANCE_MS = 60_000
 
 
 class ListJournal:
+    """It takes a few offsets at a time, so that what writes many of them can fail half-way."""
+
     def __init__(self) -> None:
         self.records: list[CoordinatorRecord] = []
         self.error = ErrorCode.NONE
+        self.successes_left = 0  # so many appends before the error
+        self.largest_bytes = 1 << 20
 
     def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
-        if self.error is ErrorCode.NONE:
-            self.records += records
-        return self.error
+        if self.error is not ErrorCode.NONE and not self.successes_left:
+            return self.error
+        if sum(len(each.value or b"") for each in records) > self.largest_bytes:
+            return ErrorCode.UNKNOWN_SERVER_ERROR
+        self.successes_left = max(self.successes_left - 1, 0)
+        self.records += records
+        return ErrorCode.NONE
+
+    def parts(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
+        for first in range(0, len(records), 3):
+            yield records[first : first + 3]
 
 
 class ManualTimers:
@@ -93,9 +106,11 @@ class ShardBench:
         )
 
     def replayed(self) -> GroupShard:
-        """Another shard, made from the journal alone."""
+        """Another shard, made from the journal alone, as `load_shard` does it."""
         shard = self.make_shard()
-        for key, value in self.journal.records:
+        latest = LatestValues("journal")
+        latest.put(self.journal.records)
+        for key, value in latest.values.items():
             shard.replay(key, value)
         return shard
 

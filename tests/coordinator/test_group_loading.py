@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -99,19 +100,36 @@ def test_the_latest_of_each_key_counts(simulation: Simulation) -> None:
     assert set(shard.groups) == {"g"}
 
 
-def test_many_records_are_split_into_batches_that_the_topic_takes(simulation: Simulation) -> None:
-    partition = LogPartition(simulation, max_message_bytes=2000)
+def test_what_belongs_together_is_one_batch(simulation: Simulation) -> None:
+    """A crash or a full disk between two batches would leave half a change in the log."""
+    partition = LogPartition(simulation, max_message_bytes=10_000)
     records = [offset("g", "t", index, index) for index in range(500)]
+    assert sum(len(key) + len(value or b"") for key, value in records) > 10_000
     assert journal_of(partition, simulation).append(records) is ErrorCode.NONE
-    assert partition.batch_count > 10
+    assert partition.batch_count == 1
     shard, _ = load(partition, simulation)
     assert offsets(shard, "g") == {("t", index): index for index in range(500)}
 
 
-def test_one_record_that_is_too_large_is_an_error_that_members_know(simulation: Simulation) -> None:
+def test_what_stands_for_itself_is_split_into_batches_that_the_topic_takes(simulation: Simulation) -> None:
     partition = LogPartition(simulation, max_message_bytes=2000)
-    too_large = CoordinatorRecord(b"\0\2\0\1g", bytes(3000))
-    assert journal_of(partition, simulation).append([too_large]) is ErrorCode.UNKNOWN_SERVER_ERROR
+    journal = journal_of(partition, simulation)
+    bench = ShardBench()
+    bench.journal = journal  # type: ignore[assignment]
+    records = [offset("g", "t", index, index) for index in range(500)]
+    assert bench.make_shard().write_each(records) is ErrorCode.NONE
+    assert partition.batch_count > 10
+    assert partition.log.segments[0].size_bytes > sum(len(key) for key, _ in records), "nothing is compressed"
+    shard, _ = load(partition, simulation)
+    assert offsets(shard, "g") == {("t", index): index for index in range(500)}
+
+
+def test_one_record_that_is_too_large_keeps_all_out_with_an_error_that_members_know(simulation: Simulation) -> None:
+    partition = LogPartition(simulation, max_message_bytes=2000)
+    noise = Random(1).randbytes(3000)  # what cannot be compressed
+    records = [*(offset("g", "t", index, index) for index in range(50)), CoordinatorRecord(b"\0\2\0\1g", noise)]
+    assert journal_of(partition, simulation).append(records) is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert partition.log.log_end_offset == 0
 
 
 def test_a_broken_disk_is_no_coordinator(simulation: Simulation) -> None:

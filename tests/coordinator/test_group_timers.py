@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.decision import TimerKey, TimerKind
-from odradek.coordinator.group_timers import STALL_MS, GroupTimers
+from odradek.coordinator.group_timers import FAILED_RULE_MS, STALL_MS, GroupTimers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +92,23 @@ def test_a_stopped_timer_is_silent() -> None:
     timers.stop_all()
     clock.advance(1000)
     assert rung == []
+
+
+def test_a_rule_that_fails_is_tried_again() -> None:
+    """Otherwise a silent member would stay for ever."""
+    clock = ManualClock()
+    rung: list[float] = []
+
+    def fail_once(_: TimerKey) -> None:
+        rung.append(clock.time_ms)
+        if len(rung) == 1:
+            raise ValueError("a bug")
+
+    timers = GroupTimers(clock, fail_once)
+    timers.start(KEY, 100)
+    clock.advance(100 + FAILED_RULE_MS)
+    assert rung == [100, 100 + FAILED_RULE_MS]
+    assert len(timers) == 0
 
 
 def test_after_a_stall_what_lies_unread_is_read_first() -> None:

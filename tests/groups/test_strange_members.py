@@ -10,6 +10,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequestProtocol
+from tests.coordinator.test_consumer_protocol import subscription
 from tests.groups.processed import Processed
 from tests.groups.running_member import wait_until
 from tests.groups.wire_group import WireGroup
@@ -103,5 +104,29 @@ def test_a_leader_that_assigns_garbage_harms_nobody_once_it_is_gone(
     assert (synced.error_code, synced.assignment) == (ErrorCode.NONE, GARBAGE)
     assert liar.leave() == ErrorCode.NONE
     wait_until(lambda: len(good.held) == 2, "both partitions")
+    everything_is_processed(topics)
+    good.leave()
+
+
+@pytest.mark.parametrize("first", [subscription(["topic"]), GARBAGE], ids=["second", "both"])
+def test_a_mixed_group_takes_nobody_whose_words_it_cannot_read(
+    topics: Topics, start: Start, liar: WireGroup, first: bytes
+) -> None:
+    """It may become a classic group, of any protocol that its members have in common, when somebody goes."""
+    topics.make(topic=2)
+    newer = start("confluent", "c1", "topic", protocol="consumer", assignor="uniform")
+    wait_until(lambda: len(newer.held) == 2, "both partitions")
+    lies = [
+        JoinGroupRequestProtocol(name="range", metadata=first),
+        JoinGroupRequestProtocol(name="roundrobin", metadata=b""),
+    ]
+    asked = liar.join(protocols=lies)
+    assert asked.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert liar.join(member_id=asked.member_id, protocols=lies).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    good = start("confluent", "c2", "topic", assignor="roundrobin")
+    wait_until(lambda: [len(each.held) for each in (newer, good)] == [1, 1], "one partition each")
+    everything_is_processed(topics)
+    newer.leave()
+    wait_until(lambda: len(good.held) == 2, "both partitions in a classic group")
     everything_is_processed(topics)
     good.leave()

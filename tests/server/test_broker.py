@@ -176,7 +176,9 @@ def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
                 await writer.wait_closed()
             await until(lambda: not partition.waiting_fetches)
         assert not broker._listeners[0]._connections
-        assert broker._listeners[0]._limits.is_idle
+        limits = broker._listeners[0]._limits
+        assert not limits._total
+        assert not limits._by_host
         await broker.stop()
 
     run(scenario)

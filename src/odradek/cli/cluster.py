@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 
-from odradek.cli.failure import Failure, explain, unreachable
+from odradek.cli.failure import Failure, NoSuchTopic, explain, unreachable
 from odradek.cli.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ NO_LEADER_YET = frozenset({"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"})
 NOT_FOR_USERS = frozenset(  # the client takes Python functions and objects under these names
     {"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "logger", "on_delivery", "delivery.report.only.error"}
 )
+GONE = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
 LOST = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
 
 
@@ -187,7 +188,7 @@ class Cluster:
             heard = self.last_error
             detail = "" if heard is None or heard.name() in LOST else f": {heard.str().split(' (after', maxsplit=1)[0]}"
             line += f" [{self.bootstrap_servers}{detail}]"
-        return Failure(line)
+        return NoSuchTopic(line) if error.name() in GONE else Failure(line)
 
 
 def _made(kind: Any, settings: dict[str, Any]) -> Any:

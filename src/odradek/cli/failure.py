@@ -14,6 +14,10 @@ class Failure(click.ClickException):
     """An expected failure; its message is the one line that the user sees."""
 
 
+class NoSuchTopic(Failure):
+    pass
+
+
 def unreachable(address: str, reason: str) -> Failure:
     return Failure(
         f"no broker answers at {address} ({reason}); start one with `odradek broker`, "

@@ -16,7 +16,7 @@ from odradek.coordinator.group_settings import GroupSettings, group_settings
 from odradek.coordinator.group_shard import GroupShard
 from odradek.coordinator.group_timers import GroupTimers
 from odradek.coordinator.java_strings import partition_of
-from odradek.coordinator.offsets.offset_operations import expire_offsets, forget_topic
+from odradek.coordinator.offsets.offset_operations import expire_offsets, forget_topics
 from odradek.host.logs import get_logger
 from odradek.metadata.image import NO_LEADER
 from odradek.metadata.topic_decisions import NewTopic
@@ -41,6 +41,7 @@ T = TypeVar("T")
 
 OFFSETS_TOPIC = "__consumer_offsets"
 GROUPS_PER_SLICE = 50
+OFFSETS_PER_SLICE = 5000
 
 
 class _Place:
@@ -67,10 +68,18 @@ class _Place:
         if self.shard.is_loaded:
             self.shard.patterns_matched(wish, matched)
 
-    def forget_topics(self) -> None:
-        for topic in self.deleted_topics:
-            forget_topic(self.shard, topic.name, topic.topic_id)
-        self.deleted_topics.clear()
+    async def forget_topics(self) -> None:
+        """In slices: a shard may hold a million offsets."""
+        topics, self.deleted_topics = self.deleted_topics, []
+        in_slice = 0
+        for group_id in self.shard.offsets.group_ids() if topics else ():
+            in_slice += len(self.shard.offsets.partitions(group_id)) + 1
+            forget_topics(self.shard, group_id, topics)
+            if in_slice >= OFFSETS_PER_SLICE:
+                in_slice = 0
+                await asyncio.sleep(0)
+                if not self.shard.is_loaded:
+                    return
 
     def end(self) -> None:
         self.shard.unload()
@@ -143,7 +152,7 @@ class GroupCoordinator:
             for place in self._places.values():
                 place.deleted_topics += deleted
                 if place.shard.is_loaded:
-                    place.forget_topics()
+                    self.run(place.forget_topics())
 
     def _add_places(self) -> list[_Place]:
         added = []
@@ -160,16 +169,24 @@ class GroupCoordinator:
         began_ms = self._host.clock.monotonic_ms()
         count = 0
         for place in places:
+            if not self._is_current(place):
+                continue
             try:
                 count += await load_shard(place.shard, place.partition, self._host.workers)
             except OSError as problem:
                 log.error("groups could not be loaded", partition=place.partition.index, reason=str(problem))
                 continue
+            if not self._is_current(place):
+                continue
             place.shard.finish_loading()
-            place.forget_topics()
+            await place.forget_topics()
         if count:
             took_ms = round(self._host.clock.monotonic_ms() - began_ms)
             log.info("groups loaded", records=count, partitions=len(places), took_ms=took_ms)
+
+    def _is_current(self, place: _Place) -> bool:
+        """Its topic may be deleted while it waits or loads."""
+        return self._places.get(place.partition.index) is place
 
     def run(self, coroutine: Any) -> None:
         task = asyncio.ensure_future(coroutine)
@@ -236,8 +253,14 @@ class GroupCoordinator:
             response = response.result()
         place = self._places.get(self.partition_of(group_id))
         if place is not None and place.journal.must_flush:
-            return _answer_flushed(place.journal, response)
+            return _answer_flushed([place.journal], response)
         return response
+
+    def answer_all(self, group_ids: Iterable[str], response: T) -> T | Awaitable[T]:
+        """The same for a request that changed several groups."""
+        places = {self._places.get(self.partition_of(group_id)) for group_id in group_ids}
+        journals = [place.journal for place in places if place is not None and place.journal.must_flush]
+        return _answer_flushed(journals, response) if journals else response
 
     async def _answer_later(self, group_id: str, response: asyncio.Future[T]) -> T:
         answer = await response
@@ -266,8 +289,9 @@ class GroupCoordinator:
                 self._schedule_expiry()
 
 
-async def _answer_flushed(journal: GroupJournal, response: T) -> T:
-    await journal.flush()
+async def _answer_flushed(journals: Iterable[GroupJournal], response: T) -> T:
+    for journal in journals:
+        await journal.flush()
     return response
 
 

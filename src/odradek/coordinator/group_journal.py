@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
+from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
 from odradek.replica.partition import ALL_IN_SYNC
@@ -31,6 +32,7 @@ _ERRORS = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_RECORD: ErrorCode.UNKNOWN_SERVER_ERROR,  # more records than a batch may have
 }
 
 
@@ -40,25 +42,28 @@ class GroupJournal:
         self._clock = clock
 
     def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
-        """Many records take several batches; each of them stands for itself, so a part of them does no harm."""
+        """In one batch, so that the log has all of it or nothing, whatever fails, and after a crash too. What would be
+        too large is compressed, and refused when that is not enough."""
         now_ms = self._clock.now_ms()
-        for some in self._fill_batches(records):
-            batch = build_batch([Record(index, now_ms, key, value) for index, (key, value) in enumerate(some)])
-            error = self._append_batch(batch)
-            if error is not ErrorCode.NONE:
-                return _ERRORS.get(error, error)
-        return ErrorCode.NONE
-
-    def _append_batch(self, batch: bytearray) -> ErrorCode:
+        stamped = [Record(index, now_ms, key, value) for index, (key, value) in enumerate(records)]
+        batch = build_batch(stamped)
+        if len(batch) > self._limit_bytes:
+            batch = build_batch(stamped, compression=Compression.ZSTD)
         partition = self.partition
         try:
-            return partition.append(memoryview(batch), ALL_IN_SYNC).error
+            error = partition.append(memoryview(batch), ALL_IN_SYNC).error
         except OSError as problem:
             log.error("append failed", topic=partition.topic, partition=partition.index, reason=str(problem))
-            return ErrorCode.KAFKA_STORAGE_ERROR
+            error = ErrorCode.KAFKA_STORAGE_ERROR
+        return _ERRORS.get(error, error)
 
-    def _fill_batches(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
-        limit_bytes = self.partition.log.config.max_message_bytes - BATCH_OVERHEAD_BYTES
+    @property
+    def _limit_bytes(self) -> int:
+        config = self.partition.log.config
+        return min(config.max_message_bytes, config.segment_bytes)
+
+    def parts(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
+        limit_bytes = self._limit_bytes - BATCH_OVERHEAD_BYTES
         first = size_bytes = 0
         for index, record in enumerate(records):
             record_bytes = len(record.key) + len(record.value or b"") + RECORD_OVERHEAD_BYTES

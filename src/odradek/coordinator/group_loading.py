@@ -16,6 +16,8 @@ from odradek.protocol.key_values import read_key_values
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.coordinator.group_shard import GroupShard
     from odradek.host.workers import Workers
     from odradek.log.partition_log import PartitionLog
@@ -32,7 +34,7 @@ NOT_PLAIN_FLAGS = CONTROL_FLAG | TRANSACTIONAL_FLAG
 
 async def load_shard(shard: GroupShard, partition: Partition, workers: Workers) -> int:
     """How many records stood in the log; the shard is loaded when this returns. OSError when the disk failed."""
-    latest = _LatestValues(f"{partition.topic}-{partition.index}")
+    latest = LatestValues(f"{partition.topic}-{partition.index}")
     offset, end_offset = partition.log.log_start_offset, partition.high_watermark
     while offset < end_offset:
         data = await workers.run(_read, partition.log, offset, end_offset)
@@ -54,7 +56,7 @@ def _read(partition_log: PartitionLog, offset: int, end_offset: int) -> bytes:
     return b"" if records is None or isinstance(records, ErrorCode) else records.read()
 
 
-class _LatestValues:
+class LatestValues:
     def __init__(self, name: str) -> None:
         self.name = name
         self.values: dict[bytes, bytes] = {}
@@ -68,14 +70,14 @@ class _LatestValues:
             if problem:
                 log.error("group records cannot be read", partition=self.name, reason=problem)
             if not attributes & NOT_PLAIN_FLAGS:
-                self._put(pairs)
+                self.put(pairs)
             in_slice += len(pairs) + 1
             if in_slice >= SLICE_RECORDS:
                 in_slice = 0
                 await asyncio.sleep(0)
         return offset
 
-    def _put(self, pairs: list[tuple[bytes | None, bytes | None]]) -> None:
+    def put(self, pairs: Sequence[tuple[bytes | None, bytes | None]]) -> None:
         values = self.values
         self.count += len(pairs)
         for key, value in pairs:

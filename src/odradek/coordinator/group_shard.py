@@ -41,7 +41,7 @@ from odradek.protocol.messages.leave_group import MemberResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from odradek.coordinator.consumer.patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import Waiter
@@ -60,7 +60,10 @@ class Journal(Protocol):
     """The shard's partition."""
 
     def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
-        """All of them or none, as far as readers can tell; the error is one that clients understand."""
+        """All of them or none, whatever fails; the error is one that clients understand."""
+
+    def parts(self, records: Sequence[CoordinatorRecord]) -> Iterable[Sequence[CoordinatorRecord]]:
+        """As many at a time as one `append` takes."""
 
 
 class Timers(Protocol):
@@ -120,6 +123,15 @@ class GroupShard:
             for record in records:
                 self.replay(record.key, record.value)
         return error
+
+    def write_each(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        """Of records that stand for themselves, as offsets do: there may be any number, and after an error a part of
+        them is written."""
+        for part in self._journal.parts(records):
+            error = self.write(part)
+            if error is not ErrorCode.NONE:
+                return error
+        return ErrorCode.NONE
 
     def replay(self, key: bytes, value: bytes | None) -> None:
         """What one record means. MalformedMessage when it is none of ours."""

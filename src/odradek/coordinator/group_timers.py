@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.host.logs import get_logger
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.coordinator.decision import TimerKey
     from odradek.host.clock import Clock, Timer
 
+log = get_logger(__name__)
+
 # A timer that is later than this says that the whole process stood still, and not that a member was silent:
 # the heartbeats that came meanwhile lie unread in the sockets. They get this long to be read.
 STALL_MS = 500.0
+# A rule that raised has a bug. It is tried again, for a member whose end is never decided would stay for ever.
+FAILED_RULE_MS = 10_000.0
 
 
 class GroupTimers:
@@ -62,4 +68,10 @@ class GroupTimers:
             self._set_alarm(key, deadline_ms, deadline_ms - now_ms)
             return
         del self._deadlines[key]
-        self._on_timer(key)
+        try:
+            self._on_timer(key)
+        except Exception as problem:
+            kind, group, member = key.kind.value, key.group_id, key.member_id
+            log.error("the rule of a timer failed", exc_info=problem, timer=kind, group=group, member=member)
+            if key not in self._deadlines:
+                self.start(key, FAILED_RULE_MS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.coordinator.consumer.group import ConsumerGroup, no_consumer_group
 from odradek.handlers.group_access import find_shard, offers_consumer_protocol
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
@@ -51,8 +51,8 @@ def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
         return DescribedGroup(group_id=group_id, error_code=shard)
     group = shard.groups.get(group_id)
     if not isinstance(group, ConsumerGroup):
-        message = f"Group {group_id} {'not found' if group is None else 'is not a consumer group'}."
-        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+        error, message = no_consumer_group(group_id, group)
+        return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
     members = [_member(group, member, context.services.image) for member in group.members.values()]
     shown = {
         topic.topic_name

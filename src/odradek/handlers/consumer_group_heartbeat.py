@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.consumer.heartbeat import ConsumerHeartbeat
 from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from odradek.coordinator.topic_patterns import InvalidPattern
+from odradek.coordinator.consumer.topic_patterns import InvalidPattern
 from odradek.handlers.group_access import WaitingResponse, allows_on_group, offers_consumer_protocol
 from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode

@@ -11,16 +11,19 @@ from odradek.protocol.messages.delete_groups import DeletableGroupResult, Delete
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.handlers.context import RequestContext
 
 
-def handle(request: DeleteGroupsRequest, context: RequestContext) -> DeleteGroupsResponse:
-    return DeleteGroupsResponse(
-        results=[
-            DeletableGroupResult(group_id=group_id, error_code=_delete(group_id, context))
-            for group_id in dict.fromkeys(request.groups_names)
-        ]
-    )
+def handle(
+    request: DeleteGroupsRequest, context: RequestContext
+) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
+    results = [
+        DeletableGroupResult(group_id=group_id, error_code=_delete(group_id, context))
+        for group_id in dict.fromkeys(request.groups_names)
+    ]
+    return context.services.groups.answer_all(request.groups_names, DeleteGroupsResponse(results=results))
 
 
 def _delete(group_id: str, context: RequestContext) -> ErrorCode:

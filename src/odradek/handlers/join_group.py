@@ -1,7 +1,8 @@
 """JoinGroup, versions 0 to 9: become a member of a classic group's next generation; the answer waits for the others.
 
 Departures from Kafka: a member that joins twice at the same time gets an answer to both requests; a subscription that
-cannot be read is passed on to the leader like any other, where Kafka answers UNKNOWN_SERVER_ERROR to some of them.
+cannot be read is passed on to the leader like any other, where Kafka answers UNKNOWN_SERVER_ERROR to some of them. In a
+consumer group, which nobody leads, every protocol's subscription must be readable (INCONSISTENT_GROUP_PROTOCOL).
 """
 
 from __future__ import annotations

@@ -24,10 +24,6 @@ class ConnectionLimits:
         self._by_listener: Counter[str] = Counter()
         self._by_host: Counter[str] = Counter()
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._total and not self._by_host
-
     def opened(self, listener: str, host: str, config: BrokerConfig) -> Limit | None:
         """Count one more; the limit that it breaks, if any."""
         self._total += 1

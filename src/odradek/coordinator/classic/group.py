@@ -1,5 +1,5 @@
 """One classic group: its state, its members, and what can be asked of it. The rules that move it from state to state
-are `classic_join`, `classic_rebalance` and `classic_sync`; what is durable of it comes and goes as one record."""
+are `join`, `rebalance` and `sync` in this room; what is durable of it comes and goes as one record."""
 
 from __future__ import annotations
 
@@ -184,7 +184,7 @@ class ClassicGroup:
         session_timeout_ms: int,
         waiter: Waiter | None,
     ) -> None:
-        self._protocol_counts.subtract(member.protocol_names)
+        self._protocol_counts -= Counter(member.protocol_names)
         member.protocols = protocols
         self._protocol_counts.update(member.protocol_names)
         member.rebalance_timeout_ms = rebalance_timeout_ms
@@ -195,7 +195,7 @@ class ClassicGroup:
         member = self.members.pop(member_id, None)
         if member is not None:
             self.await_join(member, None)
-            self._protocol_counts.subtract(member.protocol_names)
+            self._protocol_counts -= Counter(member.protocol_names)
             if member.instance_id is not None:
                 del self.static_members[member.instance_id]
         if self.leader_id == member_id:

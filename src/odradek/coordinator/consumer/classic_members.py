@@ -13,8 +13,8 @@ from odradek.coordinator.consumer.fencing import fence
 from odradek.coordinator.consumer.members import ClassicClient, MemberState
 from odradek.coordinator.consumer.membership import (
     Identity,
+    check_room,
     find_member,
-    is_full,
     known_member,
     reconcile_member,
     restart_session,
@@ -58,7 +58,8 @@ def join(group: ConsumerGroup, wish: Join, decision: Decision) -> None:
         wish.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id, decision)
         return
     try:
-        subscription = decode_subscription(wish.protocols[0][1])
+        # All of them: whichever the members choose if the group becomes a classic one, it must be readable.
+        subscription, *_ = [decode_subscription(metadata) for _, metadata in wish.protocols]
     except MalformedMessage:
         wish.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
         return
@@ -86,7 +87,7 @@ def join(group: ConsumerGroup, wish: Join, decision: Decision) -> None:
 def _check_join(group: ConsumerGroup, wish: Join, member_id: str, decision: Decision) -> ErrorCode:
     if not decision.settings.migration_policy.allows_any:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    if is_full(group, member_id, decision):
+    if check_room(group, member_id, decision):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
     if not group.supports_classic_protocols(wish.request.protocol_type, [name for name, _ in wish.protocols]):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL

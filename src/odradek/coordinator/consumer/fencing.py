@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.coordinator.consumer.draft import Draft
 from odradek.coordinator.consumer.members import MemberState
@@ -22,23 +23,35 @@ if TYPE_CHECKING:
 
 RETRY_MS = 500
 
+Outcome: TypeAlias = "Callable[[ErrorCode, Decision], None]"
 
-def fence(
-    group: ConsumerGroup,
-    members: Sequence[ConsumerMember],
-    decision: Decision,
-    then: Callable[[ErrorCode, Decision], None],
-) -> None:
+
+def fence(group: ConsumerGroup, members: Sequence[ConsumerMember], decision: Decision, then: Outcome) -> None:
     """When only members of the classic protocol stay, the group becomes a classic one."""
-    draft = Draft(group)
     if not members:
-        submit(draft, decision, then)
+        then(ErrorCode.NONE, decision)
         return
-    member_ids = [member.member_id for member in members]
+    member_ids = {member.member_id for member in members}
     staying = [member for member_id, member in group.members.items() if member_id not in member_ids]
     if can_downgrade(staying, len(staying), decision):
-        downgrade(draft, member_ids, True, decision, then)
-        return
+        downgrade(Draft(group), member_ids, True, decision, partial(_finish_downgrade, group, members, then))
+    else:
+        _remove(group, members, decision, then)
+
+
+def _finish_downgrade(
+    group: ConsumerGroup, members: Sequence[ConsumerMember], then: Outcome, error: ErrorCode, decision: Decision
+) -> None:
+    """A classic group is one record, and may be too large a one. Then those who stay go on as they are."""
+    if error is ErrorCode.UNKNOWN_SERVER_ERROR:
+        _remove(group, members, decision, then)
+    else:
+        then(error, decision)
+
+
+def _remove(group: ConsumerGroup, members: Sequence[ConsumerMember], decision: Decision, then: Outcome) -> None:
+    draft = Draft(group)
+    member_ids = [member.member_id for member in members]
     for member_id in member_ids:
         draft.remove_member(member_id)
     drop_unused_patterns(draft, (member.topic_pattern for member in members))

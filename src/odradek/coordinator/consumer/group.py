@@ -34,6 +34,7 @@ from odradek.coordinator.group_records import (
     TargetAssignmentMemberKey,
     decode_value,
 )
+from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.coordinator.consumer.members import PartitionEpochs, Partitions
-    from odradek.coordinator.group import Committer, PartitionCheck
+    from odradek.coordinator.group import Committer, Group, PartitionCheck
     from odradek.coordinator.group_records import CommittedOffset, CoordinatorRecord, NewerKey
     from odradek.metadata.image import TopicImage
 
@@ -88,13 +89,15 @@ class ConsumerGroup:
         self.matched_topics: Mapping[str, TopicImage] | None = None
         self.is_matching = False
         self._owners: dict[tuple[UUID, int], str] = {}
+        self._classic_count = 0
+        self._classic_protocols: Counter[str] = Counter()  # how many members speak each
         self._subscribed_topics: frozenset[str] | None = None
 
     def copy(self) -> ConsumerGroup:
         """Members and targets are values, so the tables alone are copied."""
         other = copy.copy(self)
-        for name in ("members", "static_members", "targets", "patterns", "_owners"):
-            setattr(other, name, dict(getattr(self, name)))
+        for name in ("members", "static_members", "targets", "patterns", "_owners", "_classic_protocols"):
+            setattr(other, name, getattr(self, name).copy())
         return other
 
     # Asking
@@ -128,9 +131,6 @@ class ConsumerGroup:
     def is_owned(self, topic_id: UUID, partition: int) -> bool:
         return (topic_id, partition) in self._owners
 
-    def owner_of(self, topic_id: UUID, partition: int) -> str | None:
-        return self._owners.get((topic_id, partition))
-
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """By name and by pattern. A pattern that nobody has matched yet has no topics."""
         resolved = self.patterns.get(member.topic_pattern)
@@ -154,16 +154,11 @@ class ConsumerGroup:
         votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
         return votes.most_common(1)[0][0] if votes else default
 
-    @property
-    def classic_members(self) -> list[ConsumerMember]:
-        return [member for member in self.members.values() if member.classic is not None]
-
     def supports_classic_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
         """All members that speak the classic protocol must have one assignor in common, or no way back is left."""
         if protocol_type != CONSUMER_PROTOCOL_TYPE:
             return False
-        spoken = [{name for name, _ in each.classic.protocols} for each in self.members.values() if each.classic]
-        return any(all(name in some for some in spoken) for name in names)
+        return any(self._classic_protocols[name] == self._classic_count for name in names)
 
     # Offsets and deletion
 
@@ -209,28 +204,35 @@ class ConsumerGroup:
     # Changing
 
     def put_member(self, member: ConsumerMember) -> None:
-        self._forget_owner(member.member_id)
+        self._forget(member.member_id)
         self.members[member.member_id] = member
         if member.instance_id is not None:
             self.static_members[member.instance_id] = member.member_id
         for topic_id, partition in _pairs(member.assigned, member.pending_revocation):
             self._owners[topic_id, partition] = member.member_id
+        if member.classic is not None:
+            self._classic_count += 1
+            self._classic_protocols.update(member.classic.protocol_names)
         self._subscribed_topics = None
 
     def remove_member(self, member_id: str) -> None:
-        self._forget_owner(member_id)
-        member = self.members.pop(member_id, None)
-        instance_id = None if member is None else member.instance_id
-        if instance_id is not None and self.static_members.get(instance_id) == member_id:
-            del self.static_members[instance_id]
+        self._forget(member_id)
+        self.members.pop(member_id, None)
         self._subscribed_topics = None
 
-    def _forget_owner(self, member_id: str) -> None:
+    def _forget(self, member_id: str) -> None:
+        """All that is looked up by something else than the member's id."""
         member = self.members.get(member_id)
-        if member is not None:
-            for pair in _pairs(member.assigned, member.pending_revocation):
-                if self._owners.get(pair) == member_id:
-                    del self._owners[pair]
+        if member is None:
+            return
+        for pair in _pairs(member.assigned, member.pending_revocation):
+            if self._owners.get(pair) == member_id:
+                del self._owners[pair]
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
+            del self.static_members[member.instance_id]
+        if member.classic is not None:
+            self._classic_count -= 1
+            self._classic_protocols -= Counter(member.classic.protocol_names)  # what nobody speaks goes
 
     def replay(self, key: NewerKey, value: bytes | None) -> None:
         """What one record says of this group. The record that ends a group is its owner's to replay."""
@@ -301,6 +303,11 @@ class ConsumerGroup:
 
 
 _LEFT = ConsumerGroupCurrentMemberAssignmentValue(member_epoch=-1, previous_member_epoch=-1)
+
+
+def no_consumer_group(group_id: str, group: Group | None) -> Refusal:
+    kind = "not found" if group is None else "is not a consumer group"
+    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {kind}.")
 
 
 def _stale(member: ConsumerMember) -> ErrorCode:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.consumer.draft import Draft
 from odradek.coordinator.consumer.fencing import fence
-from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.coordinator.consumer.group import ConsumerGroup, no_consumer_group
 from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, MemberState
 from odradek.coordinator.consumer.membership import (
     Identity,
+    check_room,
     find_member,
-    is_full,
     known_member,
     reconcile_member,
     restart_session,
@@ -57,7 +57,7 @@ class ConsumerHeartbeat(NamedTuple):
         decision.answer(self.waiter, ConsumerGroupHeartbeatResponse(error_code=error, error_message=message))
 
     @property
-    def is_full(self) -> bool:
+    def says_all(self) -> bool:
         """It says all that there is to say, as members do when they join and after a failure."""
         request = self.request
         has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
@@ -84,7 +84,7 @@ def _live(group: Group | None, wish: ConsumerHeartbeat, decision: Decision) -> R
     draft = open_group(group, request.group_id, is_joining, decision)
     if isinstance(draft, Refusal):
         return draft
-    refusal = is_full(draft.group, request.member_id, decision)
+    refusal = check_room(draft.group, request.member_id, decision)
     if refusal is not None:
         return refusal
     member = find_member(draft, Identity(request.member_id, request.instance_id, False, is_joining))
@@ -97,7 +97,7 @@ def _live(group: Group | None, wish: ConsumerHeartbeat, decision: Decision) -> R
     has_changed = refresh_subscriptions(draft, Subscriber(member, after, wish.may_describe, wish.matched), decision)
     update_target(draft, decision)
     after = reconcile_member(draft, after, has_changed, wish.owned, decision)
-    tells_assignment = is_joining or wish.is_full or after.assigned != member.assigned
+    tells_assignment = is_joining or wish.says_all or after.assigned != member.assigned
     submit(draft, decision, partial(_answer, wish, after, tells_assignment))
     return None
 
@@ -170,8 +170,7 @@ def _assignment(assigned: PartitionEpochs) -> Assignment:
 def _leave(group: Group | None, wish: ConsumerHeartbeat, decision: Decision) -> Refusal | None:
     request = wish.request
     if not isinstance(group, ConsumerGroup):
-        kind = "not found" if group is None else "is not a consumer group"
-        return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {kind}.")
+        return no_consumer_group(request.group_id, group)
     member = known_member(group, request.member_id, request.instance_id)
     if isinstance(member, Refusal):
         return member

@@ -55,6 +55,10 @@ class ClassicClient(NamedTuple):
     session_timeout_ms: int
     protocols: Protocols
 
+    @property
+    def protocol_names(self) -> set[str]:
+        return {name for name, _ in self.protocols}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerMember:

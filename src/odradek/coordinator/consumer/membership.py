@@ -6,7 +6,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.consumer.draft import Draft
 from odradek.coordinator.consumer.group import ConsumerGroup
 from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerMember, MemberState
 from odradek.coordinator.consumer.reconciliation import Goal, reconcile
@@ -17,6 +16,7 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.coordinator.consumer.draft import Draft
     from odradek.coordinator.consumer.members import Partitions
     from odradek.coordinator.decision import Decision
 
@@ -30,7 +30,7 @@ class Identity(NamedTuple):
     may_be_new: bool
 
 
-def is_full(group: ConsumerGroup, member_id: str, decision: Decision) -> Refusal | None:
+def check_room(group: ConsumerGroup, member_id: str, decision: Decision) -> Refusal | None:
     largest = decision.settings.consumer_max_size
     if len(group.members) < largest or member_id in group.members:
         return None
@@ -41,16 +41,11 @@ def is_full(group: ConsumerGroup, member_id: str, decision: Decision) -> Refusal
 def find_member(draft: Draft, who: Identity) -> ConsumerMember | Refusal:
     """The member as it was until now; a new one, and one that takes a static member's place, has not begun yet."""
     group = draft.group
-    if who.instance_id is None:
-        member = group.members.get(who.member_id)
-        if member is None and not who.may_be_new:
-            return _unknown(group, who.member_id)
-        return member or ConsumerMember(member_id=who.member_id)
-    holder = group.static_member(who.instance_id)
     if not who.may_be_new:
-        return check_static(holder, who.member_id, who.instance_id) or _known(holder)
+        return known_member(group, who.member_id, who.instance_id)
+    holder = group.static_member(who.instance_id)
     if holder is None:
-        return ConsumerMember(member_id=who.member_id)
+        return group.members.get(who.member_id) or ConsumerMember(member_id=who.member_id)
     speak_consumer = not who.is_classic and holder.classic is None
     if speak_consumer and holder.epoch != LEAVE_STATIC_EPOCH:
         message = f"Instance id {who.instance_id} is still in use by member {holder.member_id}."
@@ -71,27 +66,21 @@ def _take_place(draft: Draft, holder: ConsumerMember, member_id: str) -> Consume
     return member
 
 
-def check_static(holder: ConsumerMember | None, member_id: str, instance_id: str) -> Refusal | None:
+def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | Refusal:
+    """A member that must exist already."""
+    if instance_id is None:
+        return group.members.get(member_id) or _unknown(member_id, group)
+    holder = group.static_member(instance_id)
     if holder is None:
         return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
     if holder.member_id != member_id:
         message = f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}."
         return Refusal(ErrorCode.FENCED_INSTANCE_ID, message)
-    return None
+    return holder
 
 
-def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | Refusal:
-    """A member that must exist already."""
-    return find_member(Draft(group), Identity(member_id, instance_id, is_classic=True, may_be_new=False))
-
-
-def _unknown(group: ConsumerGroup, member_id: str) -> Refusal:
+def _unknown(member_id: str, group: ConsumerGroup) -> Refusal:
     return Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
-
-
-def _known(member: ConsumerMember | None) -> ConsumerMember:
-    assert member is not None
-    return member
 
 
 def reconcile_member(

@@ -11,7 +11,7 @@ from odradek.coordinator.classic.members import ClassicMember
 from odradek.coordinator.classic.rebalance import answer_join, answer_sync, prepare_rebalance
 from odradek.coordinator.classic.rebalance import restart_session as restart_classic_session
 from odradek.coordinator.consumer.draft import Draft, records_of
-from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.coordinator.consumer.group import ConsumerGroup, no_consumer_group
 from odradek.coordinator.consumer.members import ClassicClient, ConsumerMember
 from odradek.coordinator.consumer.membership import restart_session, stop_timers
 from odradek.coordinator.consumer.subscriptions import metadata_hash
@@ -46,8 +46,7 @@ def open_group(group: Group | None, group_id: str, may_create: bool, decision: D
         if group.is_empty:
             return Draft(ConsumerGroup(group_id), group.tombstones())
         return _upgrade(group, decision)
-    kind = "not found" if group is None else "is not a consumer group"
-    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} {kind}.")
+    return no_consumer_group(group_id, group)
 
 
 # From classic to consumer
@@ -83,6 +82,7 @@ def _converted(classic: ClassicGroup, image: MetadataImage) -> ConsumerGroup | N
     """All members are where the last generation left them; None when an assignor of their own would lose its data."""
     group = ConsumerGroup(classic.group_id)
     group.epoch = group.target_epoch = classic.generation
+    chosen = classic.protocol_name or classic.select_protocol()
     for member in classic.members.values():
         target: Partitions = {}
         if member.assignment:
@@ -90,7 +90,9 @@ def _converted(classic: ClassicGroup, image: MetadataImage) -> ConsumerGroup | N
             if assignment.user_data:
                 return None
             target = by_id({each.topic: each.partitions for each in assignment.assigned_partitions}, image)
-        subscription = decode_subscription(member.metadata(classic.protocol_name or classic.select_protocol()))
+        for _, metadata in member.protocols:
+            decode_subscription(metadata)  # or else it may not be possible to go back
+        subscription = decode_subscription(member.metadata(chosen))
         group.targets[member.member_id] = target
         group.put_member(
             ConsumerMember(

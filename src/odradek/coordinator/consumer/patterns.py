@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.consumer.group import ConsumerGroup, ResolvedPattern
-from odradek.coordinator.topic_patterns import InvalidPattern, matching_topics
+from odradek.coordinator.consumer.topic_patterns import InvalidPattern, matching_topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -59,15 +59,18 @@ def put_matched(
     draft: Draft, matched: MatchedPatterns, may_describe: Callable[[str], bool], decision: Decision
 ) -> bool:
     """Of those patterns that somebody subscribes to; whether one of them has other topics than before."""
+    # Somebody was quicker with newer topics. A version that is still to come is another cluster's, and says nothing.
+    version, latest = matched.image.version, decision.image.version
+    overtaken = {pattern for pattern, known in draft.group.patterns.items() if version < known.version <= latest}
     has_changed = False
     for pattern, names in matched.topics.items():
-        if not draft.group.subscribers_of_pattern(pattern):
+        if pattern in overtaken or not draft.group.subscribers_of_pattern(pattern):
             continue
         known = draft.group.patterns.get(pattern)
         topics = frozenset(name for name in names if may_describe(name))
         has_changed |= topics != (frozenset() if known is None else known.topics)
-        draft.put_pattern(pattern, ResolvedPattern(topics, matched.image.version, decision.now_ms))
-    if draft.group.patterns.keys() <= matched.topics.keys():
+        draft.put_pattern(pattern, ResolvedPattern(topics, version, decision.now_ms))
+    if draft.group.patterns.keys() <= matched.topics.keys() - overtaken:
         draft.group.matched_topics = matched.image.topics
     return has_changed
 

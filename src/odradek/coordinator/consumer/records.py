@@ -1,7 +1,7 @@
 """What a newer consumer group (KIP-848) writes into `__consumer_offsets`, byte for byte Kafka's.
 
 Kafka writes topics and partitions in the order of its hash tables, we write partitions in their own: no reader minds.
-The partition metadata of a group is a record of Kafka 4.0 and older; it is read, and taken back, but never written.
+The partition metadata of a group is a record of Kafka 4.0 and older; it is taken back, never read or written.
 """
 
 from __future__ import annotations
@@ -43,22 +43,6 @@ VERSION = 0  # of every value below
 class ConsumerGroupMetadataValue(Message, flexible=0):
     epoch: int = int32()
     metadata_hash: int = int64(tag=0, tagged="0+")
-
-
-class PartitionMetadata(Struct):
-    partition: int = int32()
-    racks: list[str] = array(string())
-
-
-class TopicMetadata(Struct):
-    topic_id: UUID = uuid()
-    topic_name: str = string()
-    num_partitions: int = int32()
-    partition_metadata: list[PartitionMetadata] = array(PartitionMetadata)
-
-
-class ConsumerGroupPartitionMetadataValue(Message, flexible=0):
-    topics: list[TopicMetadata] = array(TopicMetadata)
 
 
 class ClassicProtocol(Struct):

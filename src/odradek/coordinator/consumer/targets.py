@@ -24,7 +24,9 @@ def update_target(draft: Draft, decision: Decision) -> None:
     subscriptions = _subscriptions(group, decision.image)
     topics = frozenset().union(*(each.topic_ids for each in subscriptions.values()))
     partition_counts = {topic_id: len(decision.image.topics_by_id[topic_id].partitions) for topic_id in topics}
-    assign = ASSIGNORS[group.preferred_assignor(decision.settings.consumer_assignors[0])]
+    default = decision.settings.consumer_assignors[0]
+    # A log that another broker wrote may name an assignor that there is not here.
+    assign = ASSIGNORS.get(group.preferred_assignor(default), ASSIGNORS[default])
     assignment = assign(subscriptions, partition_counts)
     for member_id in subscriptions:
         target = assignment.get(member_id, {})

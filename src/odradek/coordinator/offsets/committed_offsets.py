@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from odradek.coordinator.group_records import check_offset, decode_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, KeysView
+    from collections.abc import Container, Iterator, KeysView
 
     from odradek.coordinator.group_records import CommittedOffset
 
@@ -36,12 +36,14 @@ class CommittedOffsets:
         for key, value in self._of_group(group_id).items():
             yield key, decode_offset(value)
 
-    def of_topic(self, topic: str) -> Iterator[tuple[str, int, CommittedOffset]]:
-        """Group, partition and offset of everything committed for a topic."""
-        for group_id, offsets in self._by_group.items():
-            for (name, partition), value in offsets.items():
-                if name == topic:
-                    yield group_id, partition, decode_offset(value)
+    def group_ids(self) -> list[str]:
+        return list(self._by_group)
+
+    def of_topics(self, group_id: str, topics: Container[str]) -> Iterator[tuple[str, int, CommittedOffset]]:
+        """Topic, partition and offset."""
+        for (topic, partition), value in self._of_group(group_id).items():
+            if topic in topics:
+                yield topic, partition, decode_offset(value)
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:  # noqa: ARG002 - the seam's shape
         """Whether a transaction that is still open has committed an offset here (KIP-447). There are none yet."""

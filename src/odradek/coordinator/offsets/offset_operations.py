@@ -16,12 +16,13 @@ from odradek.coordinator.offsets.offset_expiry import expired_offsets
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
     from uuid import UUID
 
     from odradek.coordinator.group import Committer, PartitionCheck
     from odradek.coordinator.group_records import CoordinatorRecord
     from odradek.coordinator.group_shard import GroupShard
+    from odradek.metadata.image import TopicImage
 
 FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP = 9
 
@@ -57,7 +58,7 @@ def commit_offsets(
         answers.append(ErrorCode.NONE)
         committed = CommittedOffset(offset, leader_epoch, metadata or "", decision.now_ms, expire_ms, topic_id)
         records.append(offset_commit_record(committer.group_id, topic, partition, committed))
-    error = shard.write(records)
+    error = shard.write_each(records)
     if error is not ErrorCode.NONE:
         return [error if answer is ErrorCode.NONE else answer for answer in answers]
     return answers
@@ -97,7 +98,7 @@ def delete_offsets(
         answers.append(ErrorCode.NONE)
         if (topic, partition) in committed:
             records.append(offset_tombstone(group_id, topic, partition))
-    error = shard.write(records)
+    error = shard.write_each(records)
     return answers if error is ErrorCode.NONE else error
 
 
@@ -109,7 +110,7 @@ def delete_group(shard: GroupShard, group_id: str) -> ErrorCode:
     if error is not ErrorCode.NONE:
         return error
     offsets = [offset_tombstone(group_id, topic, partition) for topic, partition in shard.offsets.partitions(group_id)]
-    return shard.write(offsets + group.tombstones())
+    return shard.write_each(offsets + group.tombstones())
 
 
 def expire_offsets(shard: GroupShard, group_id: str) -> ErrorCode:
@@ -123,15 +124,16 @@ def expire_offsets(shard: GroupShard, group_id: str) -> ErrorCode:
     records = [offset_tombstone(group_id, topic, partition) for topic, partition in expired]
     if group.is_empty and len(expired) == len(shard.offsets.partitions(group_id)):
         records += group.tombstones()
-    return shard.write(records)
+    return shard.write_each(records)
 
 
-def forget_topic(shard: GroupShard, topic: str, topic_id: UUID) -> ErrorCode:
-    """The topic was deleted: a new one of the same name must not begin where the old one ended."""
-    return shard.write(
+def forget_topics(shard: GroupShard, group_id: str, topics: Collection[TopicImage]) -> ErrorCode:
+    """They were deleted: a new one of the same name must not begin where the old one ended."""
+    names, topic_ids = {topic.name for topic in topics}, {topic.topic_id for topic in topics}
+    return shard.write_each(
         [
             offset_tombstone(group_id, topic, partition)
-            for group_id, partition, committed in shard.offsets.of_topic(topic)
-            if not committed.topic_id.int or committed.topic_id == topic_id
+            for topic, partition, committed in shard.offsets.of_topics(group_id, names)
+            if not committed.topic_id.int or committed.topic_id in topic_ids
         ]
     )

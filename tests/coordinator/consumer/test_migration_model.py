@@ -16,10 +16,10 @@ from odradek.coordinator.classic.group import ClassicGroup, ClassicState
 from odradek.coordinator.consumer.group import ConsumerGroup
 from odradek.coordinator.consumer_protocol import decode_assignment, encode_assignment
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.consumer_bench import CONSUMER_SESSION_MS, Owned, describe
+from tests.coordinator.classic.test_group_model import describe as describe_classic
+from tests.coordinator.consumer.consumer_bench import CONSUMER_SESSION_MS, Owned, describe
+from tests.coordinator.consumer.test_consumer_migration import ALL, MixedBench
 from tests.coordinator.shard_bench import GROUP, SESSION_MS, Answer
-from tests.coordinator.test_consumer_migration import ALL, MixedBench
-from tests.coordinator.test_group_model import describe as describe_classic
 
 numbers = st.integers(0, 30)
 
@@ -146,6 +146,20 @@ class MigrationModel(RuleBasedStateMachine):
     @rule()
     def restart(self) -> None:
         self.bench.restart()
+
+    @rule(number=numbers, is_full=st.booleans())
+    @precondition(lambda self: self.clients)
+    def lose_a_write(self, number: int, is_full: bool) -> None:
+        """The disk fails, or what is to be written is too large, at best while the group changes its protocol."""
+        client, journal = self.clients[number % len(self.clients)], self.bench.journal
+        if is_full:
+            journal.largest_bytes = 150
+        else:
+            journal.error = ErrorCode.NOT_COORDINATOR
+        if isinstance(client, ConsumerClient):
+            self.bench.beat(client.member_id, -1)
+        self.bench.join_consumer("nobody")
+        journal.error, journal.largest_bytes = ErrorCode.NONE, 1 << 20
 
     @rule()
     @precondition(lambda self: self.clients)

@@ -14,8 +14,9 @@ from odradek.coordinator.offsets.offset_operations import (
     delete_group,
     delete_offsets,
     expire_offsets,
-    forget_topic,
+    forget_topics,
 )
+from odradek.metadata.image import TopicImage
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.shard_bench import GROUP, SESSION_MS, ShardBench, session_timer
 
@@ -129,6 +130,16 @@ def test_what_could_not_be_written_is_not_committed() -> None:
     assert offset_of(bench) == 1
 
 
+def test_when_many_offsets_are_written_half_way_the_log_and_the_shard_agree() -> None:
+    bench = ShardBench()
+    offsets = [NewOffset("topic", TOPIC_ID, index, index, -1, None) for index in range(10)]
+    bench.journal.error, bench.journal.successes_left = ErrorCode.NOT_COORDINATOR, 2
+    assert set(commit_offsets(bench.shard, Committer(GROUP, *NOBODY, 9), offsets)) == {ErrorCode.NOT_COORDINATOR}
+    committed = set(bench.shard.offsets.partitions(GROUP))
+    assert 0 < len(committed) < 10
+    assert set(bench.replayed().offsets.partitions(GROUP)) == committed
+
+
 class TestDeletion:
     def test_offsets_of_topics_that_nobody_reads_are_deleted(self) -> None:
         bench = ShardBench()
@@ -173,7 +184,7 @@ class TestDeletion:
         commit(bench, partition=1, topic_id=UUID(int=0))
         commit(bench, partition=2, topic_id=UUID(int=8))
         commit(bench, topic="other")
-        assert forget_topic(bench.shard, "topic", TOPIC_ID) is ErrorCode.NONE
+        assert forget_topics(bench.shard, GROUP, [TopicImage("topic", TOPIC_ID, (), False)]) is ErrorCode.NONE
         assert set(bench.shard.offsets.partitions(GROUP)) == {("topic", 2), ("other", 0)}
 
 

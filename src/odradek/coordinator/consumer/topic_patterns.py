@@ -21,12 +21,8 @@ class InvalidPattern(Exception):
     """The message says why, as a part of a sentence."""
 
 
-def check_pattern(pattern: str) -> None:
-    """InvalidPattern when no topic can ever be looked for by this."""
-    _compile(pattern)
-
-
 def matching_topics(pattern: str, names: Iterable[str]) -> frozenset[str]:
+    """InvalidPattern when no topic can ever be looked for by this."""
     match = _compile(pattern).fullmatch
     return frozenset([name for name in names if match(name) is not None])
 

@@ -20,8 +20,9 @@ from odradek.coordinator.group import Committer
 from odradek.coordinator.group_settings import MigrationPolicy
 from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
+from tests.coordinator.consumer.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.shard_bench import GROUP, REBALANCE_MS, Answer, joined, synced
+from tests.coordinator.test_consumer_protocol import subscription
 
 ALL = {("topic", index) for index in range(4)}
 
@@ -287,3 +288,51 @@ def test_an_upgrade_that_cannot_be_written_is_none() -> None:
     assert bench.kind is ClassicGroup
     assert waiting.response is None
     assert bench.heartbeat(classic_id, 1) is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+def test_a_downgrade_that_is_too_large_to_write_leaves_a_consumer_group() -> None:
+    """One record of a classic group holds all its members; nobody may stay because it does not fit."""
+    bench = MixedBench()
+    bench.join_consumer("a")
+    members = [bench.new_classic()[0] for _ in range(3)]
+    bench.journal.largest_bytes = 200
+    assert bench.beat("a", -1).error_code == ErrorCode.NONE
+    assert list(bench.consumers.members) == members
+    assert describe(bench.replayed().groups[GROUP]) == describe(bench.consumers)
+    bench.journal.largest_bytes = 1 << 20
+    bench.leave((members.pop(), None))
+    assert bench.kind is ClassicGroup, "the next who goes tries again"
+
+
+# Members that lie
+
+
+GOOD = subscription(["topic"])
+LIES = {"range": GOOD, "roundrobin": b""}
+
+
+def test_a_protocol_that_cannot_be_read_keeps_its_member_out() -> None:
+    """Even if it is not the first: it would be the one that a downgrade chooses, and then fails over."""
+    bench = MixedBench()
+    bench.join_consumer("a")
+    assert bench.join("", version=3, protocols=LIES).error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert list(bench.consumers.members) == ["a"]
+
+
+def test_a_group_with_a_protocol_that_cannot_be_read_is_not_upgraded() -> None:
+    bench = MixedBench()
+    bench.join("", version=3, protocols=LIES)
+    bench.advance(0)
+    response = bench.join_consumer("a")
+    assert response.error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    assert "malformed" in (response.error_message or "")
+    assert bench.kind is ClassicGroup
+
+
+def test_protocols_that_nobody_speaks_any_more_are_forgotten() -> None:
+    bench = MixedBench()
+    bench.join_consumer("a")
+    for number in range(5):
+        answer = bench.join("", version=3, protocols={**bench.protocols(), f"own-{number}": GOOD})
+        bench.leave((joined(answer).member_id, None))
+    assert not bench.consumers._classic_protocols

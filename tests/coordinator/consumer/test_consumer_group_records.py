@@ -17,7 +17,6 @@ from odradek.coordinator.consumer.records import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
     ConsumerGroupMetadataValue,
-    ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionValue,
     ConsumerGroupTargetAssignmentMemberValue,
     ConsumerGroupTargetAssignmentMetadataValue,
@@ -48,16 +47,35 @@ from odradek.coordinator.group_records import (
     encode_value,
 )
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.schema import Message, Struct, array, int32, string, uuid
 from tests.jvm.kafka_messages import MessageSession, as_kafka_json
 from tests.protocol.tables import structs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.protocol.schema import Message
-
 TOPIC = UUID("01234567-89ab-cdef-0fed-cba987654321")
 OTHER = UUID(int=7)
+
+
+class PartitionMetadata(Struct):
+    partition: int = int32()
+    racks: list[str] = array(string())
+
+
+class TopicMetadata(Struct):
+    topic_id: UUID = uuid()
+    topic_name: str = string()
+    num_partitions: int = int32()
+    partition_metadata: list[PartitionMetadata] = array(PartitionMetadata)
+
+
+class ConsumerGroupPartitionMetadataValue(Message, flexible=0):
+    """Nobody here reads it, but its key must be known."""
+
+    topics: list[TopicMetadata] = array(TopicMetadata)
+
+
 # Keys of one group and one member are equal tuples whatever their kind, so this is no dictionary.
 KINDS: list[tuple[int, NewerKey, type[Message]]] = [
     (3, ConsumerGroupKey("gruppe-ü"), ConsumerGroupMetadataValue),

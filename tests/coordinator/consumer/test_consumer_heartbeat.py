@@ -6,13 +6,20 @@ from typing import Any
 
 import pytest
 
+from odradek.coordinator.consumer.patterns import PatternMatch, match_patterns
+from odradek.coordinator.consumer.records import regular_expression_record
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group import Committer
 from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets, delete_group, delete_offsets
 from odradek.metadata.changes import ConfigsChanged
 from odradek.metadata.config_types import ConfigResourceType
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.consumer_bench import CONSUMER_REBALANCE_MS, CONSUMER_SESSION_MS, ConsumerBench, describe
+from tests.coordinator.consumer.consumer_bench import (
+    CONSUMER_REBALANCE_MS,
+    CONSUMER_SESSION_MS,
+    ConsumerBench,
+    describe,
+)
 from tests.coordinator.shard_bench import GROUP
 
 ALL = {("topic", index) for index in range(4)}
@@ -166,6 +173,16 @@ def test_a_place_that_is_taken_cannot_be_taken(bench: ConsumerBench) -> None:
     assert list(bench.consumers.members) == ["a"]
 
 
+def test_a_member_may_become_static_and_change_its_name(bench: ConsumerBench) -> None:
+    bench.join_consumer("a")
+    assert bench.assigned(bench.join_consumer("a", instance_id="one")) == ALL
+    assert bench.consumers.members["a"].previous_epoch == 0, "it is not a new member"
+    bench.join_consumer("a", instance_id="two")
+    assert bench.consumers.static_members == {"two": "a"}
+    assert bench.beat("a", 2, instance_id="one").error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.beat("a", 2, instance_id="two").error_code == ErrorCode.NONE
+
+
 def test_a_static_member_that_stays_away_is_left_out(bench: ConsumerBench) -> None:
     bench.join_consumer("a", instance_id="i")
     bench.beat("a", -2, instance_id="i")
@@ -236,6 +253,26 @@ def test_a_pattern_finds_new_topics_but_not_for_each_of_them(bench: ConsumerBenc
     assert not bench.matches
 
 
+def test_a_match_that_took_long_does_not_undo_a_newer_one(bench: ConsumerBench) -> None:
+    slow = match_patterns(["topic.*"], bench.image)
+    bench.create_topic("topical", 1)
+    bench.join_consumer("a", None, subscribed_topic_regex="topic.*")
+    bench.shard.patterns_matched(PatternMatch(GROUP, frozenset(["topic.*"]), lambda _: True), slow)
+    assert bench.consumers.is_subscribed_to("topical")
+    assert bench.consumers.matched_topics is bench.image.topics
+
+
+def test_a_match_in_another_clusters_metadata_does_not_stay_for_ever(bench: ConsumerBench) -> None:
+    bench.join_consumer("a", None, subscribed_topic_regex="topic.*")
+    record = regular_expression_record(GROUP, "topic.*", ["topic"], 10**9, 0)
+    assert bench.shard.write([record]) is ErrorCode.NONE
+    bench.create_topic("topical", 1)
+    bench.advance(10_001)
+    bench.beat("a", 2)
+    bench.match()
+    assert bench.consumers.is_subscribed_to("topical")
+
+
 def test_a_pattern_shows_nobody_what_it_may_not_see(bench: ConsumerBench) -> None:
     bench.create_topic("topical", 1)
     response = bench.join_consumer(
@@ -262,6 +299,11 @@ def test_most_votes_choose_the_assignor(bench: ConsumerBench) -> None:
     bench.join_consumer("c", server_assignor="uniform")
     assert bench.consumers.preferred_assignor("uniform") == "range"
     assert {partition for _, partition in bench.assigned(bench.beat("a", 2, owned=ALL)) or ()} == {0, 1}
+
+
+def test_an_assignor_that_only_another_broker_has_gives_way_to_the_default(bench: ConsumerBench) -> None:
+    response = bench.join_consumer("a", server_assignor="our own")  # the handler lets nobody in with it, a log does
+    assert bench.assigned(response) == ALL
 
 
 # Offsets, deletion, the log

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.coordinator.topic_patterns import MOST_PATTERN_BYTES, InvalidPattern, check_pattern, matching_topics
+from odradek.coordinator.consumer.topic_patterns import MOST_PATTERN_BYTES, InvalidPattern, matching_topics
 from tests.jvm.json_session import JsonSession
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ NAMES = ["a", "b", "ab", "abc", "A", "a.b", "a-b", "a_b", "topic-1", "topic-22",
     ],
 )
 def test_a_pattern_matches_whole_names(pattern: str, expected: set[str]) -> None:
-    check_pattern(pattern)
     assert matching_topics(pattern, NAMES) == expected
 
 
@@ -61,10 +60,9 @@ def test_a_pattern_matches_whole_names(pattern: str, expected: set[str]) -> None
 def test_what_cannot_be_searched_for_is_refused_with_the_reason(
     pattern: str, reason: str, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    for ask in (check_pattern, lambda pattern: matching_topics(pattern, NAMES)):
-        with pytest.raises(InvalidPattern) as refused:
-            ask(pattern)
-        assert str(refused.value) == reason
+    with pytest.raises(InvalidPattern) as refused:
+        matching_topics(pattern, NAMES)
+    assert str(refused.value) == reason
     assert capfd.readouterr() == ("", "")
 
 
@@ -80,12 +78,14 @@ def test_no_pattern_takes_long_to_check(piece: str) -> None:
     pattern = piece * (MOST_PATTERN_BYTES // len(piece))
     started = time.process_time()
     with contextlib.suppress(InvalidPattern):
-        check_pattern(pattern)
+        matching_topics(pattern, ())
     assert time.process_time() - started < 1
 
 
 def test_a_broker_without_patterns_does_not_load_the_library() -> None:
-    code = "import sys, odradek.server.broker, odradek.coordinator.topic_patterns; sys.exit('re2' in sys.modules)"
+    code = (
+        "import sys, odradek.server.broker, odradek.coordinator.consumer.topic_patterns; sys.exit('re2' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -123,6 +123,6 @@ def test_kafkas_library_agrees(kafka: JsonSession, pattern: str) -> None:
     answer = kafka.call({"pattern": pattern, "names": NAMES})
     if "invalid" in answer:
         with pytest.raises(InvalidPattern):
-            check_pattern(pattern)
+            matching_topics(pattern, NAMES)
     else:
         assert matching_topics(pattern, NAMES) == set(answer["names"])
