@@ -21,7 +21,8 @@ from odradek.cli.executable import command_name
 from odradek.cli.failure import Failure
 from odradek.cli.options import format_option
 from odradek.cli.parameter_types import POSITIVE
-from odradek.cli.rig_records import rig_records
+from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
+from odradek.pipelines.rigs.producer import RigProducer, producer_settings
 from odradek.testing import BrokerError, RunningBroker
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 TOPIC = "rigs"
 PARTITIONS = 3
+PUMPS = 12
 SEED = 7
 DRAIN_S = 3.0
 
@@ -111,36 +113,31 @@ def start_broker(port: int, data_dir: str | None) -> RunningBroker:
 
 
 class Field(threading.Thread):
-    """The rigs: a producer that writes at a steady rate until told to stop."""
+    """The rigs: a small fleet whose records are all fresh and whole, in a thread of its own."""
 
     def __init__(self, cluster: Cluster, run_id: str, rate: float) -> None:
         super().__init__(name="demo-producer", daemon=True)
-        self.producer = cluster.producer({"linger.ms": 0, "acks": "all"})
         self.cluster = cluster
-        self.run_id = run_id
-        self.rate = rate
-        self.sent = 0
         self.is_stopped = threading.Event()
         self.failure: Failure | None = None
+        self.rigs = RigProducer(
+            cluster.producer({**producer_settings(rate), "linger.ms": 0}),
+            TOPIC,
+            Fleet(FleetSettings(pumps=PUMPS, seed=SEED, late_share=0, broken_share=0)),
+            rate,
+            headers=lambda: sent_header(run_id, time.perf_counter_ns()),
+        )
+
+    @property
+    def sent(self) -> int:
+        return self.rigs.counts.sent
 
     def run(self) -> None:
-        began_at = time.monotonic()
-        for key, value in rig_records(SEED):
-            wait_s = began_at + self.sent / self.rate - time.monotonic()
-            if self.is_stopped.wait(max(0.0, wait_s)):
-                break
-            try:
-                self.producer.produce(TOPIC, value, key, headers=sent_header(self.run_id, time.perf_counter_ns()))
-            except BufferError:
-                self.producer.poll(0.1)
-                continue
-            except KafkaException as error:  # someone deleted the topic, say
-                self.failure = self.cluster.failure(error.args[0], f"topic {TOPIC}")
-                self.is_stopped.set()
-                break
-            self.sent += 1
-            self.producer.poll(0)
-        self.producer.flush(5)
+        try:
+            self.rigs.run(self.is_stopped)
+        except KafkaException as error:  # someone deleted the topic, say
+            self.failure = self.cluster.failure(error.args[0], f"topic {TOPIC}")
+            self.is_stopped.set()
 
 
 def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float) -> None:
