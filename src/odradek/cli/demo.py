@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import errno
-import signal
 import socket
 import threading
 import time
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 from confluent_kafka import KafkaException, TopicPartition
@@ -19,15 +16,12 @@ from odradek.cli.demo_record import sent_header
 from odradek.cli.demo_screen import Screen, chosen_screen
 from odradek.cli.executable import command_name
 from odradek.cli.failure import Failure
+from odradek.cli.interrupt import stop_on_interrupt
 from odradek.cli.options import format_option
 from odradek.cli.parameter_types import POSITIVE
 from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
 from odradek.pipelines.rigs.producer import RigProducer, producer_settings
 from odradek.testing import BrokerError, RunningBroker
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
 
 TOPIC = "rigs"
 PARTITIONS = 3
@@ -172,18 +166,3 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
         consumer.close()
     if field.failure is not None:
         raise field.failure
-
-
-@contextmanager
-def stop_on_interrupt(is_stopped: threading.Event) -> Iterator[None]:
-    """Ctrl-C sets the event, so that nothing is cut off half-way; a second Ctrl-C does cut it off."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        is_stopped.set()
-
-    previous = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)

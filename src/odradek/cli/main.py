@@ -23,6 +23,7 @@ COMMANDS = {
     "log": ("odradek.cli.log:log", "Look into a broker's files."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
     "demo": ("odradek.cli.demo:demo", "A broker with a topic, written to and read from on screen."),
+    "rigs": ("odradek.cli.rigs:rigs", "Simulated oil rigs, and the dashboard of their pipeline."),
     "completion": ("odradek.cli.completion:completion", "Print the completion script of a shell."),
 }
 

@@ -62,7 +62,7 @@ class Failure:
 # kind -> how long it lasts and how strong it is, both drawn evenly between the two
 COURSES = {
     FailureKind.PRESSURE_CREEP: ((240.0, 480.0), (12.0, 25.0)),
-    FailureKind.OVERHEATING: ((240.0, 420.0), (30.0, 50.0)),
+    FailureKind.OVERHEATING: ((240.0, 420.0), (25.0, 40.0)),
     FailureKind.SILENCE: ((45.0, 180.0), (1.0, 1.0)),
 }
 MEAN_DURATION_S = sum(sum(lasts) / 2 for lasts, _strength in COURSES.values()) / len(COURSES)
