@@ -7,7 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
+
+import pytest
 
 from odradek.testing import RunningBroker
 from tests.cli.conftest import run_odradek
@@ -113,6 +116,31 @@ def test_the_dashboard_sees_what_a_pipeline_makes_of_the_records() -> None:
     assert sum(summary["dead_letters"].values()) == summary["records"]["rigs-dead-letters"] == broken
     assert summary["warnings"]
     assert summary["lag"] == 0
+
+
+@pytest.mark.parametrize("name", ["watch", "simulate"])
+def test_on_a_terminal_it_stays_in_place_and_ends_with_a_summary(
+    name: str, bootstrap_server: str, new_name: Callable[[], str]
+) -> None:
+    ours, theirs = os.openpty()
+    topic = ["--source" if name == "watch" else "--topic", new_name()]
+    command = [sys.executable, "-m", "odradek", "rigs", name, "-b", bootstrap_server, "--seconds", "2.5", *topic]
+    environment = {**os.environ, "COLUMNS": "80", "LINES": "24", "TERM": "xterm-256color"}
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        with suppress(OSError):  # Linux: the other end is closed
+            while piece := os.read(ours, 65536):
+                shown += piece
+    os.close(ours)
+    assert process.returncode == 0, shown
+    text = shown.decode()
+    if name == "watch":
+        assert "latest warnings" in text
+        assert text.index("\x1b[?1049h") < text.index("\x1b[?1049l") < text.index("0 records in")
+    else:
+        assert "\r\x1b[K" in text
+        assert f"sent to {topic[1]}" in text
 
 
 def test_the_dashboard_prints_lines_without_a_terminal(odradek: Run) -> None:

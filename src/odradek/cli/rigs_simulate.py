@@ -112,7 +112,7 @@ def report(sender: RigProducer, is_stopped: threading.Event, as_json: bool) -> N
 
 def progress_line(sender: RigProducer, rate: float) -> str:
     counts = sender.counts
-    away = "  the broker is away: waiting" if sender.is_broker_away else ""
+    away = "  broker away" if sender.is_broker_away else ""
     return f"{counts.sent:>9,} sent  {rate:>7,.0f}/s  {counts.late:,} late  {counts.broken:,} broken{away}"
 
 
