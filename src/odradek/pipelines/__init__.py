@@ -1,0 +1,1 @@
+"""Declared pipelines on Spark: sources → steps → sinks, in YAML or in Python, run as a stream or as a batch."""
