@@ -26,6 +26,7 @@ from odradek.pipelines.definition.vocabulary import (
 )
 
 Settings = Mapping[str, str]
+DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
 
 
 @dataclass(frozen=True, slots=True)
@@ -346,7 +347,7 @@ class Pipeline:
     views: tuple[View, ...] = ()
     engine: Engine = Engine.STANDARD
     delivery: Delivery = Delivery.AT_LEAST_ONCE
-    bootstrap_servers: str = "127.0.0.1:9092"
+    bootstrap_servers: str = DEFAULT_BOOTSTRAP_SERVERS
     kafka: Settings = field(default_factory=dict)  # settings of every client of the brokers
     trigger: Duration | None = None  # None: as soon as possible
     dead_letters: str | None = None  # a topic

@@ -11,24 +11,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a text that stands in one line of the file: where it begins in the text, and where in the file."""
+
+    line: int
+    column: int
+    file_line: int
+    file_column: int
+
+
+@dataclass(frozen=True, slots=True)
 class Place:
     """A position in a file; lines and columns count from 1.
 
-    The place of a text knows where each of its lines begins, so that an error inside a block of SQL can be shown where
-    it stands in the YAML.
+    The place of a text knows where its parts stand, so that an error inside a block of SQL is shown in its own line.
     """
 
     file: str
     line: int
     column: int
-    line_starts: tuple[tuple[int, int], ...] = field(default=(), compare=False, repr=False)
+    segments: tuple[Segment, ...] = field(default=(), compare=False, repr=False)
 
     def inside(self, line: int, column: int) -> Place:
         """The place of a line and a column (both from 1) of the text that begins here."""
-        if not self.line_starts:
+        before = [each for each in self.segments if (each.line, each.column) <= (line, column)]
+        if not before:
             return Place(self.file, self.line, self.column)
-        first_line, first_column = self.line_starts[min(line, len(self.line_starts)) - 1]
-        return Place(self.file, first_line, first_column + column - 1)
+        last = before[-1]
+        distance = column - last.column if last.line == line else 0
+        return Place(self.file, last.file_line, last.file_column + distance)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}"
