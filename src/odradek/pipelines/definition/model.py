@@ -26,6 +26,7 @@ from odradek.pipelines.definition.vocabulary import (
 )
 
 Settings = Mapping[str, str]
+Places = Mapping[str, Place]  # of the values below a name: `from`, `window/column`, `by/hcid`
 DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
 
 
@@ -149,6 +150,7 @@ class Source:
     watermark: Watermark | None = None
     is_stream: bool = True
     place: Place = field(default=NOWHERE, compare=False, repr=False)
+    places: Places = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,6 +244,7 @@ class Step:
     expectations: tuple[Expectation, ...] = ()
     watermark: Watermark | None = None
     place: Place = field(default=NOWHERE, compare=False, repr=False)
+    places: Places = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,6 +311,7 @@ class Sink:
     target: Target
     mode: SinkMode = SinkMode.APPEND
     place: Place = field(default=NOWHERE, compare=False, repr=False)
+    places: Places = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +338,7 @@ class View:
     input: str
     content: LatestRows | RunningAggregate
     place: Place = field(default=NOWHERE, compare=False, repr=False)
+    places: Places = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,6 +42,7 @@ class MappingNode:
 Node = Scalar | ListNode | MappingNode
 
 LARGEST_PLAIN_TREE = 100_000
+DEEPEST_PATH = 3
 
 
 class TreeTooLarge(Exception):
@@ -84,3 +85,15 @@ def describe(node: Node) -> str:
 def shortened(text: str, length: int = 60) -> str:
     line = " ".join(text.split())
     return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def value_places(node: Node, prefix: str = "") -> dict[str, Place]:
+    """The places of all values below a mapping, by path: `window/column`, and `by/hcid` for a word in a list."""
+    found: dict[str, Place] = {}
+    if isinstance(node, MappingNode) and prefix.count("/") < DEEPEST_PATH:
+        for key, value in node.entries:
+            found[f"{prefix}{key.text}"] = value.place
+            found.update(value_places(value, f"{prefix}{key.text}/"))
+    elif isinstance(node, ListNode):
+        found.update({f"{prefix}{item.text}": item.place for item in node.items if isinstance(item, Scalar)})
+    return found

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.pipelines.definition.model import DEFAULT_BOOTSTRAP_SERVERS, Pipeline, Sink, Source, Step, View
-from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened
+from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened, value_places
 from odradek.pipelines.definition.parsing_fields import Fields
 from odradek.pipelines.definition.parsing_sinks import parse_sink
 from odradek.pipelines.definition.parsing_sources import parse_source
@@ -24,7 +25,7 @@ PIPELINE_KEYS = (
     "checkpoints", "master", "spark", "sources", "steps", "sinks", "views",
 )  # fmt: skip
 
-Made = TypeVar("Made")
+Made = TypeVar("Made", Source, Step, Sink, View)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,5 +101,5 @@ def section(
         if found is None:
             broken.add(name.text)
         else:
-            made.append(found)
+            made.append(dataclasses.replace(found, places=value_places(value)))
     return made

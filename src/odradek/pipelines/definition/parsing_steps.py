@@ -21,7 +21,7 @@ from odradek.pipelines.definition.model import (
     Watermark,
     Window,
 )
-from odradek.pipelines.definition.nodes import MappingNode, Scalar
+from odradek.pipelines.definition.nodes import MappingNode, Scalar, value_places
 from odradek.pipelines.definition.parsing_fields import Fields, text_of
 from odradek.pipelines.definition.schemas import read_columns
 from odradek.pipelines.definition.vocabulary import Duration, JoinKind, Otherwise, StateClock
@@ -206,7 +206,7 @@ def parse_step_view(name: Scalar, fields: Fields) -> View | None:
         return None
     inner = Fields(node, VIEW_KEYS[1:], f"view of {fields.what}", fields.problems)
     content = parse_view_content(inner) if isinstance(node, MappingNode) else None
-    return None if content is None else View(name.text, name.text, content, name.place)
+    return None if content is None else View(name.text, name.text, content, name.place, value_places(node))
 
 
 def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | None:

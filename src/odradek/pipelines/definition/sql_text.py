@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 DIALECT = "spark"
+QUOTED = re.compile(
+    r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>'|"|`|/\*)""", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +80,7 @@ def _parsed(text: str) -> list[exp.Expr]:
     except ParseError as error:
         raise _parse_error(text, error) from error
     except TokenError as error:
-        raise _token_error(text, str(error)) from error
+        raise _token_error(text) from error
     except RecursionError as error:
         raise SqlError("nested too deeply", 1, 1) from error
     if not statements:
@@ -112,12 +115,16 @@ def _plain_words(message: str, marked: str) -> str:
     return f"{message} near '{marked}'" if marked else message
 
 
-def _token_error(text: str, words: str) -> SqlError:
-    """A quote or a comment that does not end: told where it begins, as near as that can be found."""
-    missing = re.search(r"Missing (\S+) from (?:line )?(\d+):(\d+)", words)
-    if missing:
-        return SqlError(f"a {missing[1]} is missing", int(missing[2]), max(int(missing[3]), 1))
-    return SqlError("this cannot be read as SQL: a quote or a comment does not end", *_start_of(text))
+def _token_error(text: str) -> SqlError:
+    """A quote or a comment that does not end, told where it begins."""
+    position = 0
+    while match := QUOTED.search(text, position):
+        if match["open"]:
+            before = text[: match.start()]
+            line, column = before.count("\n") + 1, match.start() - (before.rfind("\n") + 1) + 1
+            return SqlError(f"{match['open']} begins something that does not end", line, column)
+        position = match.end()
+    return SqlError("this cannot be read as SQL", *_start_of(text))
 
 
 def _start_of(text: str) -> tuple[int, int]:

@@ -95,6 +95,7 @@ def substitute(
             add(match["default"])
         else:
             missing.append((name, place.inside(*line_and_column(raw, match.start()))))
+            add(match.group())
         kept.append((cursor, length))
     add(raw[cursor:])
     text = "".join(out)
