@@ -16,7 +16,6 @@ WIDTH = 80
 def draw_text(pipeline: Pipeline, width: int = WIDTH) -> str:
     """A node with several inputs is drawn below the last of them; the others point to it with `↓`."""
     nodes = lineage_of(pipeline)
-    place = {node.id: number for number, node in enumerate(nodes)}
     readers: dict[str, list[LineageNode]] = {node.id: [] for node in nodes}
     for node in nodes:
         for each in node.inputs:
@@ -39,8 +38,9 @@ def draw_text(pipeline: Pipeline, width: int = WIDTH) -> str:
         return any(each != parent and each not in drawn for each in node.inputs)
 
     roots = [node for node in nodes if not node.inputs]
-    # Sources of tables that others join come first, so that the long branches are drawn once, in full.
-    for root in sorted(roots, key=lambda node: (len(readers[node.id]) > 1, place[node.id])):
+    # Static tables come first: what joins them is drawn in full where its stream is.
+    streams = {f"source/{each.name}" for each in pipeline.sources if each.is_stream}
+    for root in sorted(roots, key=lambda node: node.id in streams):
         draw(root, "", "", None)
     legend = "   ".join(f"{MARKS[kind]} {kind}" for kind in Kind if any(node.kind is kind for node in nodes))
     return "\n".join([*lines, "", legend])

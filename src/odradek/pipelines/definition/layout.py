@@ -61,7 +61,7 @@ def sort_layers(layers: list[list[str]], left: Mapping[str, list[str]], right: M
                 node: sum(rank[each] for each in sides[node]) / len(sides[node]) if sides[node] else rank[node]
                 for node in layer
             }
-            layer.sort(key=lambda node: middle[node])  # noqa: B023 - used at once
+            layer.sort(key=lambda node: middle[node])
 
 
 def place_heights(
@@ -86,8 +86,7 @@ def place_heights(
                 sum(heights[each] for each in sides[node]) / len(sides[node]) if sides[node] else heights[node]
                 for node in layer
             ]
-            for node, height in zip(layer, spread(layer, wanted, size, gap), strict=True):
-                heights[node] = height
+            heights.update(zip(layer, spread(layer, wanted, size, gap), strict=True))
     top = min((heights[node] - size.get(node, 0.0) / 2 for node in heights), default=0.0)
     return {node: height - top for node, height in heights.items()}
 
