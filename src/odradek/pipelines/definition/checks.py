@@ -33,4 +33,4 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     if pipeline.engine is not Engine.BATCH:
         check_streams(pipeline, graph, streams, problems)
     check_engine(pipeline, graph, streams, problems)
-    check_names(pipeline, graph, parsed.broken, problems)
+    check_names(parsed, graph, problems)

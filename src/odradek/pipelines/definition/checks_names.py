@@ -13,17 +13,19 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.parsing import Parsed
     from odradek.pipelines.definition.places import Place, Problems
 
 
-def check_names(pipeline: Pipeline, graph: Graph, broken: frozenset[str], problems: Problems) -> None:
+def check_names(parsed: Parsed, graph: Graph, problems: Problems) -> None:
+    pipeline = parsed.pipeline
     check_unique((*pipeline.sources, *pipeline.steps), "sources and steps are the tables of SQL", problems)
     check_unique(pipeline.sinks, "checkpoints are named by sinks", problems)
     check_unique(pipeline.views, "views are tables of one warehouse", problems)
-    check_references(pipeline, broken, problems)
+    check_references(pipeline, parsed.broken, problems)
     check_cycles(pipeline, graph, problems)
     check_loops(pipeline, problems)
-    check_ends(pipeline, graph, broken, problems)
+    check_ends(parsed, graph, problems)
 
 
 def check_unique(things: Iterable[Source | Step | Sink | View], why: str, problems: Problems) -> None:
@@ -64,10 +66,11 @@ def check_cycles(pipeline: Pipeline, graph: Graph, problems: Problems) -> None:
         )
 
 
-def check_ends(pipeline: Pipeline, graph: Graph, broken: frozenset[str], problems: Problems) -> None:
-    if not pipeline.sources and not broken:
+def check_ends(parsed: Parsed, graph: Graph, problems: Problems) -> None:
+    pipeline = parsed.pipeline
+    if not pipeline.sources and not parsed.broken:
         problems.error(pipeline.place, "the pipeline has no sources", "sources: {name: {topic: …}}")
-    if not pipeline.sinks and not pipeline.views:
+    if not parsed.declares_ends:
         problems.error(
             pipeline.place, "the pipeline has neither sinks nor views: nothing would come of it", "add a sink or a view"
         )

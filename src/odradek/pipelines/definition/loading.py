@@ -63,7 +63,7 @@ def finished(parsed: Parsed | None, problems: Problems, engine: Engine | None = 
     if parsed is None:
         return Definition(None, tuple(problems), is_sound=False)
     if engine is not None:
-        parsed = Parsed(dataclasses.replace(parsed.pipeline, engine=engine), parsed.broken)
+        parsed = dataclasses.replace(parsed, pipeline=dataclasses.replace(parsed.pipeline, engine=engine))
     from odradek.pipelines.definition.checks import check_pipeline  # noqa: PLC0415 - what is not YAML needs none
 
     check_pipeline(parsed, problems)

@@ -34,6 +34,7 @@ class Parsed:
 
     pipeline: Pipeline
     broken: frozenset[str]
+    declares_ends: bool = True  # sinks or views, sound or not
 
 
 def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
@@ -42,7 +43,9 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
         problems.error(root.place, f"a definition is a mapping, not {describe(root)}", "begin with `pipeline: name`")
         return None
     fields = Fields(root, PIPELINE_KEYS, "the pipeline", problems)
-    name = fields.text("pipeline", required="begin with `pipeline: name`") or ""
+    name = fields.text("pipeline") or ""
+    if "pipeline" not in fields:
+        problems.error(root.place, "the pipeline has no name", "begin with `pipeline: name`")
     if name and not PIPELINE_NAME.match(name):
         fields.wrong("pipeline", "a name", "letters, digits, dashes and underscores")
     broken: set[str] = set()
@@ -76,7 +79,7 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
         spark=fields.settings("spark"),
         place=root.place,
     )
-    return Parsed(pipeline, frozenset(broken))
+    return Parsed(pipeline, frozenset(broken), any(key in fields for key in ("sinks", "views")) or bool(views))
 
 
 def section(

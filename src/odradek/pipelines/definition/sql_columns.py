@@ -118,7 +118,7 @@ def scope_of(select: exp.Select, tables: Tables) -> Scope:
     for lateral in select.args.get("laterals") or []:
         names = lateral.args.get("alias")
         columns = names.args.get("columns") if names is not None else None
-        extra |= {each.name.lower() for each in columns or []}
+        extra |= {each.name.lower() for each in columns or []} | {lateral.alias.lower()}
         is_open = is_open or not columns
     return Scope(found, frozenset(extra), is_open)
 
