@@ -33,8 +33,9 @@ test: check ## Everything that must hold; finishes in 20 minutes on 2 cores
 bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
 	$(BIN)/python -m bench $(ARGS)
 
-soak: $(READY) ## A thousand more seeds of the simulation (SEEDS=first-last for others)
+soak: $(READY) ## A thousand more seeds of the simulation (SEEDS=first-last for others), groups under longer loads (GROUP_SEEDS)
 	ODRADEK_SIMULATION_SEEDS=$(or $(SEEDS),1000-1999) $(BIN)/pytest -n 2 -q tests/simulation -k remembered
+	ODRADEK_GROUP_RECORDS=5000000 ODRADEK_GROUP_SEEDS=$(or $(GROUP_SEEDS),2-4) $(BIN)/pytest -q -rP tests/groups/test_under_load.py
 
 fuzz: $(READY) ## Ten minutes of coverage-guided fuzzing (FUZZ_SECONDS=… for longer)
 	@mkdir -p build/fuzz

@@ -1,4 +1,5 @@
-"""What a broker costs before and beside its work: the time to start, memory after a load, memory of idle connections.
+"""What a broker costs before and beside its work: the time to start, also with many offsets to replay, memory after a
+load, memory of idle connections, heartbeats of many groups.
 
 Each is measured on brokers of their own, so that nothing is hidden in memory that an earlier workload left.
 """
@@ -15,8 +16,18 @@ from bench.brokers import BrokerError, BrokerKind, RunningBroker, free_port, las
 from bench.generator import Generator, read_line
 from bench.processes import is_alive, raise_open_files_limit, resident_mb
 from bench.results import Experiment, Run
-from bench.topics import fresh_topic
-from bench.workloads import IDLE_CONNECTIONS, MEMORY_RECORDS, OTHERS, START
+from bench.topics import create, fresh_topic
+from bench.workloads import (
+    GROUPS,
+    GROUPS_SECONDS,
+    IDLE_CONNECTIONS,
+    MEMORY_RECORDS,
+    OTHERS,
+    REPLAYED_GROUPS,
+    REPLAYED_PARTITIONS,
+    REPLAYED_RECORDS,
+    START,
+)
 
 SPARE_FILES = 1_000  # what a broker and a generator need besides the connections
 
@@ -87,6 +98,38 @@ class Footprint:
             "connections_mb_more": more_mb,
             "kb_per_connection": more_mb * 1000 / max(1, held),
         }
+
+    def _groups(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+        groups = max(2, int(GROUPS * self.scale))
+        seconds = max(2, int(GROUPS_SECONDS * self.scale))
+        if groups != GROUPS:
+            experiment.note(f"measured with {groups:,} groups only.")
+        with running(kind, directory) as broker:
+            report = self.generator.run("groups", brokers=broker.address, groups=groups, seconds=seconds)
+        return {name: float(report[name]) for name in ("p50_ms", "p99_ms", "max_ms", "expulsions", "settle_s")}
+
+    def _replay(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+        """From the moment the process is spawned until every group was told all that it has committed."""
+        groups = max(1, int(REPLAYED_GROUPS * self.scale))
+        commits = groups * REPLAYED_RECORDS // (REPLAYED_GROUPS * REPLAYED_PARTITIONS)
+        if groups != REPLAYED_GROUPS:
+            experiment.note(f"measured with {commits * REPLAYED_PARTITIONS:,} offsets only.")
+        with running(kind, directory) as broker:
+            topic = create(broker, REPLAYED_PARTITIONS)
+            flags = {"topic": topic, "groups": groups, "partitions": REPLAYED_PARTITIONS, "records": commits - groups}
+            self.generator.run("commits", brokers=broker.address, **flags)  # and one of each group beforehand
+            address = broker.address
+        port = int(address.rpartition(":")[2])
+        with _waiting(self.generator, "offsets", announces=True, brokers=address, groups=groups) as client:
+            spawned_ns = time.time_ns()
+            process = start(kind, directory, port)
+            try:
+                report = client(lambda: process.poll() is None)
+            finally:
+                stop(process)
+        if report["offsets"] != groups * REPLAYED_PARTITIONS:
+            raise BrokerError(f"{kind.title} forgot offsets: it told {report['offsets']:,} after the restart")
+        return {"replay_s": (report["told_unix_ns"] - spawned_ns) / 1e9}
 
     def _touch(self, broker: RunningBroker) -> None:
         """What every broker loads with its first clients is not the price of a connection."""

@@ -29,6 +29,7 @@ class GeneratorError(RuntimeError):
 class Generator:
     command: tuple[str, ...]
     description: str
+    is_go: bool = False
 
     def arguments(self, mode: str, **flags: object) -> list[str]:
         named = [part for name, value in flags.items() for part in (f"-{name.replace('_', '-')}", str(value))]
@@ -87,7 +88,7 @@ def _build(directory: Path) -> None:
 def go_generator() -> Generator:
     sources = [path for path in SOURCES.iterdir() if path.suffix in {".go", ".mod", ".sum"}]
     directory = build_once(cache_directory() / "bench-load", sources, _build)
-    return Generator((str(directory / "load"),), f"bench/load on franz-go {franz_go_version()}")
+    return Generator((str(directory / "load"),), f"bench/load on franz-go {franz_go_version()}", is_go=True)
 
 
 def librdkafka_generator(why: str) -> Generator:

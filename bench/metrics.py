@@ -28,12 +28,16 @@ METRICS = {
     metric.key: metric
     for metric in (
         Metric("records_per_s", "records/s", "records/s", 0),
+        Metric("commits_per_s", "commits/s", "commits/s", 0),
         Metric("mb_per_s", "MB/s", "MB/s", 1),
         Metric("broker_cpu_s_per_gb", "broker CPU, s per GB", "s", 2),
+        Metric("broker_cpu_us_per_commit", "broker CPU, µs per commit", "µs", 0),
         Metric("broker_cpu_percent", "broker CPU, % of a core", "%", 1),
         Metric("p50_ms", "p50, ms", "ms", 2),
         Metric("p99_ms", "p99, ms", "ms", 2),
         Metric("start_s", "time, s", "s", 2),
+        Metric("expulsions", "members expelled", "", 0),
+        Metric("replay_s", "time until all are served, s", "s", 2),
         Metric("memory_mb", "resident memory, MB", "MB", 1),
         Metric("connections_mb_more", "memory more in total, MB", "MB", 1),
         Metric("kb_per_connection", "memory more per connection, KB", "KB", 2),

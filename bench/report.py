@@ -26,7 +26,7 @@ GB and MB are decimal.
 
 {workloads}
 
-## Start, memory, connections
+## Start, memory, connections, groups
 
 {others}
 
@@ -54,7 +54,7 @@ def rounds_in_words(results: Results) -> str:
 def sizes_in_words(results: Results) -> str:
     measured = {each.name for each in results.experiments}
     sizes = [
-        f"{each.title}: {each.seconds} s" if each.mode == "latency" else f"{each.title}: {each.records:,} records"
+        f"{each.title}: {each.size_in_words}"
         for each in (workload.scaled(results.scale) for workload in WORKLOADS)
         if each.name in measured
     ]

@@ -14,7 +14,7 @@ from bench.generator import Generator
 from bench.machine import facts
 from bench.results import KAFKA, ODRADEK, Experiment, Results
 from bench.screen import Screen
-from bench.workloads import OTHERS, START, WORKLOADS, Workload
+from bench.workloads import NEED_GO, OTHERS, START, WORKLOADS, Workload
 
 DISK_NEEDED_BYTES = 10e9  # two filled topics and what is being written
 
@@ -39,12 +39,20 @@ class Session:
     profiles: Profiles | None = None
 
     @property
+    def left_out(self) -> list[str]:
+        """What the generator cannot do."""
+        return [] if self.generator.is_go else [name for name in self.names if name in NEED_GO]
+
+    @property
     def workloads(self) -> list[Workload]:
-        return [workload.scaled(self.scale) for workload in WORKLOADS if workload.name in self.names]
+        return [workload.scaled(self.scale) for workload in WORKLOADS if self._is_chosen(workload.name)]
 
     @property
     def others(self) -> list[str]:
-        return [name for name in OTHERS if name in self.names]
+        return [name for name in OTHERS if self._is_chosen(name)]
+
+    def _is_chosen(self, name: str) -> bool:
+        return name in self.names and name not in self.left_out
 
     @property
     def run_count(self) -> int:
@@ -62,6 +70,8 @@ class Session:
         )
         if shutil.disk_usage(self.directory).free < DISK_NEEDED_BYTES * self.scale:
             self.screen.line(f"less than {DISK_NEEDED_BYTES * self.scale / 1e9:.0f} GB are free: this may not fit")
+        if self.left_out:
+            self.screen.line(f"left out, because it takes Go's generator: {', '.join(self.left_out)}")
         with self.screen.showing(self.run_count):
             self._measure_workloads(results)
             footprint = Footprint(self.generator, self.kinds, self.directory, self.scale, self.screen.say)

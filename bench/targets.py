@@ -22,7 +22,7 @@ class Target:
         if self.relative:
             return f"{sign} {self.bound:.2f} ×"
         metric = METRICS[self.metric]
-        return f"{sign} {self.bound:g} {metric.unit}"
+        return f"{sign} {self.bound:,g} {metric.unit}".rstrip()
 
     def reached(self, experiment: Experiment) -> float | None:
         """The figure that the bound is held against; None when it was not measured."""
@@ -55,9 +55,13 @@ TARGETS = (
     *_throughput("consume-1kb", 1.0, 0.6),
     Target("latency", "p50_ms", 1.0, relative=True),
     Target("latency", "p99_ms", 1.0, relative=True),
+    Target("commits", "commits_per_s", 5_000, at_least=True),
     Target("start", "start_s", 0.7),
     Target("memory", "memory_mb", 80),
     Target("connections", "connections_mb_more", 64),
+    Target("groups", "p99_ms", 50),
+    Target("groups", "expulsions", 0),
+    Target("replay", "replay_s", 5),
 )
 
 

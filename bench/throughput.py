@@ -9,9 +9,20 @@ from bench.generator import Generator
 from bench.processes import cpu_seconds
 from bench.results import Experiment, Run
 from bench.topics import fresh_topic
-from bench.workloads import RATE_RECORDS_PER_S, Workload
+from bench.workloads import COMMITTING_GROUPS, RATE_RECORDS_PER_S, Workload
 
-KEPT = ("records_per_s", "mb_per_s", "p50_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms", "client_cpu_s", "seconds")
+KEPT = (
+    "records_per_s",
+    "commits_per_s",
+    "mb_per_s",
+    "p50_ms",
+    "p95_ms",
+    "p99_ms",
+    "p999_ms",
+    "max_ms",
+    "client_cpu_s",
+    "seconds",
+)
 
 Said = Callable[[str, str, str, Run | None], None]
 """Told of each run: its workload, its broker, which run it is, and its figures (None for a warm-up)."""
@@ -48,12 +59,17 @@ def run_once(generator: Generator, broker: RunningBroker, workload: Workload, fi
                 flags |= {"records": workload.records}
             case "latency":
                 flags |= {"rate": RATE_RECORDS_PER_S, "seconds": workload.seconds}
+            case "commits":
+                flags |= {"records": workload.records, "groups": COMMITTING_GROUPS}
         before_s = cpu_seconds(broker.pid)
         report = generator.run(workload.mode, **flags)
         used_s = cpu_seconds(broker.pid) - before_s
     run = {name: float(report[name]) for name in KEPT if name in report}
     run["broker_cpu_s"] = used_s
-    run["broker_cpu_s_per_gb"] = used_s / (report["records"] * workload.record_bytes / 1e9)
+    if workload.mode == "commits":
+        run["broker_cpu_us_per_commit"] = used_s * 1e6 / report["records"]
+    else:
+        run["broker_cpu_s_per_gb"] = used_s / (report["records"] * workload.record_bytes / 1e9)
     run["broker_cpu_percent"] = used_s / report["seconds"] * 100
     return run
 

@@ -27,13 +27,13 @@ def _admin(broker: RunningBroker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.address}, logger=_quiet)
 
 
-def create(broker: RunningBroker) -> str:
+def create(broker: RunningBroker, partitions: int = PARTITIONS) -> str:
     """A topic whose every partition serves: Apache Kafka answers before they do, and clients then back off."""
     name = f"bench-{next(_numbers)}"
     admin = _admin(broker)  # its answers come only while it lives
-    _insist(lambda: admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(DEADLINE_S))
+    _insist(lambda: admin.create_topics([NewTopic(name, partitions, 1)])[name].result(DEADLINE_S))
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "bench"}, logger=_quiet)
-    for index in range(PARTITIONS):
+    for index in range(partitions):
         _insist(partial(consumer.get_watermark_offsets, TopicPartition(name, index), DEADLINE_S))
     consumer.close()
     return name

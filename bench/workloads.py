@@ -7,16 +7,23 @@ PARTITIONS = 6
 RATE_RECORDS_PER_S = 10_000
 MEMORY_RECORDS = 10_000_000
 IDLE_CONNECTIONS = 10_000
+COMMITTING_GROUPS = 32
+GROUPS = 1_000  # of two members each
+GROUPS_SECONDS = 30
+REPLAYED_RECORDS = 1_000_000
+REPLAYED_GROUPS = 1_000
+REPLAYED_PARTITIONS = 100  # in each commit
 
 THROUGHPUT_METRICS = ["records_per_s", "mb_per_s", "broker_cpu_s_per_gb"]
 LATENCY_METRICS = ["p50_ms", "p99_ms", "broker_cpu_percent"]
+COMMIT_METRICS = ["commits_per_s", "p50_ms", "p99_ms", "broker_cpu_us_per_commit"]
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     name: str
     title: str
-    mode: Literal["produce", "consume", "latency"]
+    mode: Literal["produce", "consume", "latency", "commits"]
     records: int
     record_bytes: int
     batch_bytes: int = 1_000_000
@@ -24,7 +31,21 @@ class Workload:
 
     @property
     def metrics(self) -> list[str]:
-        return LATENCY_METRICS if self.mode == "latency" else THROUGHPUT_METRICS
+        match self.mode:
+            case "latency":
+                return LATENCY_METRICS
+            case "commits":
+                return COMMIT_METRICS
+        return THROUGHPUT_METRICS
+
+    @property
+    def size_in_words(self) -> str:
+        match self.mode:
+            case "latency":
+                return f"{self.seconds} s"
+            case "commits":
+                return f"{self.records:,} commits"
+        return f"{self.records:,} records"
 
     def scaled(self, scale: float) -> "Workload":
         """The same at another size; never so small that nothing is left to measure."""
@@ -38,15 +59,23 @@ WORKLOADS = (
     Workload("consume-100b", "consume 100 B", "consume", 10_000_000, 100),
     Workload("consume-1kb", "consume 1 KB", "consume", 3_000_000, 1_000),
     Workload("latency", "end to end at 10,000 records/s", "latency", 0, 100, seconds=10),
+    Workload("commits", "commits of 32 groups at once", "commits", 50_000, 0),
 )
 
 START = "start"
 MEMORY = "memory"
 CONNECTIONS = "connections"
+MEMBERS = "groups"
+REPLAY = "replay"
 OTHERS = {
     START: ("start to first acknowledged record", ["start_s"]),
     MEMORY: ("after 10 million 100 B records", ["memory_mb"]),
     CONNECTIONS: ("10,000 idle connections", ["connections", "connections_mb_more", "kb_per_connection"]),
+    MEMBERS: ("heartbeats of 1,000 × 2 members", ["p50_ms", "p99_ms", "expulsions"]),
+    REPLAY: ("start with a million offsets", ["replay_s"]),
 }
+
+NEED_GO = frozenset({"commits", MEMBERS, REPLAY})
+"""librdkafka has no way to do them: it joins groups of its own accord, and commits at its own pace."""
 
 NAMES = (*(workload.name for workload in WORKLOADS), *OTHERS)

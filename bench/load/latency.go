@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -87,9 +88,19 @@ func receive(ctx context.Context, client *kgo.Client, began time.Time, total int
 }
 
 func summary(s settings, delays []time.Duration, sent int, sending time.Duration) report {
-	slices.Sort(delays)
 	outcome := throughput(sent, int64(sent)*int64(s.sizeBytes), sending)
 	outcome["counted"] = len(delays)
+	maps.Copy(outcome, percentiles(delays))
+	return outcome
+}
+
+// percentiles sorts the delays.
+func percentiles(delays []time.Duration) report {
+	outcome := report{}
+	if len(delays) == 0 {
+		return outcome
+	}
+	slices.Sort(delays)
 	for name, share := range map[string]float64{"p50_ms": 0.50, "p95_ms": 0.95, "p99_ms": 0.99, "p999_ms": 0.999, "max_ms": 1} {
 		index := min(len(delays)-1, int(share*float64(len(delays))))
 		outcome[name] = float64(delays[index]) / float64(time.Millisecond)

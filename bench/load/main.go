@@ -3,6 +3,9 @@
 //	load produce     -brokers HOST:PORT -topic TOPIC -records N -size BYTES [-batch BYTES] [-linger 5ms]
 //	load consume     -brokers HOST:PORT -topic TOPIC -records N
 //	load latency     -brokers HOST:PORT -topic TOPIC -rate RECORDS_PER_SECOND -seconds N -size BYTES
+//	load commits     -brokers HOST:PORT -topic TOPIC -records N -groups N [-partitions N]   (N commits in all)
+//	load groups      -brokers HOST:PORT -groups N -seconds N  (two members each, who do nothing but stay)
+//	load offsets     -brokers HOST:PORT -groups N             (waits for the port, then asks what each group has committed)
 //	load connections -brokers HOST:PORT -count N          (holds them until its standard input closes)
 //	load first       -brokers HOST:PORT -topic TOPIC      (waits for the port, then creates the topic and writes one record)
 //
@@ -33,6 +36,8 @@ type settings struct {
 	rate        int
 	seconds     int
 	count       int
+	groups      int
+	partitions  int
 	giveUpAfter time.Duration
 }
 
@@ -42,6 +47,9 @@ var modes = map[string]func(context.Context, settings) (report, error){
 	"produce":     produce,
 	"consume":     consume,
 	"latency":     latency,
+	"commits":     commits,
+	"groups":      groups,
+	"offsets":     offsets,
 	"connections": connections,
 	"first":       first,
 }
@@ -69,7 +77,7 @@ func main() {
 
 func read(arguments []string) (string, settings) {
 	if len(arguments) == 0 || modes[arguments[0]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: load produce|consume|latency|connections|first [flags]")
+		fmt.Fprintln(os.Stderr, "usage: load produce|consume|latency|commits|groups|offsets|connections|first [flags]")
 		os.Exit(2)
 	}
 	var s settings
@@ -81,8 +89,10 @@ func read(arguments []string) (string, settings) {
 	flags.IntVar(&s.batchBytes, "batch", 1_000_000, "largest batch in bytes")
 	flags.DurationVar(&s.linger, "linger", 5*time.Millisecond, "how long a batch waits for more records")
 	flags.IntVar(&s.rate, "rate", 10_000, "records per second (latency)")
-	flags.IntVar(&s.seconds, "seconds", 10, "seconds that count (latency)")
+	flags.IntVar(&s.seconds, "seconds", 10, "seconds that count (latency, groups)")
 	flags.IntVar(&s.count, "count", 10_000, "connections to hold")
+	flags.IntVar(&s.groups, "groups", 32, "consumer groups")
+	flags.IntVar(&s.partitions, "partitions", 1, "partitions in a commit")
 	flags.DurationVar(&s.giveUpAfter, "give-up-after", 5*time.Minute, "deadline of the whole run")
 	_ = flags.Parse(arguments[1:]) // ExitOnError: it does not return one
 	return arguments[0], s

@@ -89,6 +89,19 @@ def test_records_of_others_are_shown_and_not_counted() -> None:
     assert summary["produced"] == summary["consumed"]
 
 
+def test_a_deleted_topic_ends_it_with_a_line() -> None:
+    command = [sys.executable, "-m", "odradek", "demo", "--port", "0", "--seconds", "60", "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["bootstrap_servers"]
+        process.stdout.readline()
+        ran = run_odradek("topic", "delete", "rigs", "--yes", "-b", address)
+        assert ran.code == 0, ran.errors
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert errors.splitlines() == ["error: topic rigs was deleted; start the demo again to have it back"]
+
+
 def test_a_broker_that_does_not_start_is_told_in_its_own_words(offline: Run) -> None:
     ran = offline("demo", "--port", "0", "--data-dir", "/proc/nowhere")
     assert ran.code == 1

@@ -23,19 +23,39 @@ LAUNCH = Path(__file__).with_name("conformance_launch.py")
 
 CLASSES = [
     "kafka.server.ApiVersionsRequestTest",
+    "kafka.server.ConsumerGroupHeartbeatRequestTest",
+    "kafka.server.ConsumerProtocolMigrationTest",
+    "kafka.server.DeleteGroupsRequestTest",
+    "kafka.server.DescribeGroupsRequestTest",
+    "kafka.server.HeartbeatRequestTest",
+    "kafka.server.JoinGroupRequestTest",
+    "kafka.server.ListGroupsRequestTest",
+    "kafka.server.OffsetCommitRequestTest",
+    "kafka.server.OffsetDeleteRequestTest",
+    "org.apache.kafka.clients.consumer.ConsumerIntegrationTest",
+    "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
+    "org.apache.kafka.clients.consumer.PlaintextConsumerAssignTest",
+    "org.apache.kafka.clients.consumer.PlaintextConsumerCloseTest",
+    "org.apache.kafka.clients.consumer.PlaintextConsumerPollTest",
+    "org.apache.kafka.clients.consumer.PlaintextConsumerSubscriptionTest",
+    "org.apache.kafka.clients.consumer.PlaintextConsumerTest",
     "org.apache.kafka.clients.producer.ProducerCompressionTest",
     "org.apache.kafka.tools.BrokerApiVersionsCommandTest",
     "org.apache.kafka.tools.ClusterToolTest",
     "org.apache.kafka.tools.ConfigCommandIntegrationTest",
     "org.apache.kafka.tools.DeleteRecordsCommandTest",
+    "org.apache.kafka.tools.GroupsCommandTest",
     "org.apache.kafka.tools.LogDirsCommandTest",
+    "org.apache.kafka.tools.consumer.group.DeleteConsumerGroupsTest",
+    "org.apache.kafka.tools.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest",
+    "org.apache.kafka.tools.consumer.group.ListConsumerGroupTest",
 ]
 # Not run: org.apache.kafka.clients.producer.ProducerIntegrationTest; its nine reference tests are all of transactions.
 
 # What does not pass yet, and the API that it asks for. The list must be exact: what begins to pass has to leave it.
 LATER = {
     "testApiVersionsRequestValidationV0()[1]": "counts the APIs: wants all 75 of Kafka's advertised",
-    "testDescribeGroupWithoutDynamicConfigs(ClusterInstance)[1]": "joins by the newer group protocol (KIP-848)",
+    "testGroupCommand(ClusterInstance)[1]": "makes a share group too: ShareGroupHeartbeat",
 }
 
 
@@ -71,7 +91,7 @@ def prepared_once() -> Iterator[None]:
 def test_kafkas_own_tests_pass(class_name: str, jvm: None, tmp_path: Path) -> None:
     if not HARNESS.is_dir():
         pytest.skip("Apache Kafka's own tests are not beside this checkout (../shared/conformance)")
-    environment = {**os.environ, "KEEP": str(tmp_path), "TEST_TIMEOUT": "60s"}
+    environment = {**os.environ, "KEEP": str(tmp_path), "TEST_TIMEOUT": "60s", "CLASS_TIMEOUT": "840"}
     command = [str(HARNESS / "run"), "--launch", f"{sys.executable} {LAUNCH}", class_name]
     with prepared_once():
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -1,7 +1,4 @@
-"""Apache Kafka's tools on a broker and on its files: what only they do, beside the scenario that every client performs.
-
-kafka-consumer-perf-test is not among them: it joins a consumer group, which comes with a later issue.
-"""
+"""Apache Kafka's tools on a broker and on its files: what only they do, beside what every client performs."""
 
 import json
 import re
@@ -112,6 +109,14 @@ def test_log_dirs_tells_the_size_of_the_files(tools: ToolSession, target: Target
     size_bytes = sum(log.stat().st_size for log in files(loaded, ".log"))
     expected = {"partition": loaded.name, "size": size_bytes, "offsetLag": 0, "isFuture": False}
     assert directory == {"partitions": [expected], "error": None, "logDir": str(target.log_directory)}
+
+
+def test_consumer_perf_test_reads_all_as_a_group(tools: ToolSession, target: Target, loaded: Path) -> None:
+    topic = loaded.name.rsplit("-", 1)[0]
+    options = ["--topic", topic, "--num-records", str(RECORDS), "--group", f"{topic}-readers", "--timeout", "30000"]
+    printed = tools.run("kafka-consumer-perf-test", "--bootstrap-server", target.bootstrap_servers, *options).checked()
+    titles, figures = (line.split(", ") for line in printed.splitlines()[-2:])
+    assert dict(zip(titles, figures, strict=True))["data.consumed.in.nMsg"] == str(RECORDS)
 
 
 def test_broker_api_versions_are_kafkas(jvm: None, target: Target) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.coordinator.classic_group import ClassicGroup
-from odradek.coordinator.classic_join import Join
+from odradek.coordinator.classic.group import ClassicGroup
+from odradek.coordinator.classic.join import Join
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group_settings import GroupSettings
 from odradek.coordinator.group_shard import GroupShard
+from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -19,6 +20,7 @@ from tests.coordinator.test_consumer_protocol import subscription
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from odradek.coordinator.consumer.patterns import PatternMatch
     from odradek.coordinator.group_records import CoordinatorRecord
 
 GROUP = "group"
@@ -50,6 +52,9 @@ class ManualTimers:
     def stop(self, key: TimerKey) -> None:
         self.deadlines.pop(key, None)
 
+    def is_running(self, key: TimerKey) -> bool:
+        return key in self.deadlines
+
 
 class Answer:
     """A waiter that remembers; None while the request waits."""
@@ -67,16 +72,25 @@ class Answer:
 
 
 class ShardBench:
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
+        self.image = MetadataImage(version=0, cluster_id="", controller_id=0)
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
         self.journal = ListJournal()
+        self.matches: list[PatternMatch] = []  # asked for, and not done yet
         self.timers = ManualTimers()
         self.shard = self.make_shard()
         self.shard.finish_loading()
         self._ids = 0
 
     def make_shard(self) -> GroupShard:
-        return GroupShard(self.journal, self.timers, lambda: round(self.timers.now_ms), lambda: self.settings)
+        return GroupShard(
+            self.journal,
+            self.timers,
+            lambda: round(self.timers.now_ms),
+            lambda: self.settings,
+            lambda: self.image,
+            self.matches.append,
+        )
 
     def replayed(self) -> GroupShard:
         """Another shard, made from the journal alone."""

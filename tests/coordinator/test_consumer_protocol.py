@@ -1,11 +1,18 @@
-"""Reading a subscription's topics out of bytes that a client made."""
+"""What clients of classic groups tell each other: read from any bytes, and written in the version that they speak."""
 
 import struct
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.coordinator.consumer_protocol import subscribed_topics
+from odradek.coordinator.consumer_protocol import (
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    subscribed_topics,
+)
+from odradek.protocol.malformed import MalformedMessage
 
 
 def subscription(topics: list[str], version: int = 0, rest: bytes = b"\xff\xff\xff\xff") -> bytes:
@@ -29,3 +36,38 @@ def test_what_is_no_subscription_says_nothing() -> None:
 @given(st.binary(max_size=40))
 def test_any_bytes_are_survived(data: bytes) -> None:
     subscribed_topics(data)
+
+
+def test_a_subscription_with_all_that_it_can_have() -> None:
+    owned = b"\0\0\0\1" + b"\0\1t" + b"\0\0\0\2" + b"\0\0\0\0" + b"\0\0\0\5"
+    data = subscription(["t"], 3, b"\xff\xff\xff\xff" + owned + b"\0\0\0\7" + b"\0\1r")
+    decoded = decode_subscription(data)
+    assert (decoded.topics, decoded.user_data, decoded.generation_id, decoded.rack_id) == (["t"], None, 7, "r")
+    assert [(each.topic, each.partitions) for each in decoded.owned_partitions] == [("t", [0, 5])]
+    assert decode_subscription(data.replace(b"\0\3", b"\0\x09", 1)) == decoded, "a newer version begins alike"
+
+
+@given(st.dictionaries(st.text(max_size=9), st.sets(st.integers(0, 2**31 - 1))), st.integers(0, 9))
+def test_an_assignment_comes_back_in_the_version_of_its_reader(topics: dict[str, set[int]], version: int) -> None:
+    data = encode_assignment(topics, struct.pack(">h", version))
+    assert data[:2] == struct.pack(">h", min(version, 3))
+    decoded = decode_assignment(data)
+    assert {each.topic: each.partitions for each in decoded.assigned_partitions} == {
+        topic: sorted(partitions) for topic, partitions in topics.items()
+    }
+    assert decoded.user_data is None
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_read_or_refused(data: bytes) -> None:
+    for decode in (decode_subscription, decode_assignment):
+        try:
+            decode(data)
+        except MalformedMessage:
+            continue
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\xff\xff\0\0\0\0", b"\0\0\0\0\0\1"])
+def test_what_is_no_message_is_refused(data: bytes) -> None:
+    with pytest.raises(MalformedMessage):
+        decode_subscription(data)

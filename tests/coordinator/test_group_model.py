@@ -12,8 +12,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from odradek.coordinator.classic_group import ClassicGroup, ClassicState
-from odradek.coordinator.offset_operations import Committer, NewOffset, commit_offsets, delete_offsets
+from odradek.coordinator.classic.group import ClassicGroup, ClassicState
+from odradek.coordinator.group import Committer
+from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets, delete_offsets
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.shard_bench import GROUP, REBALANCE_MS, SESSION_MS, Answer, ShardBench
 

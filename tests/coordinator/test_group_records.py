@@ -125,7 +125,7 @@ def test_every_layout_of_an_offset_is_read(version: int, offset: int, epoch: int
 
 
 def test_unknown_kinds_of_records_are_left_alone() -> None:
-    assert decode_key(bytes.fromhex("000300016700")) is None
+    assert decode_key(bytes.fromhex("000a00016700")) is None
 
 
 @given(st.binary(max_size=60))

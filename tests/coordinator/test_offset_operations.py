@@ -6,9 +6,9 @@ from uuid import UUID
 
 import pytest
 
+from odradek.coordinator.group import Committer
 from odradek.coordinator.group_settings import MINUTE_MS
-from odradek.coordinator.offset_operations import (
-    Committer,
+from odradek.coordinator.offsets.offset_operations import (
     NewOffset,
     commit_offsets,
     delete_group,

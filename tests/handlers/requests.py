@@ -143,6 +143,17 @@ def batch(
     )
 
 
+FIVE = bytes(batch(*[b"value" * 20] * 5))
+
+
+def topic_of_fives(broker: AnyBroker, name: str) -> str:
+    """Partition 0 has offsets 0 to 19 in four batches, partition 1 offsets 0 to 4 in one, partition 2 nothing."""
+    create_topic(broker, name, 3)
+    for partition in (0, 0, 0, 0, 1):
+        assert produce(broker, name, FIVE, partition=partition).error_code == ErrorCode.NONE
+    return name
+
+
 def base_offsets(records: object) -> list[int]:
     """Of the whole batches; the last may be cut."""
     assert isinstance(records, memoryview | bytes)

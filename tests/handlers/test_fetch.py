@@ -1,4 +1,4 @@
-"""Fetch: which bytes come, how many, and how long it takes."""
+"""Fetch: which bytes come, and how many."""
 
 from __future__ import annotations
 
@@ -9,24 +9,22 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchTopic
-from tests.handlers.brokers import AnyBroker, SimulatedBroker, joined
+from tests.handlers.brokers import AnyBroker, SimulatedBroker
 from tests.handlers.requests import (
+    FIVE,
     TOPIC_RESOURCE,
     alter_configs,
     base_offsets,
-    batch,
-    begin_fetch,
     create_topic,
     delete_records,
-    delete_topic,
     fetch,
     fetch_all,
     fetch_request,
     partitions_of,
     produce,
-    produce_request,
     size_of,
     sizes,
+    topic_of_fives,
     wanted,
 )
 
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 
     from odradek.log.partition_log import PartitionLog
 
-FIVE = bytes(batch(*[b"value" * 20] * 5))
 SIZE = len(FIVE)
 LONG_MS = 10_000
 UNKNOWN_ID = UUID(int=0xABCDEF)
@@ -43,11 +40,7 @@ UNKNOWN_ID = UUID(int=0xABCDEF)
 
 @pytest.fixture
 def topic(broker: AnyBroker, name: str) -> str:
-    """Partition 0 has offsets 0 to 19 in four batches, partition 1 offsets 0 to 4 in one, partition 2 nothing."""
-    create_topic(broker, name, 3)
-    for partition in (0, 0, 0, 0, 1):
-        assert produce(broker, name, FIVE, partition=partition).error_code == ErrorCode.NONE
-    return name
+    return topic_of_fives(broker, name)
 
 
 # --- where it begins
@@ -204,6 +197,26 @@ def test_a_client_behind_the_leaders_epoch_is_fenced(simulated: SimulatedBroker,
     assert fetch(simulated, name, epoch=2).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
+def test_who_is_fenced_is_told_the_leader_and_its_epoch(simulated: SimulatedBroker, name: str) -> None:
+    topic_id = create_topic(simulated, name)
+    simulated.restart()
+    answer = fetch_all(simulated, fetch_request([wanted(topic_id, epoch=0)]), 16)
+    assert partitions_of(answer)[0].error_code == ErrorCode.FENCED_LEADER_EPOCH
+    hint = partitions_of(answer)[0].current_leader
+    assert (hint.leader_id, hint.leader_epoch) == (0, 1)
+    assert [(each.node_id, each.host, each.port) for each in answer.node_endpoints] == [(0, "simulated", 9092)]
+    before_hints = fetch_all(simulated, fetch_request([wanted(topic_id, epoch=0)]), 15)
+    assert partitions_of(before_hints)[0].current_leader.leader_id == -1
+
+
+def test_who_is_not_fenced_gets_no_hint(broker: AnyBroker, name: str) -> None:
+    topic_id = create_topic(broker, name)
+    for epoch, error in ((0, ErrorCode.NONE), (9, ErrorCode.UNKNOWN_LEADER_EPOCH)):
+        answer = fetch_all(broker, fetch_request([wanted(topic_id, epoch=epoch)]), 18)
+        told = partitions_of(answer)[0]
+        assert (told.error_code, told.current_leader.leader_id, answer.node_endpoints) == (error, -1, [])
+
+
 def test_a_reader_whose_history_differs_is_told_where(simulated: SimulatedBroker, name: str) -> None:
     """Offsets 0 to 4 are of epoch 0, 5 to 9 of epoch 1, 10 to 14 of epoch 2."""
     create_topic(simulated, name)
@@ -246,175 +259,13 @@ def test_a_replica_is_told_that_this_broker_does_not_lead_it(broker: AnyBroker, 
     topic_id = create_topic(broker, name)
     produce(broker, name)
     request = fetch_request([wanted(topic_id if version > 12 else name)], replica_id=7)
-    told = partitions_of(fetch_all(broker, request, version))[0]
+    answer = fetch_all(broker, request, version)
+    told = partitions_of(answer)[0]
     assert (told.error_code, size_of(told)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
+    assert answer.node_endpoints == [], "there is nowhere else to go"
 
 
-# --- waiting
-
-
-def test_an_empty_fetch_waits_as_long_as_it_may(broker: AnyBroker, topic: str) -> None:
-    began = broker.elapsed_ms()
-    assert sizes(fetch_all(broker, fetch_request([wanted(topic, 20)], max_wait_ms=300))) == [0]
-    assert 290 <= broker.elapsed_ms() - began < 3000
-
-
-@pytest.mark.parametrize("min_bytes", [0, -1])
-def test_who_asks_for_nothing_does_not_wait(broker: AnyBroker, topic: str, min_bytes: int) -> None:
-    began = broker.elapsed_ms()
-    request = fetch_request([wanted(topic, 20)], max_wait_ms=LONG_MS, min_bytes=min_bytes)
-    assert sizes(fetch_all(broker, request)) == [0]
-    assert broker.elapsed_ms() - began < LONG_MS / 2
-
-
-def test_a_fetch_of_no_partition_does_not_wait(broker: AnyBroker) -> None:
-    began = broker.elapsed_ms()
-    assert fetch_all(broker, fetch_request([], max_wait_ms=LONG_MS)).responses == []
-    assert broker.elapsed_ms() - began < LONG_MS / 2
-
-
-def test_an_append_ends_the_wait_with_what_was_appended(broker: AnyBroker, topic: str) -> None:
-    began = broker.elapsed_ms()
-    waiting = begin_fetch(broker, fetch_request([wanted(topic, 20)], max_wait_ms=LONG_MS))
-    produce(broker, topic, FIVE)
-    told = partitions_of(waiting.result())[0]
-    assert base_offsets(told.records) == [20]
-    assert told.high_watermark == 25 or broker.is_apache_kafka, "there the answer may be a little ahead of it"
-    assert broker.elapsed_ms() - began < LONG_MS / 2
-
-
-def test_bytes_are_counted_over_all_partitions_and_appends(broker: AnyBroker, topic: str) -> None:
-    began = broker.elapsed_ms()
-    both = [wanted(topic, 15), wanted(topic, 5, partition=1), wanted(topic, partition=2)]
-    waiting = begin_fetch(broker, fetch_request(both, max_wait_ms=LONG_MS, min_bytes=4 * SIZE))
-    for partition in (1, 2, 0):
-        produce(broker, topic, FIVE, partition=partition)
-    assert sizes(waiting.result()) == [2 * SIZE, SIZE, SIZE]
-    assert broker.elapsed_ms() - began < LONG_MS / 2
-
-
-def test_too_few_bytes_are_given_when_the_time_is_over(broker: AnyBroker, topic: str) -> None:
-    began = broker.elapsed_ms()
-    request = fetch_request([wanted(topic)], max_wait_ms=300, min_bytes=100 * SIZE)
-    assert sizes(fetch_all(broker, request)) == [4 * SIZE]
-    assert broker.elapsed_ms() - began >= 290
-
-
-def test_nobody_waits_for_more_bytes_than_an_answer_may_hold(broker: AnyBroker, topic: str) -> None:
-    began = broker.elapsed_ms()
-    request = fetch_request([wanted(topic)], max_wait_ms=LONG_MS, min_bytes=1 << 20, max_bytes=SIZE)
-    assert sizes(fetch_all(broker, request)) == [SIZE]
-    assert broker.elapsed_ms() - began < LONG_MS / 2
-
-
-def test_nobody_waits_for_more_than_a_segment_has_left(broker: AnyBroker, name: str) -> None:
-    """A read ends with its segment; more lies in the next one, so waiting would be pointless."""
-    create_topic(broker, name, segment_index_bytes="24", index_interval_bytes="0")
-    for _ in range(12):
-        produce(broker, name, FIVE)
-    began = broker.elapsed_ms()
-    told = fetch_all(broker, fetch_request([wanted(name)], max_wait_ms=LONG_MS, min_bytes=11 * SIZE))
-    assert base_offsets(partitions_of(told)[0].records)[0] == 0
-    assert broker.elapsed_ms() - began < LONG_MS / 2
-
-
-def test_an_append_between_a_look_and_the_wait_is_not_missed(simulated: SimulatedBroker, name: str) -> None:
-    """The fetch has looked and found nothing, its task has not started: another connection's append comes first."""
-    create_topic(simulated, name)
-    request = fetch_request([wanted(name)], max_wait_ms=LONG_MS)
-
-    async def race() -> bytes:
-        waiting = simulated.handle(request, 12)
-        assert not isinstance(waiting, list)
-        assert isinstance(simulated.handle(produce_request([(name, 0, batch())]), 12), list)
-        return joined(await waiting)
-
-    began = simulated.elapsed_ms()
-    assert bytes(batch()[61:]) in simulated.run(race())
-    assert simulated.elapsed_ms() - began < LONG_MS
-
-
-def test_a_stop_between_a_look_and_the_wait_is_not_missed(simulated: SimulatedBroker, name: str) -> None:
-    create_topic(simulated, name)
-    request = fetch_request([wanted(name)], max_wait_ms=LONG_MS)
-
-    async def race() -> None:
-        waiting = simulated.handle(request, 12)
-        simulated.node.release_waiting_requests()
-        await waiting
-
-    began = simulated.elapsed_ms()
-    simulated.run(race())
-    assert simulated.elapsed_ms() - began < LONG_MS
-
-
-def test_a_deleted_topic_ends_the_wait(broker: AnyBroker, name: str) -> None:
-    began = broker.elapsed_ms()
-    topic_id = create_topic(broker, name)
-    by_name = begin_fetch(broker, fetch_request([wanted(name)], max_wait_ms=LONG_MS))
-    by_id = begin_fetch(broker, fetch_request([wanted(topic_id)], max_wait_ms=LONG_MS))
-    delete_topic(broker, name)
-    if broker.is_apache_kafka:
-        allowed = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER}
-    else:
-        allowed = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
-    assert partitions_of(by_name.result())[0].error_code in allowed
-    told = partitions_of(by_id.result())[0].error_code
-    assert told in allowed | {ErrorCode.UNKNOWN_TOPIC_ID}
-    assert broker.elapsed_ms() - began < LONG_MS / 2
-
-
-def test_a_topic_made_again_under_its_name_is_another_one(broker: AnyBroker, name: str) -> None:
-    old_id = create_topic(broker, name)
-    produce(broker, name, FIVE)
-    delete_topic(broker, name)
-    new_id = create_topic(broker, name)
-    assert fetch(broker, old_id).error_code == ErrorCode.UNKNOWN_TOPIC_ID
-    assert size_of(fetch(broker, new_id)) == 0
-
-
-def test_a_waiter_leaves_nothing_behind(simulated: SimulatedBroker, name: str) -> None:
-    """Answered, timed out or gone with its client: no partition remembers it."""
-    create_topic(simulated, name, 2)
-    partitions = [simulated.partition(name, index) for index in (0, 1)]
-    request = fetch_request([wanted(name), wanted(name, partition=1)], max_wait_ms=500)
-    for _ in range(3):
-        answered = begin_fetch(simulated, request)
-        gone = begin_fetch(simulated, request)
-        assert [len(partition.waiting_fetches) for partition in partitions] == [2, 2]
-        gone.task.cancel()  # type: ignore[attr-defined]  # what a lost connection does
-        simulated.step()
-        assert [len(partition.waiting_fetches) for partition in partitions] == [1, 1]
-        answered.result()
-    assert not any(partition.waiting_fetches for partition in partitions)
-
-
-@pytest.mark.filterwarnings("ignore:coroutine '_wait' was never awaited")
-def test_a_waiter_that_never_ran_goes_with_its_time(simulated: SimulatedBroker, name: str) -> None:
-    """Cancelled before its first step: a coroutine that never starts cannot clean up after itself."""
-    create_topic(simulated, name)
-    partition = simulated.partition(name)
-
-    async def lose() -> None:
-        task = simulated.simulation.loop.create_task(
-            simulated.handle(fetch_request([wanted(name)], max_wait_ms=500), 12)
-        )
-        task.cancel()
-
-    simulated.run(lose())
-    fetch_all(simulated, fetch_request([wanted(name)], max_wait_ms=1000))
-    assert not partition.waiting_fetches
-
-
-def test_a_converted_batch_counts_as_it_is_stored(simulated: SimulatedBroker, name: str) -> None:
-    """Two hundred bytes of one letter are fewer when they are compressed: the wait goes on."""
-    create_topic(simulated, name, compression_type="zstd")
-    waiting = begin_fetch(simulated, fetch_request([wanted(name)], max_wait_ms=LONG_MS, min_bytes=2000))
-    began = simulated.elapsed_ms()
-    produce(simulated, name, batch(b"x" * 5000))
-    told = sizes(waiting.result())
-    assert told[0] < 2000
-    assert simulated.elapsed_ms() - began >= LONG_MS
+# --- odd cases
 
 
 def test_the_same_partition_twice_is_one(broker: AnyBroker, topic: str) -> None:

@@ -8,10 +8,17 @@ from uuid import UUID
 import pytest
 
 from odradek.handlers.context import CloseConnection
-from odradek.protocol.batch import read_batch_header
+from odradek.protocol.batch import read_batch_header, set_append_time
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
+from odradek.protocol.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from odradek.protocol.records import Record, build_batch
 from tests.handlers.requests import (
     BY_NAME,
     NOW_MS,
@@ -228,6 +235,72 @@ def test_a_broken_batch_is_called_broken_whatever_bit_it_has(simulated: Simulate
     assert produce(simulated, name, marked[:20]).error_code != ErrorCode.INVALID_TXN_STATE
     marked[16] = 1
     assert produce(simulated, name, marked).error_code == ErrorCode.INVALID_RECORD
+
+
+# --- who is to blame
+
+
+def blamed(refused: PartitionProduceResponse) -> list[int]:
+    assert all(each.batch_index_error_message for each in refused.record_errors)
+    return [each.batch_index for each in refused.record_errors]
+
+
+@pytest.mark.parametrize("compression", [Compression.NONE, Compression.LZ4])
+def test_records_out_of_time_are_named(broker: AnyBroker, name: str, compression: Compression) -> None:
+    create_topic(broker, name, message_timestamp_after_max_ms="3600000", message_timestamp_before_max_ms="0")
+    old, far = NOW_MS - 10 * 365 * 86_400_000, NOW_MS + 10 * 365 * 86_400_000
+    refused = produce(broker, name, batch(b"a", b"b", b"c", timestamps=[old, -1, far], compression=compression))
+    assert (refused.error_code, refused.base_offset, refused.log_start_offset) == (ErrorCode.INVALID_TIMESTAMP, -1, 0)
+    assert blamed(refused) == [0, 2]
+    assert refused.error_message
+
+
+def test_records_without_a_key_are_named_where_keys_are_needed(broker: AnyBroker, name: str) -> None:
+    create_topic(broker, name, cleanup_policy="compact")
+    records = [Record(offset, NOW_MS, b"key" if offset % 2 else None, b"value") for offset in range(5)]
+    refused = produce(broker, name, build_batch(records))
+    assert (refused.error_code, refused.base_offset, refused.log_start_offset) == (ErrorCode.INVALID_RECORD, -1, 0)
+    assert blamed(refused) == [0, 2, 4]
+    assert refused.error_message
+
+
+def test_both_faults_are_named_together(broker: AnyBroker, name: str) -> None:
+    create_topic(broker, name, cleanup_policy="compact")
+    far = NOW_MS + 10 * 365 * 86_400_000
+    records = [Record(0, NOW_MS, None, b""), Record(1, NOW_MS, b"key", b""), Record(2, far, b"key", b"")]
+    refused = produce(broker, name, build_batch(records))
+    assert refused.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert blamed(refused) == [0, 2]
+
+
+def test_every_record_of_a_batch_that_sets_append_time_is_named(broker: AnyBroker, name: str) -> None:
+    create_topic(broker, name, message_timestamp_type="LogAppendTime")
+    stamped = batch(b"a", b"b")
+    set_append_time(memoryview(stamped), 0, NOW_MS)
+    refused = produce(broker, name, stamped)
+    assert refused.error_code == ErrorCode.INVALID_TIMESTAMP
+    assert blamed(refused) == [0, 1]
+
+
+def test_a_batch_at_fault_has_no_record_to_blame(broker: AnyBroker, name: str) -> None:
+    create_topic(broker, name)
+    for wrong in (batch()[:-1], batch() + batch()):
+        refused = produce(broker, name, wrong)
+        assert (refused.error_code, refused.log_start_offset) == (ErrorCode.INVALID_RECORD, -1)
+        assert (blamed(refused), refused.error_message) == ([], None)
+
+
+def test_what_is_too_large_is_told_the_limit(simulated: SimulatedBroker, name: str) -> None:
+    create_topic(simulated, name, max_message_bytes="100")
+    refused = produce(simulated, name, large := batch(b"x" * 200))
+    assert refused.error_code == ErrorCode.MESSAGE_TOO_LARGE
+    assert refused.error_message == f"a batch of {len(large)} bytes where max.message.bytes allows 100"
+
+
+def test_versions_without_words_get_the_code_alone(broker: AnyBroker, name: str) -> None:
+    create_topic(broker, name, cleanup_policy="compact")
+    refused = produce(broker, name, batch(key=None), version=7)
+    assert (refused.error_code, refused.record_errors) == (ErrorCode.INVALID_RECORD, [])
 
 
 # --- on the disk

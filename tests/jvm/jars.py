@@ -12,7 +12,11 @@ from tests.jvm.build_cache import build_once, cache_directory, content_digest
 KAFKA_VERSION = "4.3.1"
 HERE = Path(__file__).parent
 POM = HERE / "pom.xml"
-SOURCES = (*sorted((HERE / "java").rglob("*.java")), *sorted((HERE.parent / "clients" / "java").rglob("*.java")))
+SOURCES = tuple(
+    source
+    for room in (HERE, HERE.parent / "clients", HERE.parent / "groups")
+    for source in sorted((room / "java").rglob("*.java"))
+)
 
 
 def _kafka_directory() -> Path:

@@ -42,6 +42,16 @@ def test_node_id_and_its_older_name() -> None:
     )
 
 
+def test_a_listener_may_have_a_limit_of_its_own() -> None:
+    name = "listener.name.plaintext.max.connections"
+    limited = BrokerConfig.from_properties({name: "7"})
+    assert (limited.listener_max_connections, limited.ignored_properties) == ({"PLAINTEXT": 7}, ())
+    assert limited.with_dynamic({}, {name: "8"}).listener_max_connections == {"PLAINTEXT": 8}
+    assert config().listener_max_connections == {}
+    with pytest.raises(ConfigError, match=f"configuration {name}"):
+        BrokerConfig.from_properties({name: "-1"})
+
+
 def test_log_dirs_wins_over_log_dir() -> None:
     assert config(log_dir="/a", log_dirs="/b, /c").log_dirs == ("/b", "/c")
     assert config(log_dir="/a").log_dirs == ("/a",)
@@ -104,6 +114,13 @@ def test_kafkas_other_properties_are_accepted_and_reported() -> None:
         "listener.name.x.ssl.keystore.type",
     ]
     assert "no effect" in ignored.ignored_properties[0].reason
+
+
+def test_what_is_built_is_not_called_ignored_and_what_is_not_is() -> None:
+    built = config(group_consumer_session_timeout_ms="50000", group_initial_rebalance_delay_ms="0")
+    assert built.ignored_properties == ()
+    later = config(transaction_max_timeout_ms="1000", log_retention_hours="1")
+    assert [each.name for each in later.ignored_properties] == ["transaction.max.timeout.ms", "log.retention.hours"]
 
 
 def test_kraft_sample_file_is_accepted_without_its_controller_listener() -> None:

@@ -14,7 +14,7 @@ from odradek.protocol.messages.describe_topic_partitions import DescribeTopicPar
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponsePartition
 from odradek.protocol.messages.produce import ProduceRequest
-from odradek.protocol.schema import Request, Response, Struct, array, int8, int16, int32, string, struct
+from odradek.protocol.schema import Message, Request, Response, Struct, array, int8, int16, int32, string, struct
 from tests.protocol.tables import join
 
 
@@ -119,6 +119,22 @@ def test_a_nullable_struct_has_a_presence_byte() -> None:
     assert decode(DescribeTopicPartitionsRequest, 0, b"\x01\x00\x00\x00\x01\xff\x00").cursor is None
     cursor = decode(DescribeTopicPartitionsRequest, 0, b"\x01\x00\x00\x00\x01\x01\x02t\x00\x00\x00\x09\x00\x00").cursor
     assert (cursor.topic_name, cursor.partition_index) == ("t", 9)
+
+
+def test_a_nullable_struct_that_is_tagged_says_null_with_zero() -> None:
+    class Inner(Struct):
+        number: int = int8()
+
+    class Outer(Message, flexible=0):
+        inner: Inner | None = struct(Inner, nullable="0+", tag=0, tagged="0+")
+
+    for value, expected in [
+        (Outer(inner=None), b"\x01\x00\x01\x00"),
+        (Outer(inner=Inner(number=7)), b"\x01\x00\x03\x01\x07\x00"),
+        (Outer(), b"\x00"),
+    ]:
+        assert join(value, 0) == expected
+        assert decode(Outer, 0, expected) == value
 
 
 def test_fields_that_a_version_lacks_take_their_defaults() -> None:

@@ -1,7 +1,8 @@
 """The tables say the same as an independent implementation, kafka-python: field by field, and byte by byte.
 
-Its wheel carries Kafka's schemas and has a codec of its own. It lacks no API and no version of ours; InitProducerId 6,
-which Kafka holds back as unstable, it has and we have not.
+Its wheel carries Kafka's schemas and has a codec of its own. It lacks the newer consumer groups, which
+`test_messages_against_kafka` compares instead, and no other API or version of ours; InitProducerId 6, which Kafka holds
+back as unstable, it has and we have not.
 """
 
 import io
@@ -14,11 +15,15 @@ from hypothesis import strategies as st
 
 from odradek.protocol.fields import UNSET, Field, includes
 from odradek.protocol.schema import Message, Struct
+from tests.protocol import tables
 from tests.protocol.kafka_python import codec_of, schema_of
-from tests.protocol.tables import CASE_NAMES, CASES, MESSAGES, join, structs
+from tests.protocol.tables import NOT_IN_KAFKA_PYTHON, join, structs
 
 # Kafka 4.3 marks the last version of these as unstable: it is neither advertised by Kafka nor in our table.
 HELD_BACK = {"InitProducerIdRequest", "InitProducerIdResponse"}
+MESSAGES = [message for message in tables.MESSAGES if message.api_key not in NOT_IN_KAFKA_PYTHON]
+CASES = [(message, version) for message, version in tables.CASES if message in MESSAGES]
+CASE_NAMES = [f"{message.__name__}-{version}" for message, version in CASES]
 ZERO_UUID = UUID(int=0)
 FEW = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

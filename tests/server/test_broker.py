@@ -176,7 +176,7 @@ def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
                 await writer.wait_closed()
             await until(lambda: not partition.waiting_fetches)
         assert not broker._listeners[0]._connections
-        assert not broker._listeners[0]._connections_by_host
+        assert broker._listeners[0]._limits.is_idle
         await broker.stop()
 
     run(scenario)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import socket
 import struct
@@ -216,6 +217,26 @@ def test_no_more_connections_than_allowed() -> None:
         taken[0].close()
         eventually(lambda: is_open(stack.enter_context(WireClient(broker.port))), "a free place")
         assert all(map(is_open, taken[1:]))
+
+
+def test_the_limit_is_of_the_broker_and_a_listener_may_have_its_own() -> None:
+    properties = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,INNER://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,INNER:PLAINTEXT",
+        "max.connections": "3",
+        "listener.name.inner.max.connections": "1",
+    }
+    with watched_broker(properties) as broker, contextlib.ExitStack() as stack:
+        (ready_line,) = (line for line in broker.output.splitlines() if " is ready on " in line)
+        outer, inner = (int(port) for port in re.findall(r"127\.0\.0\.1:(\d+)", ready_line))
+
+        def lets_in(port: int) -> bool:
+            return is_open(stack.enter_context(WireClient(port)))
+
+        assert [lets_in(inner), lets_in(inner)] == [True, False]
+        eventually(lambda: "listener.name.inner.max.connections" in broker.output, "a word about it in the log")
+        assert [lets_in(outer), lets_in(outer), lets_in(outer)] == [True, True, False]
+        eventually(lambda: "connection refused: max.connections " in broker.output, "the other limit in the log")
 
 
 def test_no_more_connections_of_one_address_than_allowed_and_the_limit_can_change() -> None:

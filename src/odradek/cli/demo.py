@@ -6,6 +6,7 @@ import errno
 import socket
 import threading
 import time
+from typing import TYPE_CHECKING
 
 import click
 from confluent_kafka import KafkaException, TopicPartition
@@ -23,11 +24,15 @@ from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
 from odradek.pipelines.rigs.producer import RigProducer, producer_settings
 from odradek.testing import BrokerError, RunningBroker
 
+if TYPE_CHECKING:
+    from confluent_kafka import Uuid
+
 TOPIC = "rigs"
 PARTITIONS = 3
 PUMPS = 12
 SEED = 7
 DRAIN_S = 3.0
+LOOK_INTERVAL_S = 1.0  # how often the demo looks whether its topic is still there
 
 
 @command(
@@ -129,16 +134,20 @@ class Field(threading.Thread):
     def run(self) -> None:
         try:
             self.rigs.run(self.is_stopped)
-        except KafkaException as error:  # someone deleted the topic, say
-            self.failure = self.cluster.failure(error.args[0], f"topic {TOPIC}")
-            self.is_stopped.set()
+        except KafkaException as error:  # the client's own refusals; a deleted topic is noticed by `stream`
+            self.fail(self.cluster.failure(error.args[0], f"topic {TOPIC}"))
+
+    def fail(self, failure: Failure) -> None:
+        self.failure = self.failure or failure
+        self.is_stopped.set()
 
 
 def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float) -> None:
     """Produce and consume until the time is over or Ctrl-C; both are clean ends."""
     cluster.create_topic(TOPIC, PARTITIONS)  # or it exists: a data directory of an earlier demo
     consumer = cluster.consumer({"fetch.wait.max.ms": 100})
-    partitions = [partition.id for partition in cluster.describe_topic(TOPIC).partitions]
+    topic = cluster.describe_topic(TOPIC)
+    partitions = [partition.id for partition in topic.partitions]
     ends = cluster.latest_offsets(TOPIC, partitions)
     consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
     field = Field(cluster, screen.run_id, rate)
@@ -152,12 +161,17 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
     try:
         with screen, stop_on_interrupt(field.is_stopped):
             field.start()
+            looked_at = time.monotonic()
             while not field.is_stopped.is_set() and (deadline is None or time.monotonic() < deadline):
                 take_records(0.1)
                 screen.refresh(field.sent)
+                if time.monotonic() - looked_at >= LOOK_INTERVAL_S:
+                    looked_at = time.monotonic()
+                    if not is_still_there(cluster, topic.topic_id):
+                        field.fail(Failure(f"topic {TOPIC} was deleted; start the demo again to have it back"))
             field.is_stopped.set()
             field.join()
-            drained_by = time.monotonic() + DRAIN_S
+            drained_by = time.monotonic() + (DRAIN_S if field.failure is None else 0.0)
             while screen.received < field.sent and time.monotonic() < drained_by:
                 take_records(0.1)
             screen.finish(field.sent)
@@ -166,3 +180,11 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
         consumer.close()
     if field.failure is not None:
         raise field.failure
+
+
+def is_still_there(cluster: Cluster, topic_id: Uuid) -> bool:
+    """By its id: a topic that is written to comes back by itself, under its name only, where brokers create topics."""
+    try:
+        return str(cluster.describe_topic(TOPIC).topic_id) == str(topic_id)
+    except Failure:
+        return False

@@ -41,6 +41,7 @@ ADVICE = {
     "CLUSTER_AUTHORIZATION_FAILED": "this user may not do that to the cluster",
     "GROUP_ID_NOT_FOUND": "there is no such group; `odradek group list` shows those that exist",
     "NON_EMPTY_GROUP": "the group has active members; stop them first",
+    "UNKNOWN_MEMBER_ID": "the group has active members; stop them first",
     "GROUP_AUTHORIZATION_FAILED": "this user may not do that to the group",
     "_UNSUPPORTED_FEATURE": "the broker does not support this request",
 }

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from odradek.cli.commands import command, group
 from odradek.cli.failure import Failure
 from odradek.cli.options import cluster_options
-from odradek.cli.output import count_text, duration_text, faint, print_columns, print_json, say, strong
+from odradek.cli.output import print_columns, print_json, say
 from odradek.cli.parameter_types import TEXT
 
 if TYPE_CHECKING:
     from odradek.cli.cluster import Cluster
-    from odradek.cli.group_state import GroupState, PartitionLag
 
 REQUEST_TIMEOUT_S = 15.0
+STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "Stable")
 
 
 @group(
@@ -47,18 +47,24 @@ def consumer_group() -> None:
         ("those without members", "odradek group list --state Empty"),
     ],
 )
-@click.option("--state", "states", metavar="STATE", multiple=True, help="Only groups in this state. Repeatable.")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(STATES, case_sensitive=False),
+    metavar="STATE",
+    multiple=True,
+    help=f"Only groups in this state: {', '.join(STATES[:-1])} or {STATES[-1]}. Repeatable.",
+)
 @cluster_options
 def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """List the groups of the cluster."""
     from odradek.cli.group_state import state_name  # noqa: PLC0415 - help does not need it
 
     found = cluster.finish(cluster.admin().list_consumer_groups(request_timeout=REQUEST_TIMEOUT_S), "groups")
-    wanted = {state.lower() for state in states}
     rows = sorted(
         (each.group_id, state_name(each.state), each.type.name.lower() if each.type is not None else "")
         for each in found.valid
-        if not wanted or state_name(each.state).lower() in wanted
+        if not states or state_name(each.state) in states
     )
     for error in found.errors:
         raise Failure(f"groups: {error}")
@@ -68,7 +74,7 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
     elif rows:
         print_columns(["GROUP", "STATE", "TYPE"], rows)
     else:
-        say("no groups" + (" in this state" if wanted else " yet; a consumer with a group.id makes one"))
+        say("no groups" + (" in this state" if states else " yet; a consumer with a group.id makes one"))
 
 
 @command(
@@ -85,6 +91,7 @@ def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     Lag is how many records a group has yet to read; time lag is how old the first of them is.
     """
     from odradek.cli.group_state import add_time_lags, read_group, read_lags  # noqa: PLC0415
+    from odradek.cli.group_text import as_object, print_group  # noqa: PLC0415
 
     for place, name in enumerate(dict.fromkeys(names)):
         state = read_group(cluster, name)
@@ -96,79 +103,6 @@ def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
             if place:
                 say()
             print_group(state, lags)
-
-
-def total_lag(lags: list[PartitionLag]) -> int:
-    return sum(each.lag or 0 for each in lags)
-
-
-def longest_time_lag(lags: list[PartitionLag]) -> int | None:
-    return max((each.time_lag_ms for each in lags if each.time_lag_ms is not None), default=None)
-
-
-def as_object(state: GroupState, lags: list[PartitionLag]) -> dict[str, Any]:
-    return {
-        "group": state.name,
-        "state": state.state,
-        "type": state.kind,
-        "assignor": state.assignor,
-        "coordinator": state.coordinator,
-        "lag": total_lag(lags),
-        "time_lag_ms": longest_time_lag(lags),
-        "members": [
-            {
-                "member_id": member.member_id,
-                "client_id": member.client_id,
-                "host": member.host,
-                "instance_id": member.instance_id,
-                "assignment": [{"topic": topic, "partition": partition} for topic, partition in member.assignment],
-            }
-            for member in state.members
-        ],
-        "partitions": [
-            {
-                "topic": each.topic,
-                "partition": each.partition,
-                "committed_offset": each.committed_offset,
-                "end_offset": each.end_offset,
-                "lag": each.lag,
-                "time_lag_ms": each.time_lag_ms,
-                "member_id": None if each.member is None else each.member.member_id,
-            }
-            for each in lags
-        ],
-    }
-
-
-def print_group(state: GroupState, lags: list[PartitionLag]) -> None:
-    oldest = longest_time_lag(lags)
-    facts = [state.state, state.kind, count_text(len(state.members), "member")]
-    facts += [f"assignor {state.assignor}"] if state.assignor else []
-    facts += [f"lag {total_lag(lags):,}"] + ([f"{duration_text(oldest)} behind"] if oldest else [])
-    say(f"{strong(state.name)}  {' · '.join(facts)}")
-    say(faint(f"coordinator {state.coordinator}"))
-    idle = [member for member in state.members if not member.assignment]
-    if lags:
-        say()
-        print_columns(
-            ["TOPIC", "PARTITION", "COMMITTED", "END", "LAG", "TIME LAG", "CLIENT", "HOST"],
-            [
-                (
-                    each.topic,
-                    each.partition,
-                    each.committed_offset,
-                    each.end_offset,
-                    each.lag,
-                    "" if each.time_lag_ms is None else duration_text(each.time_lag_ms) if each.time_lag_ms else "0",
-                    "" if each.member is None else each.member.client_id,
-                    "" if each.member is None else each.member.host,
-                )
-                for each in lags
-            ],
-        )
-    if idle:
-        say()
-        say(f"without partitions: {', '.join(f'{member.client_id} ({member.host})' for member in idle)}")
 
 
 @command(

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 
 from odradek.cli.failure import Failure
 
@@ -25,6 +25,7 @@ STATE_NAMES = {
     "STABLE": "Stable",
     "EMPTY": "Empty",
     "DEAD": "Dead",
+    "UNKNOWN": "Rebalancing",  # librdkafka has no names for Assigning and Reconciling, of the newer protocol
 }
 
 
@@ -144,15 +145,23 @@ def add_time_lags(cluster: Cluster, lags: list[PartitionLag]) -> None:
             each.time_lag_ms = 0
     if not behind:
         return
-    consumer = cluster.consumer({"auto.offset.reset": "earliest", "fetch.wait.max.ms": 50})
+    # Little at a time: of each partition one record is wanted, however many wait behind it.
+    consumer = cluster.consumer(
+        {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 50, "fetch.message.max.bytes": 65_536}
+    )
     try:
         consumer.assign([TopicPartition(*place, lag.committed_offset or 0) for place, lag in behind.items()])
         deadline = time.monotonic() + TIME_LAG_PATIENCE_S
         while behind and time.monotonic() < deadline:
             for message in consumer.consume(100, 0.1):
-                lag = behind.pop((message.topic() or "", message.partition() or 0), None)
-                if lag is not None and message.error() is None:
-                    lag.time_lag_ms = max(int(time.time() * 1000) - message.timestamp()[1], 0)
+                place = (message.topic() or "", message.partition() or 0)
+                lag = behind.pop(place, None)
+                if lag is None or message.error() is not None:
+                    continue
+                consumer.pause([TopicPartition(*place)])
+                kind, written_ms = message.timestamp()
+                if kind != TIMESTAMP_NOT_AVAILABLE:
+                    lag.time_lag_ms = max(int(time.time() * 1000) - written_ms, 0)
     except KafkaException as error:
         raise cluster.failure(error.args[0], "time lag") from None
     finally:

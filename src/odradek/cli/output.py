@@ -58,7 +58,7 @@ def print_columns(titles: Sequence[str], rows: Sequence[Sequence[object]], *, in
         say(line(row))
 
 
-RIGHT_ALIGNED = frozenset({"SIZE"})
+RIGHT_ALIGNED = frozenset({"SIZE", "COMMITTED", "END", "LAG", "TIME LAG", "BEFORE", "CHANGE"})
 
 
 def size_text(size_bytes: float) -> str:
@@ -81,6 +81,21 @@ def duration_text(duration_ms: float) -> str:
     if duration_ms < 1000:
         return f"{duration_ms:.1f} ms"
     return f"{duration_ms / 1000:.2f} s"
+
+
+AGE_UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
+
+
+def age_text(age_ms: int) -> str:
+    """`320 ms`, `8.2 s`, `2 min 3 s`, `3 h 5 min`, `12 d 4 h`: no finer than anybody would say it."""
+    seconds = age_ms // 1000
+    for unit_s, unit, finer_s, finer in AGE_UNITS:
+        if seconds >= unit_s:
+            rest = seconds % unit_s // finer_s
+            return f"{seconds // unit_s:,} {unit}" + (f" {rest} {finer}" if rest else "")
+    if seconds:
+        return f"{age_ms // 100 / 10:.1f} s"
+    return f"{age_ms} ms" if age_ms else "0 s"
 
 
 def shows_progress() -> bool:

@@ -1,11 +1,19 @@
-"""The one thing that a coordinator reads in a consumer's own protocol: which topics a member subscribes to.
+"""What a coordinator reads and writes of the protocol that consumers of classic groups speak among themselves.
 
-Everything else in a subscription or an assignment belongs to the clients and is only passed on.
+A classic group is asked for its topics only; the rest belongs to the clients and is passed on. When a group moves
+between the classic protocol and KIP-848, its assignments are read and written here.
 """
 
 from __future__ import annotations
 
 import struct
+from typing import TYPE_CHECKING
+
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.schema import Message, Struct, array, bytes_, int32, string
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -31,3 +39,44 @@ def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
     except (struct.error, UnicodeDecodeError):
         return None
     return frozenset(topics)
+
+
+class TopicPartitions(Struct):
+    topic: str = string()
+    partitions: list[int] = array(int32())
+
+
+class Subscription(Message, versions=(0, 3)):
+    topics: list[str] = array(string())
+    user_data: bytes | None = bytes_(nullable="0+", default=None)
+    owned_partitions: list[TopicPartitions] = array(TopicPartitions, versions="1+")
+    generation_id: int = int32(versions="2+", default=-1)
+    rack_id: str | None = string(versions="3+", nullable="3+", default=None)
+
+
+class Assignment(Message, versions=(0, 3)):
+    assigned_partitions: list[TopicPartitions] = array(TopicPartitions)
+    user_data: bytes | None = bytes_(nullable="0+", default=None)
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """MalformedMessage when it is none. A version newer than all that are known begins like the newest known."""
+    return Subscription.decode(memoryview(data), 2, _version(data, Subscription))
+
+
+def decode_assignment(data: bytes) -> Assignment:
+    return Assignment.decode(memoryview(data), 2, _version(data, Assignment))
+
+
+def encode_assignment(partitions: Mapping[str, Iterable[int]], subscription: bytes) -> bytes:
+    """In the version in which its member wrote its subscription."""
+    version = _version(subscription, Assignment)
+    topics = [TopicPartitions(topic=topic, partitions=sorted(some)) for topic, some in partitions.items()]
+    parts = Assignment(assigned_partitions=topics).encode(version)
+    return version.to_bytes(2, "big") + b"".join(parts)  # type: ignore[arg-type]  # it holds no slices
+
+
+def _version(data: bytes, message: type[Message]) -> int:
+    if len(data) < 2 or data[0] & 0x80:
+        raise MalformedMessage("no version of the consumer's protocol")
+    return min(int.from_bytes(data[:2], "big"), message.versions[1])

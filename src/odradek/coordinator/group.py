@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from odradek.coordinator.group_records import CommittedOffset, CoordinatorRecord
     from odradek.protocol.errors import ErrorCode
+
+# Whether an offset may be committed for this partition, when that is not the same for all.
+PartitionCheck: TypeAlias = "Callable[[UUID, int], ErrorCode]"
 
 NO_MEMBER_ID = ""
 NO_GENERATION = -1
@@ -22,6 +26,16 @@ class GroupKind(enum.Enum):
     CONSUMER = "consumer"
     SHARE = "share"
     STREAMS = "streams"
+
+
+class Committer(NamedTuple):
+    """Who commits: a member of a generation or an epoch, or nobody in particular (−1 and no id)."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    version: int
 
 
 class Group(Protocol):
@@ -39,8 +53,11 @@ class Group(Protocol):
     @property
     def is_empty(self) -> bool: ...
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    def check_commit(self, committer: Committer) -> ErrorCode | PartitionCheck:
         """Whether this member, or nobody in particular, may commit offsets now."""
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether this member, or nobody in particular, may read what was committed."""
 
     def check_offset_deletion(self) -> ErrorCode: ...
 
@@ -53,3 +70,7 @@ class Group(Protocol):
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """What removes the group from the log."""
+
+
+def commit_time(committed: CommittedOffset) -> int:
+    return committed.commit_timestamp_ms

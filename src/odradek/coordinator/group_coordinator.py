@@ -9,21 +9,23 @@ import asyncio
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.coordinator.consumer.patterns import match_new_pattern, match_patterns
 from odradek.coordinator.group_journal import GroupJournal
 from odradek.coordinator.group_loading import load_shard
 from odradek.coordinator.group_settings import GroupSettings, group_settings
 from odradek.coordinator.group_shard import GroupShard
 from odradek.coordinator.group_timers import GroupTimers
 from odradek.coordinator.java_strings import partition_of
-from odradek.coordinator.offset_operations import expire_offsets, forget_topic
+from odradek.coordinator.offsets.offset_operations import expire_offsets, forget_topic
 from odradek.host.logs import get_logger
 from odradek.metadata.image import NO_LEADER
 from odradek.metadata.topic_decisions import NewTopic
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator
+    from collections.abc import Awaitable, Iterable, Iterator
 
+    from odradek.coordinator.consumer.patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import TimerKey
     from odradek.host.clock import Timer
     from odradek.host.host import Host
@@ -46,13 +48,24 @@ class _Place:
 
     def __init__(self, partition: Partition, coordinator: GroupCoordinator, host: Host) -> None:
         self.partition = partition
+        self._coordinator = coordinator
         self.journal = GroupJournal(partition, host.clock)
         self.timers = GroupTimers(host.clock, self._on_timer)
-        self.shard = GroupShard(self.journal, self.timers, host.clock.now_ms, coordinator.settings)
+        self.shard = GroupShard(
+            self.journal, self.timers, host.clock.now_ms, coordinator.settings, coordinator.image, self._match
+        )
         self.deleted_topics: list[TopicImage] = []
 
     def _on_timer(self, key: TimerKey) -> None:
         self.shard.on_timer(key)
+
+    def _match(self, wish: PatternMatch) -> None:
+        self._coordinator.run(self._match_later(wish))
+
+    async def _match_later(self, wish: PatternMatch) -> None:
+        matched = await self._coordinator.match(wish.patterns)
+        if self.shard.is_loaded:
+            self.shard.patterns_matched(wish, matched)
 
     def forget_topics(self) -> None:
         for topic in self.deleted_topics:
@@ -83,12 +96,22 @@ class GroupCoordinator:
             self._settings = config, group_settings(config)
         return self._settings[1]
 
+    def image(self) -> MetadataImage:
+        return self._controller.image
+
+    async def match(self, patterns: Iterable[str]) -> MatchedPatterns:
+        return await self._host.workers.run(match_patterns, patterns, self._controller.image)
+
+    async def match_new(self, pattern: str) -> MatchedPatterns:
+        """InvalidPattern when it is none."""
+        return await self._host.workers.run(match_new_pattern, pattern, self._controller.image)
+
     # The life of shards
 
     def start(self) -> None:
         """Begin to load what the log holds; until a shard is loaded its clients are told to come again."""
         self._add_places()
-        self._run(self._load_all(list(self._places.values())))
+        self.run(self._load_all(list(self._places.values())))
         self._schedule_expiry()
         self._controller.subscribe(self.follow)
 
@@ -148,7 +171,7 @@ class GroupCoordinator:
             took_ms = round(self._host.clock.monotonic_ms() - began_ms)
             log.info("groups loaded", records=count, partitions=len(places), took_ms=took_ms)
 
-    def _run(self, coroutine: Any) -> None:
+    def run(self, coroutine: Any) -> None:
         task = asyncio.ensure_future(coroutine)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -227,7 +250,7 @@ class GroupCoordinator:
 
     def _schedule_expiry(self) -> None:
         delay_ms = self.settings().offsets_retention_check_interval_ms
-        self._expiry_timer = self._host.clock.call_after(delay_ms, lambda: self._run(self._expire()))
+        self._expiry_timer = self._host.clock.call_after(delay_ms, lambda: self.run(self._expire()))
 
     async def _expire(self) -> None:
         try:

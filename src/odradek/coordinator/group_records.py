@@ -6,13 +6,15 @@ from __future__ import annotations
 import enum
 import functools
 import struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import UUID, Message, Struct, array, bytes_, int32, int64, string, uuid
 
 if TYPE_CHECKING:
     from odradek.protocol.schema import Part
+
+M = TypeVar("M", bound=Message)
 
 NO_TIMESTAMP = -1
 NO_TOPIC_ID = UUID(int=0)
@@ -24,11 +26,18 @@ OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
 
 
 class RecordType(enum.IntEnum):
-    """The first two bytes of a key. The newer group protocols have the numbers from 3 on."""
+    """The first two bytes of a key. The numbers between are those of share and streams groups."""
 
     LEGACY_OFFSET_COMMIT = 0
     OFFSET_COMMIT = 1
     GROUP_METADATA = 2
+    CONSUMER_GROUP_METADATA = 3
+    CONSUMER_GROUP_PARTITION_METADATA = 4
+    CONSUMER_GROUP_MEMBER_METADATA = 5
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA = 6
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER = 7
+    CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT = 8
+    CONSUMER_GROUP_REGULAR_EXPRESSION = 16
 
 
 _OFFSET_COMMITS = (1, 0)  # numbers of RecordType: looking up a member of an enumeration costs more than the rest
@@ -110,7 +119,7 @@ def offset_commit_record(group: str, topic: str, partition: int, committed: Comm
         expire_timestamp=committed.expire_timestamp_ms,
         topic_id=committed.topic_id,
     )
-    return CoordinatorRecord(key, _join(version, value.encode(version)))
+    return CoordinatorRecord(key, encode_value(value, version))
 
 
 def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecord:
@@ -119,7 +128,7 @@ def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecor
 
 def group_metadata_record(group: str, value: GroupMetadataValue) -> CoordinatorRecord:
     key = _join(RecordType.GROUP_METADATA, GroupMetadataKey(group=group).encode(0))
-    return CoordinatorRecord(key, _join(GROUP_METADATA_VERSION, value.encode(GROUP_METADATA_VERSION)))
+    return CoordinatorRecord(key, encode_value(value, GROUP_METADATA_VERSION))
 
 
 def group_metadata_tombstone(group: str) -> CoordinatorRecord:
@@ -136,7 +145,70 @@ class GroupKey(NamedTuple):
     group: str
 
 
-def decode_key(key: bytes) -> OffsetKey | GroupKey | None:
+class ConsumerGroupKey(NamedTuple):
+    group: str
+
+
+class ConsumerGroupPartitionsKey(NamedTuple):
+    group: str
+
+
+class ConsumerGroupMemberKey(NamedTuple):
+    group: str
+    member_id: str
+
+
+class TargetAssignmentKey(NamedTuple):
+    group: str
+
+
+class TargetAssignmentMemberKey(NamedTuple):
+    group: str
+    member_id: str
+
+
+class CurrentAssignmentKey(NamedTuple):
+    group: str
+    member_id: str
+
+
+class RegularExpressionKey(NamedTuple):
+    group: str
+    pattern: str
+
+
+_OfGroup: TypeAlias = ConsumerGroupKey | ConsumerGroupPartitionsKey | TargetAssignmentKey
+_InGroup: TypeAlias = ConsumerGroupMemberKey | TargetAssignmentMemberKey | CurrentAssignmentKey | RegularExpressionKey
+NewerKey: TypeAlias = _OfGroup | _InGroup
+
+_KEYS_OF_GROUP: dict[int, type[_OfGroup]] = {
+    RecordType.CONSUMER_GROUP_METADATA: ConsumerGroupKey,
+    RecordType.CONSUMER_GROUP_PARTITION_METADATA: ConsumerGroupPartitionsKey,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: TargetAssignmentKey,
+}
+_KEYS_IN_GROUP: dict[int, type[_InGroup]] = {
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: ConsumerGroupMemberKey,
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: TargetAssignmentMemberKey,
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: CurrentAssignmentKey,
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: RegularExpressionKey,
+}
+_NUMBERS: dict[type[NewerKey], int] = {key: number for number, key in (_KEYS_OF_GROUP | _KEYS_IN_GROUP).items()}
+
+
+class KeyInGroup(Message):
+    """Of a member, or of a pattern: all have this layout."""
+
+    group: str = string()
+    name: str = string()
+
+
+def encode_key(key: NewerKey) -> bytes:
+    group, *name = key
+    message = KeyInGroup(group=group, name=name[0]) if name else GroupMetadataKey(group=group)
+    return _join(_NUMBERS[type(key)], message.encode(0))
+
+
+def decode_key(key: bytes) -> OffsetKey | GroupKey | NewerKey | None:
     """None for a kind of record that this broker does not know; MalformedMessage for what is no key at all."""
     number = _number(key)
     if number in _OFFSET_COMMITS:
@@ -145,6 +217,11 @@ def decode_key(key: bytes) -> OffsetKey | GroupKey | None:
         return OffsetKey(group, topic, _partition(key, len(key) - 4)[0])
     if number == RecordType.GROUP_METADATA:
         return GroupKey(GroupMetadataKey.decode(memoryview(key), 2, 0).group)
+    if (key_of_group := _KEYS_OF_GROUP.get(number)) is not None:
+        return key_of_group(GroupMetadataKey.decode(memoryview(key), 2, 0).group)
+    if (key_in_group := _KEYS_IN_GROUP.get(number)) is not None:
+        decoded = KeyInGroup.decode(memoryview(key), 2, 0)
+        return key_in_group(decoded.group, decoded.name)
     return None
 
 
@@ -164,7 +241,7 @@ def decode_offset(value: bytes) -> CommittedOffset:
     if _is_plain_offset(value):
         _, offset, leader_epoch, _, timestamp_ms, _, _, _, topic_id = _PLAIN_OFFSET.unpack(value)
         return CommittedOffset(offset, leader_epoch, "", timestamp_ms, NO_TIMESTAMP, _topic_id(topic_id))
-    decoded = OffsetCommitValue.decode(memoryview(value), 2, _version(value, OffsetCommitValue))
+    decoded = decode_value(OffsetCommitValue, value)
     return CommittedOffset(
         decoded.offset,
         decoded.leader_epoch,
@@ -186,7 +263,7 @@ def _topic_id(data: bytes) -> UUID:
 
 
 def decode_group_metadata(value: bytes) -> GroupMetadataValue:
-    return GroupMetadataValue.decode(memoryview(value), 2, _version(value, GroupMetadataValue))
+    return decode_value(GroupMetadataValue, value)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -204,8 +281,12 @@ def _number(data: bytes) -> int:
     return int.from_bytes(data[:2], "big", signed=True)
 
 
-def _version(value: bytes, message: type[Message]) -> int:
+def encode_value(value: Message, version: int) -> bytes:
+    return _join(version, value.encode(version))
+
+
+def decode_value(message: type[M], value: bytes) -> M:
     version = _number(value)
     if not message.versions[0] <= version <= message.versions[1]:
         raise MalformedMessage(f"{message.__name__} has no version {version}")
-    return version
+    return message.decode(memoryview(value), 2, version)

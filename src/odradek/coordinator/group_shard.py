@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from odradek.coordinator.classic_group import ClassicGroup
-from odradek.coordinator.classic_join import Join, join
-from odradek.coordinator.classic_rebalance import (
+from odradek.coordinator.classic.group import ClassicGroup
+from odradek.coordinator.classic.join import Join, join
+from odradek.coordinator.classic.rebalance import (
     on_join_timeout,
     on_load,
     on_session_timeout,
@@ -19,16 +19,22 @@ from odradek.coordinator.classic_rebalance import (
     on_unload,
     restart_session,
 )
-from odradek.coordinator.classic_sync import heartbeat, leave, sync
-from odradek.coordinator.committed_offsets import CommittedOffsets
+from odradek.coordinator.classic.sync import heartbeat, leave, sync
+from odradek.coordinator.consumer import classic_members, fencing
+from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.coordinator.consumer.heartbeat import ConsumerHeartbeat
+from odradek.coordinator.consumer.heartbeat import heartbeat as consumer_heartbeat
+from odradek.coordinator.consumer.subscriptions import on_patterns_matched
 from odradek.coordinator.decision import Decision, TimerKey, TimerKind
 from odradek.coordinator.group import NO_MEMBER_ID
 from odradek.coordinator.group_records import (
+    ConsumerGroupKey,
     GroupKey,
     OffsetKey,
     decode_group_metadata,
     decode_key,
 )
+from odradek.coordinator.offsets.committed_offsets import CommittedOffsets
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import MemberResponse
@@ -37,10 +43,12 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.coordinator.consumer.patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import Waiter
     from odradek.coordinator.group import Group
-    from odradek.coordinator.group_records import CoordinatorRecord
+    from odradek.coordinator.group_records import CoordinatorRecord, NewerKey
     from odradek.coordinator.group_settings import GroupSettings
+    from odradek.metadata.image import MetadataImage
     from odradek.protocol.messages.heartbeat import HeartbeatRequest
     from odradek.protocol.messages.leave_group import MemberIdentity
     from odradek.protocol.messages.sync_group import SyncGroupRequest
@@ -60,6 +68,8 @@ class Timers(Protocol):
 
     def stop(self, key: TimerKey) -> None: ...
 
+    def is_running(self, key: TimerKey) -> bool: ...
+
 
 class GroupShard:
     def __init__(
@@ -68,6 +78,8 @@ class GroupShard:
         timers: Timers,
         now_ms: Callable[[], int],
         settings: Callable[[], GroupSettings],
+        image: Callable[[], MetadataImage],
+        match: Callable[[PatternMatch], None],
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
@@ -76,11 +88,13 @@ class GroupShard:
         self._timers = timers
         self._now_ms = now_ms
         self._settings = settings
+        self._image = image
+        self._match = match
 
     # Decide, append, replay
 
     def begin(self) -> Decision:
-        return Decision(self._now_ms(), self._settings())
+        return Decision(self._now_ms(), self._settings(), self._image(), self.groups)
 
     def settle(self, decision: Decision) -> None:
         """Carry a decision out: writes first, and whatever follows from them; then timers; answers last."""
@@ -92,6 +106,11 @@ class GroupShard:
                 self._timers.stop(key)
             else:
                 self._timers.start(key, delay_ms)
+        for key, delay_ms in decision.ensured_timers.items():
+            if not self._timers.is_running(key):
+                self._timers.start(key, delay_ms)
+        for wish in decision.matches:
+            self._match(wish)
         for waiter, response in decision.answers:
             waiter(response)
 
@@ -114,14 +133,30 @@ class GroupShard:
                 # Whoever only commits offsets has a group without members.
                 self.groups[decoded.group] = ClassicGroup(decoded.group)
         elif isinstance(decoded, GroupKey):
-            if value is None:
-                self.groups.pop(decoded.group, None)
-                return
+            self._replay_classic(decoded, value)
+        elif decoded is not None:
+            self._replay_consumer(decoded, value)
+
+    def _replay_classic(self, key: GroupKey, value: bytes | None) -> None:
+        group = self.groups.get(key.group)
+        if value is not None:
             metadata = decode_group_metadata(value)
-            group = self.groups.get(decoded.group)
             if not isinstance(group, ClassicGroup):
-                group = self.groups[decoded.group] = ClassicGroup(decoded.group)
+                group = self.groups[key.group] = ClassicGroup(key.group)
             group.replay(metadata)
+        elif isinstance(group, ClassicGroup):
+            del self.groups[key.group]
+
+    def _replay_consumer(self, key: NewerKey, value: bytes | None) -> None:
+        group = self.groups.get(key.group)
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = self.groups[key.group] = ConsumerGroup(key.group)
+        if value is None and isinstance(key, ConsumerGroupKey):
+            del self.groups[key.group]
+        else:
+            group.replay(key, value)
 
     def finish_loading(self) -> None:
         self.is_loaded = True
@@ -129,6 +164,8 @@ class GroupShard:
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):
                 on_load(group, decision)
+            elif isinstance(group, ConsumerGroup):
+                fencing.on_load(group, decision)
         self.settle(decision)
 
     def unload(self) -> None:
@@ -140,53 +177,85 @@ class GroupShard:
                 on_unload(group, decision)
         self.settle(decision)
 
-    # Members of classic groups
+    # Members of consumer groups
+
+    def consumer_heartbeat(self, wish: ConsumerHeartbeat) -> None:
+        decision = self.begin()
+        consumer_heartbeat(self.groups.get(wish.request.group_id), wish, decision)
+        self.settle(decision)
+
+    def knows_pattern(self, group_id: str, pattern: str) -> bool:
+        group = self.groups.get(group_id)
+        return isinstance(group, ConsumerGroup) and pattern in group.patterns
+
+    def patterns_matched(self, wish: PatternMatch, matched: MatchedPatterns) -> None:
+        group = self.groups.get(wish.group_id)
+        if isinstance(group, ConsumerGroup):
+            decision = self.begin()
+            on_patterns_matched(group, wish, matched, decision)
+            self.settle(decision)
+
+    # Members that speak the classic protocol
 
     def join(self, wish: Join) -> None:
         request = wish.request
         group = self.groups.get(request.group_id)
         decision = self.begin()
-        if group is None:
-            group = self._create_group(wish, decision)
+        if group is None or (isinstance(group, ConsumerGroup) and group.is_empty):
+            group = self._create_group(group, wish, decision)
         if isinstance(group, ClassicGroup):
             join(group, wish, decision)
+        elif isinstance(group, ConsumerGroup):
+            classic_members.join(group, wish, decision)
         elif group is not None:
             wish.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
         self.settle(decision)
 
-    def _create_group(self, wish: Join, decision: Decision) -> Group | None:
+    def _create_group(self, former: Group | None, wish: Join, decision: Decision) -> Group | None:
         """A group exists from its first record on; whoever claims to have been a member of one that does not, errs."""
         group_id, member_id = wish.request.group_id, wish.request.member_id
         if member_id != NO_MEMBER_ID:
             wish.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id, decision)
             return None
-        error = self.write([ClassicGroup(group_id, decision.now_ms).record({})])
+        before = [] if former is None else former.tombstones()
+        error = self.write([*before, ClassicGroup(group_id, decision.now_ms).record({})])
         if error is not ErrorCode.NONE:
             decision.answer(wish.waiter, JoinGroupResponse(error_code=error))
-        return self.groups.get(group_id)
+            return None
+        return self.groups[group_id]
 
     def sync(self, request: SyncGroupRequest, waiter: Waiter) -> None:
         group = self.groups.get(request.group_id)
-        if not isinstance(group, ClassicGroup):
-            waiter(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
-            return
         decision = self.begin()
-        sync(group, request, waiter, decision)
+        if isinstance(group, ClassicGroup):
+            sync(group, request, waiter, decision)
+        elif isinstance(group, ConsumerGroup):
+            decision.answer(waiter, classic_members.sync(group, request, decision))
+        else:
+            decision.answer(waiter, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         self.settle(decision)
 
     def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
         group = self.groups.get(request.group_id)
-        if not isinstance(group, ClassicGroup):
-            return ErrorCode.UNKNOWN_MEMBER_ID
         decision = self.begin()
-        error = heartbeat(group, request, decision)
+        if isinstance(group, ClassicGroup):
+            error = heartbeat(group, request, decision)
+        elif isinstance(group, ConsumerGroup):
+            error = classic_members.heartbeat(group, request, decision)
+        else:
+            return ErrorCode.UNKNOWN_MEMBER_ID
         self.settle(decision)
         return error
 
     def leave(self, group_id: str, members: list[MemberIdentity]) -> list[MemberResponse]:
         group = self.groups.get(group_id)
-        if not isinstance(group, ClassicGroup):
-            return [
+        decision = self.begin()
+        if isinstance(group, ClassicGroup):
+            responses = leave(group, members, decision)
+        elif isinstance(group, ConsumerGroup):
+            responses = classic_members.leave(group, members, decision)
+        else:
+            responses = [
                 MemberResponse(
                     member_id=member.member_id,
                     group_instance_id=member.group_instance_id,
@@ -194,8 +263,6 @@ class GroupShard:
                 )
                 for member in members
             ]
-        decision = self.begin()
-        responses = leave(group, members, decision)
         self.settle(decision)
         return responses
 
@@ -209,14 +276,15 @@ class GroupShard:
 
     def on_timer(self, key: TimerKey) -> None:
         group = self.groups.get(key.group_id)
-        if not isinstance(group, ClassicGroup):
-            return
         decision = self.begin()
-        match key.kind:
-            case TimerKind.JOIN:
-                on_join_timeout(group, decision)
-            case TimerKind.SYNC:
-                on_sync_timeout(group, decision)
-            case TimerKind.SESSION:
-                on_session_timeout(group, key.member_id, decision)
+        if isinstance(group, ClassicGroup):
+            match key.kind:
+                case TimerKind.JOIN:
+                    on_join_timeout(group, decision)
+                case TimerKind.SYNC:
+                    on_sync_timeout(group, decision)
+                case TimerKind.SESSION:
+                    on_session_timeout(group, key.member_id, decision)
+        elif isinstance(group, ConsumerGroup):
+            fencing.on_timeout(group, key, decision)
         self.settle(decision)

@@ -42,6 +42,9 @@ class GroupTimers:
         if self._deadlines.pop(key, None) is not None:
             self._alarms.pop(key)[1].cancel()
 
+    def is_running(self, key: TimerKey) -> bool:
+        return key in self._deadlines
+
     def stop_all(self) -> None:
         for key in tuple(self._deadlines):
             self.stop(key)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.handlers.leader_hints import add_leader_hints
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -75,10 +76,10 @@ def _respond_or_wait(
 ) -> FetchResponse | Awaitable[FetchResponse]:
     missing_bytes = min(request.min_bytes, max_bytes) - round_.size_bytes
     if missing_bytes <= 0 or round_.has_news or request.max_wait_ms <= 0 or not session.partitions:
-        return _respond(request, session, round_)
+        return _respond(request, context, session, round_)
     partitions = _partitions_to_wait_for(context, round_)
     if not partitions:
-        return _respond(request, session, round_)
+        return _respond(request, context, session, round_)
     waiting = WaitingFetch(partitions, missing_bytes, request.max_wait_ms, context.services.host.clock)
     return _wait(request, context, session, waiting)
 
@@ -106,7 +107,7 @@ async def _wait(
     """Long poll: read again when enough has been appended, or when the client's patience ends."""
     await waiting.wait()
     max_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
-    return _respond(request, session, _read(request, context, session, max_bytes, True))
+    return _respond(request, context, session, _read(request, context, session, max_bytes, True))
 
 
 def _read(
@@ -182,7 +183,7 @@ def _replica_id(request: FetchRequest, version: int) -> int:
     return request.replica_state.replica_id if version >= FIRST_VERSION_WITH_REPLICA_STATE else request.replica_id
 
 
-def _respond(request: FetchRequest, session: FetchSession, round_: _Round) -> FetchResponse:
+def _respond(request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round) -> FetchResponse:
     topics: list[FetchableTopicResponse] = []
     last_topic: object = None
     is_committed_only = request.isolation_level == READ_COMMITTED
@@ -202,7 +203,10 @@ def _respond(request: FetchRequest, session: FetchSession, round_: _Round) -> Fe
         topics[-1].partitions.append(_partition_data(index, result, is_committed_only))
         if result.records is not None:
             session.served(wanted.key)
-    return FetchResponse(error_code=ErrorCode.NONE, session_id=session.session_id, responses=topics)
+    response = FetchResponse(error_code=ErrorCode.NONE, session_id=session.session_id, responses=topics)
+    if round_.has_news:
+        add_leader_hints(response, context)
+    return response
 
 
 def _partition_data(index: int, result: FetchResult, is_committed_only: bool) -> PartitionData:

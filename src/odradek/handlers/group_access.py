@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from odradek.protocol.errors import ErrorCode
 from odradek.security.authorizer import Operation, ResourceType
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
 
 def allows_on_group(context: RequestContext, operation: Operation, group_id: str) -> bool:
     return context.allows(operation, ResourceType.GROUP, group_id)
+
+
+def offers_consumer_protocol(context: RequestContext) -> bool:
+    protocols = cast("list[str]", context.services.config.values["group.coordinator.rebalance.protocols"])
+    return "consumer" in (protocol.lower() for protocol in protocols)
 
 
 def find_shard(

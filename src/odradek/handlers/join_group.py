@@ -1,13 +1,15 @@
 """JoinGroup, versions 0 to 9: become a member of a classic group's next generation; the answer waits for the others.
 
-Departures from Kafka: a member that joins twice at the same time gets an answer to both requests.
+Departures from Kafka: a member that joins twice at the same time gets an answer to both requests; a subscription that
+cannot be read is passed on to the leader like any other, where Kafka answers UNKNOWN_SERVER_ERROR to some of them.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic_join import Join
+from odradek.coordinator.classic.join import Join
 from odradek.handlers.group_access import WaitingResponse, find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -42,6 +44,7 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
             f"/{context.connection.host}",
             f"{request.group_instance_id or client_id}-{context.services.host.entropy.uuid()}",
             response if context.api_version >= FIRST_VERSION_WITH_NULL_PROTOCOL else _WithoutNull(response),
+            partial(context.allows_on_topic, Operation.DESCRIBE),
         )
     )
     return groups.answer(request.group_id, response.future)

@@ -28,7 +28,7 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
                 group_state=group.state_name,
                 group_type=group.kind.value,
             )
-            for group in shard.groups.values()
+            for group in reversed(shard.groups.values())  # the newest first; one of Kafka's own tests counts on it
             if (not states or group.state_name.lower() in states)
             and (not kinds or group.kind.value in kinds)
             and (sees_all or allows_on_group(context, Operation.DESCRIBE, group.group_id))

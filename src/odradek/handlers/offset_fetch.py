@@ -82,6 +82,10 @@ def _fetch_group(
     shard = find_shard(context, Operation.DESCRIBE, group_id, may_be_nameless=True)
     if isinstance(shard, ErrorCode):
         return OffsetFetchResponseGroup(group_id=group_id, error_code=shard)
+    group = shard.groups.get(group_id)
+    error = ErrorCode.NONE if group is None else group.check_fetch(wish.member_id, wish.member_epoch)
+    if error is not ErrorCode.NONE:
+        return OffsetFetchResponseGroup(group_id=group_id, error_code=error)
     if wish.topics is None:
         topics = _all_topics(shard, group_id, require_stable, context)
     else:

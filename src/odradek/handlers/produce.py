@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.handlers.context import CloseConnection
+from odradek.handlers.produce_refusals import refuse
 from odradek.host.logs import get_logger
 from odradek.metadata.topic_names import is_internal
 from odradek.protocol.batch import (
@@ -15,6 +16,7 @@ from odradek.protocol.batch import (
     COMPRESSION_MASK,
     CURRENT_MAGIC,
     HEADER_SIZE_BYTES,
+    TRANSACTIONAL_FLAG,
 )
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -135,6 +137,8 @@ def _append(
         return _refused(index, refusal)
     if records is None:
         return _refused(index, ErrorCode.INVALID_RECORD)
+    if len(records) > HEADER_SIZE_BYTES and records[_FLAGS_POSITION] & TRANSACTIONAL_FLAG and _is_batch(records):
+        return _refused(index, ErrorCode.INVALID_TXN_STATE)
     if not takes_zstd and _is_zstd(records):
         return _refused(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     partition = partitions[index]
@@ -145,7 +149,7 @@ def _append(
         return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)
     error, base_offset, last_offset, log_append_time_ms, _ = result
     if error is not _NONE:
-        return _refused(index, error)
+        return refuse(partition, error, records)
     response = PartitionProduceResponse(
         index=index,
         error_code=0,
@@ -158,11 +162,16 @@ def _append(
     return response
 
 
+def _is_batch(records: memoryview) -> bool:
+    """Older formats have other things where the flags are."""
+    return records[_MAGIC_POSITION] == CURRENT_MAGIC
+
+
 def _is_zstd(records: memoryview) -> bool:
     """Who speaks an older version could not read it back (KIP-110)."""
     return (
         len(records) >= HEADER_SIZE_BYTES
-        and records[_MAGIC_POSITION] == CURRENT_MAGIC  # older formats have other things where the flags are
+        and _is_batch(records)
         and records[_FLAGS_POSITION] & COMPRESSION_MASK == Compression.ZSTD
     )
 

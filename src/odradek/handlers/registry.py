@@ -9,6 +9,8 @@ from odradek.handlers import (
     alter_client_quotas,
     alter_configs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -108,6 +110,8 @@ def build_registry() -> dict[int, Api]:
         _api(describe_client_quotas, "DescribeClientQuotas"),
         _api(alter_client_quotas, "AlterClientQuotas"),
         _api(describe_cluster, "DescribeCluster"),
+        _api(consumer_group_heartbeat, "ConsumerGroupHeartbeat"),
+        _api(consumer_group_describe, "ConsumerGroupDescribe"),
         _api(list_config_resources, "ListConfigResources"),
         _api(describe_topic_partitions, "DescribeTopicPartitions"),
     ]

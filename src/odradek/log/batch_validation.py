@@ -12,7 +12,6 @@ from odradek.protocol.batch import (
     HEADER_SIZE_BYTES,
     LENGTH_END_POSITION,
     LOG_APPEND_TIME_FLAG,
-    TRANSACTIONAL_FLAG,
     BatchHeader,
     clear_append_time,
     read_batch_header,
@@ -24,7 +23,7 @@ from odradek.protocol.records import SMALLEST_RECORD_BYTES
 _MAGIC_POSITION = 16
 # The smallest batch length of any format: what is below cannot even be a message of magic 0.
 _SMALLEST_LEGACY_LENGTH = 14
-_UNUSUAL_FLAGS = CONTROL_FLAG | TRANSACTIONAL_FLAG | LOG_APPEND_TIME_FLAG
+_UNUSUAL_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 NO_TIMESTAMP = -1
 
 # An attribute of an enum takes as long to look up as several of these checks together.
@@ -72,8 +71,6 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     if attributes & _UNUSUAL_FLAGS:
         if attributes & CONTROL_FLAG:
             return ErrorCode.INVALID_RECORD
-        if attributes & TRANSACTIONAL_FLAG:
-            return ErrorCode.INVALID_TXN_STATE  # until transactions are built
         if config.message_timestamp_type is not _CREATE_TIME:
             return ErrorCode.INVALID_TIMESTAMP
         clear_append_time(batch, 0)

@@ -16,6 +16,7 @@ from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader, choose_jitter, rebuild_producers
 from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from odradek.log.producer_state import ProducerBatch
+from odradek.log.record_faults import RecordFault, find_faults
 from odradek.log.segment import LARGEST_RELATIVE_OFFSET, Segment
 from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
@@ -148,6 +149,10 @@ class PartitionLog:
             return AppendResult(verdict)
         append_time_ms = verdict.timestamp if self._stamps_batches else NO_TIMESTAMP
         return AppendResult(ErrorCode.NONE, verdict.base_offset, verdict.last_offset, append_time_ms, True)
+
+    def faults_of(self, batch: memoryview) -> list[RecordFault]:
+        """The records to blame for the refusal of a batch, if its header is sound."""
+        return find_faults(batch, self.config, self._clock.now_ms())
 
     def _must_roll(self, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
         config = self.config

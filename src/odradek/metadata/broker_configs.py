@@ -5,12 +5,12 @@ A `BrokerConfig` never changes. Settings altered at run time give a new one, by 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from odradek.metadata.broker_config_table import BROKER_CONFIGS
 from odradek.metadata.config_types import ConfigDefinition, ConfigError, Value
-from odradek.metadata.known_properties import KNOWN_PROPERTIES, UnknownPropertyError, is_known
+from odradek.metadata.known_properties import KNOWN_PROPERTIES, UnknownPropertyError, base_name, is_known
 from odradek.metadata.listeners import (
     Listener,
     check_advertised_listeners,
@@ -58,6 +58,8 @@ class BrokerConfig:
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
     inter_broker_listener_name: str
+    listener_max_connections: Mapping[str, int]
+    """`listener.name.<listener>.max.connections`, where it is set."""
     log_dirs: tuple[str, ...]
     ignored_properties: tuple[IgnoredProperty, ...]
 
@@ -120,6 +122,7 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
         listeners=listeners,
         advertised_listeners=advertised,
         inter_broker_listener_name=_resolve_inter_broker_listener(listeners, values),
+        listener_max_connections=_resolve_listener_max_connections(listeners, texts),
         log_dirs=_resolve_log_dirs(values),
         ignored_properties=tuple(ignored),
     )
@@ -131,7 +134,6 @@ def known_names() -> list[str]:
 
 # Checked, stored and described today; in force once the feature is built.
 _NOT_YET = (
-    "group.consumer.",
     "group.share.",
     "group.streams.",
     "log.cleaner.",
@@ -156,6 +158,8 @@ def _ignored_properties(static: Mapping[str, str]) -> list[IgnoredProperty]:
         if name in BROKER_CONFIGS:
             if name.startswith(_NOT_YET):
                 ignored.append(IgnoredProperty(name, "the feature that it sets is not built yet; it has no effect"))
+            continue
+        if base_name(name) == "max.connections":
             continue
         if not is_known(name):
             raise UnknownPropertyError(name, known_names())
@@ -195,6 +199,16 @@ def _resolve_inter_broker_listener(listeners: tuple[Listener, ...], values: Mapp
     if chosen.upper() not in names:
         raise ConfigError("inter.broker.listener.name", chosen, f"must be one of the listeners: {', '.join(names)}")
     return chosen.upper()
+
+
+def _resolve_listener_max_connections(listeners: tuple[Listener, ...], texts: Mapping[str, str]) -> dict[str, int]:
+    definition = BROKER_CONFIGS["max.connections"]
+    names = {listener.name: f"listener.name.{listener.name.lower()}.max.connections" for listener in listeners}
+    return {
+        listener: cast("int", replace(definition, name=name).parse(texts[name]))
+        for listener, name in names.items()
+        if name in texts
+    }
 
 
 def _resolve_log_dirs(values: Mapping[str, Value]) -> tuple[str, ...]:

@@ -78,6 +78,11 @@ class MetadataImage:
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
         return self.topics_by_id.get(topic_id)
 
+    def topic_ids(self, names: Iterable[str]) -> frozenset[uuid.UUID]:
+        """Of those of them that exist."""
+        topics = self.topics
+        return frozenset(topics[name].topic_id for name in names if name in topics)
+
     def configs_of(self, resource_type: ConfigResourceType, name: str) -> Mapping[str, str]:
         """What was set for this resource itself; nothing when it has no settings of its own."""
         return self.configs.get(ConfigResource(resource_type, name), {})

@@ -165,7 +165,8 @@ class _DecoderWriter:
         present = self.source.fresh("present")
         self.take("b", present)
         self.flush()
-        with self.source.block(f"if {present} < 0:"):
+        # A tagged struct says it with a varint, where null is 0.
+        with self.source.block(f"if {present} < {1 if includes(field.tagged, self.version) else 0}:"):
             self.source.line(f"{target} = None")
         with self.source.block("else:"):
             nested = self.new_struct(struct_type)

@@ -96,7 +96,7 @@ class _EncoderWriter:
             return
         formats, values = self.formats, self.values
         with source.block(f"if {nested} is None:"):
-            self.put("b", "-1")
+            self.put("b", "0" if includes(field.tagged, self.version) else "-1")
             self.flush()
         self.formats, self.values = formats[:-1], values[:-1]
         with source.block("else:"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from odradek.handlers.dispatch import Dispatcher
     from odradek.host.clock import Clock, Timer
     from odradek.metadata.broker_configs import BrokerConfig
+    from odradek.server.connection_limits import ConnectionLimits
 
 log = get_logger(__name__)
 
@@ -30,18 +30,19 @@ class Listener:
         self,
         name: str,
         clock: Clock,
+        limits: ConnectionLimits,
         *,
         largest_frame_bytes: int,
         idle_limit_ms: int,
     ) -> None:
         self.name = name
         self.clock = clock
+        self._limits = limits
         self.largest_frame_bytes = largest_frame_bytes
         self.receive_buffers = ReceiveBuffers()
         self.loop = asyncio.get_running_loop()
         self._idle_limit_ms = idle_limit_ms
         self._connections: set[Connection] = set()
-        self._connections_by_host: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._sweep_timer: Timer | None = None
         self._all_closed = asyncio.Event()
@@ -75,21 +76,14 @@ class Listener:
         """Take it, or end it when there are too many; `connection_closed` follows either way."""
         self._connections.add(connection)
         host = connection.client_host
-        self._connections_by_host[host] += 1
-        config = self._config()
-        if len(self._connections) > config.max_connections:
-            log.warning("connection refused: max.connections", limit=config.max_connections, client=host)
-            connection.abort()
-        elif self._connections_by_host[host] > config.max_connections_per_ip:
-            log.warning("connection refused: max.connections.per.ip", limit=config.max_connections_per_ip, client=host)
+        broken = self._limits.opened(self.name, host, self._config())
+        if broken is not None:
+            log.warning(f"connection refused: {broken.name}", limit=broken.allowed, client=host)
             connection.abort()
 
     def connection_closed(self, connection: Connection) -> None:
         self._connections.discard(connection)
-        host = connection.client_host
-        self._connections_by_host[host] -= 1
-        if not self._connections_by_host[host]:
-            del self._connections_by_host[host]
+        self._limits.closed(self.name, connection.client_host)
         if not self._connections:
             self._all_closed.set()
 

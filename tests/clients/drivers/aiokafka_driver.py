@@ -11,12 +11,18 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from tests.clients.drivers.python_clients import (
+    CONSUMER_SETTINGS,
+    DONE,
+    PATIENCE_SECONDS,
+    acknowledged,
+    consumed,
+    producer_settings,
+    refusal,
+    sent_record,
+)
 from tests.clients.drivers.serve import serve
-from tests.clients.error_names import error_name
-from tests.clients.scenario.steps import CONFIG_SOURCES, Json, shown_bytes, written_bytes
-
-DONE = {"error": "NONE"}
-PATIENCE_SECONDS = 20.0
+from tests.clients.scenario.steps import CONFIG_SOURCES, Json
 
 
 class AiokafkaDriver:
@@ -37,7 +43,7 @@ class AiokafkaDriver:
         try:
             return await act(arguments)
         except KafkaError as failure:
-            return {"error": _name(failure)}
+            return refusal(failure)
 
     def close(self) -> None:
         self._runner.run(self._admin.close())
@@ -58,11 +64,11 @@ class AiokafkaDriver:
             topic_configs=arguments["configs"],
         )
         response = await self._admin.create_topics([topic], validate_only=arguments["validate_only"])
-        return _refusal(response.topic_errors[0][1])
+        return refusal(response.topic_errors[0][1])
 
     async def delete_topic(self, arguments: dict[str, Json]) -> Json:
         response = await self._admin.delete_topics([arguments["topic"]])
-        return _refusal(response.topic_error_codes[0][1])
+        return refusal(response.topic_error_codes[0][1])
 
     async def list_topics(self, arguments: dict[str, Json]) -> Json:
         return await self._admin.list_topics()
@@ -70,7 +76,7 @@ class AiokafkaDriver:
     async def describe_topic(self, arguments: dict[str, Json]) -> Json:
         (topic,) = await self._admin.describe_topics([arguments["topic"]])
         if topic["error_code"]:
-            return _refusal(topic["error_code"])
+            return refusal(topic["error_code"])
         partitions = [
             {
                 "partition": each["partition"],
@@ -100,7 +106,7 @@ class AiokafkaDriver:
         (response,) = await self._admin.describe_configs([resource])
         (code, _message, _kind, _name, entries) = response.resources[0]
         if code:
-            return _refusal(code)
+            return refusal(code)
         configs = {
             name: {"value": value, "source": CONFIG_SOURCES[source], "read_only": read_only, "sensitive": sensitive}
             for name, value, read_only, source, sensitive, *_more in entries
@@ -110,45 +116,26 @@ class AiokafkaDriver:
     async def replace_configs(self, arguments: dict[str, Json]) -> Json:
         resource = await self._resource(arguments, arguments["configs"])
         (response,) = await self._admin.alter_configs([resource])
-        return _refusal(response.resources[0][0])
+        return refusal(response.resources[0][0])
 
     # ---- records
 
     async def produce(self, arguments: dict[str, Json]) -> Json:
-        producer = AIOKafkaProducer(
-            bootstrap_servers=self._bootstrap_servers,
-            compression_type=None if arguments["codec"] == "none" else arguments["codec"],
-            acks="all" if arguments["acks"] == -1 else arguments["acks"],
-            enable_idempotence=arguments["idempotent"],
-            max_request_size=4_000_000,
-            linger_ms=20,
-        )
+        producer = AIOKafkaProducer(bootstrap_servers=self._bootstrap_servers, **producer_settings(arguments))
         await producer.start()
         try:
-            sent = [await self._send(producer, arguments, each) for each in arguments["records"]]
+            sent = [
+                await producer.send(arguments["topic"], **sent_record(arguments["partition"], each))
+                for each in arguments["records"]
+            ]
             await producer.flush()
             return [await _acknowledged(each, arguments["acks"]) for each in sent]
         finally:
             await producer.stop()
 
-    async def _send(self, producer: AIOKafkaProducer, arguments: dict[str, Json], record: Json) -> Awaitable[Any]:
-        future: Awaitable[Any] = await producer.send(
-            arguments["topic"],
-            value=written_bytes(record["value"]),
-            key=written_bytes(record["key"]),
-            headers=[(name, written_bytes(value)) for name, value in record["headers"]],
-            partition=arguments["partition"],
-            timestamp_ms=record["timestamp"],
-        )
-        return future
-
     async def _consumer(self, reset: str) -> AIOKafkaConsumer:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers,
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset=reset,
-            max_partition_fetch_bytes=4_000_000,
+            bootstrap_servers=self._bootstrap_servers, auto_offset_reset=reset, **CONSUMER_SETTINGS
         )
         await consumer.start()
         return consumer
@@ -208,21 +195,12 @@ async def _seek(consumer: AIOKafkaConsumer, partition: TopicPartition, start: Js
         consumer.seek(partition, start)
 
 
-def _refusal(code: int) -> Json:
-    return {"error": error_name(code)}
-
-
-def _name(failure: BaseException) -> str:
-    code = getattr(failure, "errno", None)
-    return repr(failure) if code is None else error_name(code)
-
-
 async def _acknowledged(future: Awaitable[Any], acks: int) -> Json:
     try:
         metadata = await future
     except KafkaError as failure:
-        return {"error": _name(failure)}
-    return {"offset": None if acks == 0 else metadata.offset}
+        return refusal(failure)
+    return acknowledged(metadata, acks)
 
 
 async def _poll(consumer: AIOKafkaConsumer, count: int) -> Json:
@@ -231,20 +209,7 @@ async def _poll(consumer: AIOKafkaConsumer, count: int) -> Json:
     while len(records) < count and time.monotonic() < deadline:
         for batch in (await consumer.getmany(timeout_ms=500)).values():
             records += batch
-    records.sort(key=lambda record: (record.partition, record.offset))
-    return {"records": [_shown(record) for record in records]}
-
-
-def _shown(record: Any) -> Json:
-    return {
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "timestamp_type": "LOG_APPEND_TIME" if record.timestamp_type == 1 else "CREATE_TIME",
-        "key": shown_bytes(record.key),
-        "value": shown_bytes(record.value),
-        "headers": [[name, shown_bytes(value)] for name, value in record.headers],
-    }
+    return consumed(records)
 
 
 if __name__ == "__main__":

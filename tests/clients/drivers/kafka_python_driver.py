@@ -6,9 +6,19 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from tests.clients.drivers import codec_modules
+from tests.clients.drivers.python_clients import (
+    CONSUMER_SETTINGS,
+    DONE,
+    PATIENCE_SECONDS,
+    acknowledged,
+    consumed,
+    producer_settings,
+    refusal,
+    sent_record,
+)
 from tests.clients.drivers.serve import serve
 from tests.clients.error_names import error_name
-from tests.clients.scenario.steps import Json, shown_bytes, written_bytes
+from tests.clients.scenario.steps import Json
 
 codec_modules.install()
 
@@ -20,8 +30,6 @@ from kafka.protocol.consumer import OffsetSpec  # noqa: E402
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DONE = {"error": "NONE"}
-PATIENCE_SECONDS = 20.0
 PLACES = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST, "max_timestamp": OffsetSpec.MAX_TIMESTAMP}
 
 
@@ -35,7 +43,7 @@ class KafkaPythonDriver:
         try:
             return act(arguments)
         except KafkaError as failure:
-            return {"error": _name(failure)}
+            return refusal(failure)
 
     def close(self) -> None:
         self._admin.close()
@@ -66,7 +74,7 @@ class KafkaPythonDriver:
     def describe_topic(self, arguments: dict[str, Json]) -> Json:
         (topic,) = self._admin.describe_topics([arguments["topic"]])
         if topic["error_code"]:
-            return {"error": error_name(topic["error_code"])}
+            return refusal(topic["error_code"])
         partitions = [
             {
                 "partition": each["partition_index"],
@@ -118,39 +126,19 @@ class KafkaPythonDriver:
     # ---- records
 
     def produce(self, arguments: dict[str, Json]) -> Json:
-        producer = KafkaProducer(
-            **self._bootstrap,
-            compression_type=None if arguments["codec"] == "none" else arguments["codec"],
-            acks="all" if arguments["acks"] == -1 else arguments["acks"],
-            enable_idempotence=arguments["idempotent"],
-            max_request_size=4_000_000,
-            linger_ms=20,
-        )
+        producer = KafkaProducer(**self._bootstrap, **producer_settings(arguments))
         try:
-            sent = [self._send(producer, arguments, each) for each in arguments["records"]]
+            sent = [
+                producer.send(arguments["topic"], **sent_record(arguments["partition"], each))
+                for each in arguments["records"]
+            ]
             producer.flush(timeout=PATIENCE_SECONDS)
             return [_acknowledged(each, arguments["acks"]) for each in sent]
         finally:
             producer.close()
 
-    def _send(self, producer: KafkaProducer, arguments: dict[str, Json], record: Json) -> Any:
-        return producer.send(
-            arguments["topic"],
-            value=written_bytes(record["value"]),
-            key=written_bytes(record["key"]),
-            headers=[(name, written_bytes(value)) for name, value in record["headers"]],
-            partition=arguments["partition"],
-            timestamp_ms=record["timestamp"],
-        )
-
     def _consumer(self, reset: str) -> KafkaConsumer:
-        return KafkaConsumer(
-            **self._bootstrap,
-            group_id=None,
-            enable_auto_commit=False,
-            auto_offset_reset=reset,
-            max_partition_fetch_bytes=4_000_000,
-        )
+        return KafkaConsumer(**self._bootstrap, auto_offset_reset=reset, **CONSUMER_SETTINGS)
 
     def consume(self, arguments: dict[str, Json]) -> Json:
         consumer = self._consumer(arguments["reset"])
@@ -195,17 +183,12 @@ class KafkaPythonDriver:
         return {"error": "NONE", "low_watermark": deleted[partition]["low_watermark"]}
 
 
-def _name(failure: BaseException) -> str:
-    code = getattr(failure, "errno", None)
-    return repr(failure) if code is None else error_name(code)
-
-
 def _acknowledged(future: Any, acks: int) -> Json:
     try:
         metadata = future.get(timeout=PATIENCE_SECONDS)
     except KafkaError as failure:
-        return {"error": _name(failure)}
-    return {"offset": None if acks == 0 else metadata.offset}
+        return refusal(failure)
+    return acknowledged(metadata, acks)
 
 
 def _poll(consumer: KafkaConsumer, count: int) -> Json:
@@ -214,21 +197,7 @@ def _poll(consumer: KafkaConsumer, count: int) -> Json:
     while len(records) < count and time.monotonic() < deadline:
         for batch in consumer.poll(timeout_ms=500).values():
             records += batch
-    records.sort(key=lambda record: (record.partition, record.offset))
-    return {"records": [_shown(record) for record in records]}
-
-
-def _shown(record: Any) -> Json:
-    return {
-        "partition": record.partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-        "timestamp_type": "LOG_APPEND_TIME" if record.timestamp_type == 1 else "CREATE_TIME",
-        "key": shown_bytes(record.key),
-        "value": shown_bytes(record.value),
-        "headers": [[name, shown_bytes(value)] for name, value in record.headers],
-        "leader_epoch": record.leader_epoch,
-    }
+    return consumed(records)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.classic_group import ClassicGroup
+from odradek.coordinator.classic.group import ClassicGroup
 from odradek.coordinator.group_records import (
     NO_TIMESTAMP,
     CommittedOffset,
@@ -12,27 +12,18 @@ from odradek.coordinator.group_records import (
     offset_tombstone,
 )
 from odradek.coordinator.java_strings import java_length
-from odradek.coordinator.offset_expiry import expired_offsets
+from odradek.coordinator.offsets.offset_expiry import expired_offsets
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from uuid import UUID
 
+    from odradek.coordinator.group import Committer, PartitionCheck
     from odradek.coordinator.group_records import CoordinatorRecord
     from odradek.coordinator.group_shard import GroupShard
 
 FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP = 9
-
-
-class Committer(NamedTuple):
-    """Who commits: a member of a generation, or nobody in particular (−1 and no id)."""
-
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    generation: int
-    version: int
 
 
 class NewOffset(NamedTuple):
@@ -48,9 +39,9 @@ def commit_offsets(
     shard: GroupShard, committer: Committer, offsets: Sequence[NewOffset], retention_ms: int = NO_TIMESTAMP
 ) -> list[ErrorCode]:
     """One answer for each offset, in their order."""
-    error = _check_committer(shard, committer)
-    if error is not ErrorCode.NONE:
-        return [error] * len(offsets)
+    check = _check_committer(shard, committer)
+    if isinstance(check, ErrorCode) and check is not ErrorCode.NONE:
+        return [check] * len(offsets)
     decision = shard.begin()
     expire_ms = NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else decision.now_ms + retention_ms
     longest = decision.settings.offset_metadata_max_length
@@ -59,6 +50,9 @@ def commit_offsets(
     for topic, topic_id, partition, offset, leader_epoch, metadata in offsets:
         if metadata is not None and java_length(metadata) > longest:
             answers.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            continue
+        if not isinstance(check, ErrorCode) and (error := check(topic_id, partition)) is not ErrorCode.NONE:
+            answers.append(error)
             continue
         answers.append(ErrorCode.NONE)
         committed = CommittedOffset(offset, leader_epoch, metadata or "", decision.now_ms, expire_ms, topic_id)
@@ -69,7 +63,7 @@ def commit_offsets(
     return answers
 
 
-def _check_committer(shard: GroupShard, committer: Committer) -> ErrorCode:
+def _check_committer(shard: GroupShard, committer: Committer) -> ErrorCode | PartitionCheck:
     group = shard.groups.get(committer.group_id)
     if group is None:
         if committer.generation < 0:
@@ -77,10 +71,10 @@ def _check_committer(shard: GroupShard, committer: Committer) -> ErrorCode:
         if committer.version >= FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
-    error = group.check_commit(committer.member_id, committer.instance_id, committer.generation)
-    if error is ErrorCode.NONE and isinstance(group, ClassicGroup):
+    check = group.check_commit(committer)
+    if check is ErrorCode.NONE and isinstance(group, ClassicGroup):
         shard.touch(group, committer.member_id)
-    return error
+    return check
 
 
 def delete_offsets(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.coordinator.classic_group import ClassicGroup, ClassicState
-from odradek.coordinator.classic_members import ClassicMember
-from odradek.coordinator.classic_rebalance import (
+from odradek.coordinator.classic.group import ClassicGroup, ClassicState
+from odradek.coordinator.classic.members import ClassicMember
+from odradek.coordinator.classic.rebalance import (
     answer_join,
     answer_sync,
     complete_if_all_joined,
@@ -23,7 +23,9 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupResponse
 
 if TYPE_CHECKING:
-    from odradek.coordinator.classic_members import Protocols
+    from collections.abc import Callable
+
+    from odradek.coordinator.classic.members import Protocols
     from odradek.coordinator.decision import Decision, Waiter
     from odradek.protocol.messages.join_group import JoinGroupRequest
 
@@ -40,6 +42,7 @@ class Join(NamedTuple):
     client_host: str
     new_member_id: str
     waiter: Waiter
+    may_describe: Callable[[str], bool] = lambda _: True  # asked when topics are found by a pattern
 
     @property
     def protocols(self) -> Protocols:
@@ -47,6 +50,11 @@ class Join(NamedTuple):
 
     def refuse(self, error: ErrorCode, member_id: str, decision: Decision) -> None:
         decision.answer(self.waiter, JoinGroupResponse(error_code=error, member_id=member_id))
+
+
+def requires_member_id(wish: Join) -> bool:
+    """Whoever asks again and again without listening must not fill a group: an id first, then membership."""
+    return wish.version >= FIRST_VERSION_WITH_REQUIRED_MEMBER_ID and wish.request.group_instance_id is None
 
 
 def join(group: ClassicGroup, wish: Join, decision: Decision) -> None:
@@ -90,8 +98,7 @@ def _join_without_id(group: ClassicGroup, wish: Join, decision: Decision) -> Non
             _add(group, wish, wish.new_member_id, decision)
         else:
             _replace_static_member(group, holder, wish, decision)
-    elif wish.version >= FIRST_VERSION_WITH_REQUIRED_MEMBER_ID:
-        # Whoever asks again and again without listening must not fill the group: an id first, then membership.
+    elif requires_member_id(wish):
         group.pending_members.add(wish.new_member_id)
         decision.start_timer(
             TimerKey(TimerKind.SESSION, group.group_id, wish.new_member_id), wish.request.session_timeout_ms

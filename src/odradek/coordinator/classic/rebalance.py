@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic_group import ClassicGroup, ClassicState
+from odradek.coordinator.classic.group import ClassicGroup, ClassicState
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group import NO_MEMBER_ID
 from odradek.protocol.errors import ErrorCode
@@ -16,7 +16,7 @@ from odradek.protocol.messages.join_group import JoinGroupResponse, JoinGroupRes
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from odradek.coordinator.classic_members import ClassicMember
+    from odradek.coordinator.classic.members import ClassicMember
     from odradek.coordinator.decision import Decision
 
 # Answers to requests that wait

@@ -9,9 +9,9 @@ from odradek.coordinator.group_records import NO_TIMESTAMP
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.coordinator.committed_offsets import TopicPartition
     from odradek.coordinator.group import Group
     from odradek.coordinator.group_records import CommittedOffset
+    from odradek.coordinator.offsets.committed_offsets import TopicPartition
 
 
 def expired_offsets(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic_group import ClassicGroup, ClassicState
-from odradek.coordinator.classic_rebalance import (
+from odradek.coordinator.classic.group import ClassicGroup, ClassicState
+from odradek.coordinator.classic.rebalance import (
     answer_join,
     answer_sync,
     complete_if_all_joined,

@@ -7,9 +7,9 @@ import enum
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic_members import ClassicMember, restore_member
+from odradek.coordinator.classic.members import ClassicMember, restore_member
 from odradek.coordinator.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from odradek.coordinator.group import NO_MEMBER_ID, GroupKind
+from odradek.coordinator.group import NO_MEMBER_ID, GroupKind, commit_time
 from odradek.coordinator.group_records import (
     NO_TIMESTAMP,
     GroupMetadataValue,
@@ -21,8 +21,9 @@ from odradek.protocol.errors import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from odradek.coordinator.classic_members import Protocols
+    from odradek.coordinator.classic.members import Protocols
     from odradek.coordinator.decision import Waiter
+    from odradek.coordinator.group import Committer
     from odradek.coordinator.group_records import CommittedOffset, CoordinatorRecord
 
 
@@ -98,7 +99,8 @@ class ClassicGroup:
                 return ErrorCode.FENCED_INSTANCE_ID
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
-    def check_commit(self, member_id: str, instance_id: str | None, generation: int) -> ErrorCode:
+    def check_commit(self, committer: Committer) -> ErrorCode:
+        _, member_id, instance_id, generation, _ = committer
         if generation < 0 and self.is_empty:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns its partitions itself
         if generation < 0 and member_id == NO_MEMBER_ID and instance_id is None:
@@ -110,6 +112,9 @@ class ClassicGroup:
             return ErrorCode.ILLEGAL_GENERATION
         if self.state is ClassicState.COMPLETING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:  # noqa: ARG002 - the shape of all groups
         return ErrorCode.NONE
 
     def check_offset_deletion(self) -> ErrorCode:
@@ -129,12 +134,12 @@ class ClassicGroup:
     def expiry_base(self) -> Callable[[CommittedOffset], int] | None:
         """KIP-211: from when the group became empty, or from the commit when nobody subscribes to the topic."""
         if self.protocol_type is None:
-            return _commit_time
+            return commit_time
         if self.is_empty:
             emptied_ms = self.state_timestamp_ms
-            return _commit_time if emptied_ms == NO_TIMESTAMP else lambda _: emptied_ms
+            return commit_time if emptied_ms == NO_TIMESTAMP else lambda _: emptied_ms
         if self.uses_consumer_protocol and self.subscribed_topics is not None and self.state is ClassicState.STABLE:
-            return _commit_time
+            return commit_time
         return None
 
     def supports(self, protocol_type: str, protocol_names: Iterable[str]) -> bool:
@@ -294,7 +299,3 @@ class ClassicGroup:
 
     def tombstones(self) -> list[CoordinatorRecord]:
         return [group_metadata_tombstone(self.group_id)]
-
-
-def _commit_time(committed: CommittedOffset) -> int:
-    return committed.commit_timestamp_ms

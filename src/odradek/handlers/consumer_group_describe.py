@@ -1,0 +1,104 @@
+"""ConsumerGroupDescribe, versions 0 and 1: state, epochs and members of consumer groups, from version 1 on with the
+protocol that each member speaks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.consumer.group import ConsumerGroup
+from odradek.handlers.group_access import find_shard, offers_consumer_protocol
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.consumer_group_describe import (
+    Assignment,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+    Member,
+    TopicPartitions,
+)
+from odradek.security.authorizer import Operation, ResourceType, authorized_operations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from uuid import UUID
+
+    from odradek.coordinator.consumer.members import ConsumerMember
+    from odradek.handlers.context import RequestContext
+    from odradek.metadata.image import MetadataImage
+
+CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
+HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
+
+
+def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
+    if not offers_consumer_protocol(context):
+        error = ErrorCode.UNSUPPORTED_VERSION
+        refused = [DescribedGroup(group_id=group_id, error_code=error) for group_id in request.group_ids]
+        return ConsumerGroupDescribeResponse(groups=refused)
+    described = [_describe(group_id, context) for group_id in request.group_ids]
+    if request.include_authorized_operations:
+        for group in described:
+            if group.error_code == ErrorCode.NONE:
+                group.authorized_operations = authorized_operations(
+                    context.services.authorizer, context.connection.principal, ResourceType.GROUP, group.group_id
+                )
+    return ConsumerGroupDescribeResponse(groups=described)
+
+
+def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
+    shard = find_shard(context, Operation.DESCRIBE, group_id)
+    if isinstance(shard, ErrorCode):
+        return DescribedGroup(group_id=group_id, error_code=shard)
+    group = shard.groups.get(group_id)
+    if not isinstance(group, ConsumerGroup):
+        message = f"Group {group_id} {'not found' if group is None else 'is not a consumer group'}."
+        return DescribedGroup(group_id=group_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)
+    members = [_member(group, member, context.services.image) for member in group.members.values()]
+    shown = {
+        topic.topic_name
+        for member in members
+        for assignment in (member.assignment, member.target_assignment)
+        for topic in assignment.topic_partitions
+    }
+    if not all(context.allows_on_topic(Operation.DESCRIBE, topic) for topic in shown):
+        error = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return DescribedGroup(group_id=group_id, error_code=error, error_message=HIDDEN_TOPICS)
+    default_assignor = context.services.groups.settings().consumer_assignors[0]
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state_name,
+        group_epoch=group.epoch,
+        assignment_epoch=group.target_epoch,
+        assignor_name=group.preferred_assignor(default_assignor),
+        members=members,
+    )
+
+
+def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> Member:
+    """A partition that it has not given back yet is still its own."""
+    owned: dict[UUID, set[int]] = {}
+    for part in (member.assigned, member.pending_revocation):
+        for topic_id, partitions in part.items():
+            owned.setdefault(topic_id, set()).update(partitions)
+    return Member(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_regex=member.topic_pattern,
+        assignment=_assignment(owned, image),
+        target_assignment=_assignment(group.targets.get(member.member_id, {}), image),
+        member_type=CONSUMER_MEMBER if member.classic is None else CLASSIC_MEMBER,
+    )
+
+
+def _assignment(partitions: Mapping[UUID, Iterable[int]], image: MetadataImage) -> Assignment:
+    topics = [
+        TopicPartitions(topic_id=topic_id, topic_name=topic.name, partitions=sorted(some))
+        for topic_id, some in partitions.items()
+        if (topic := image.topic_by_id(topic_id)) is not None
+    ]
+    return Assignment(topic_partitions=topics)

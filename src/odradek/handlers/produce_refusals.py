@@ -1,0 +1,32 @@
+"""What a producer is told of a batch that its partition refused: the error, in words, and the records to blame."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.produce import BatchIndexAndErrorMessage, PartitionProduceResponse
+
+if TYPE_CHECKING:
+    from odradek.replica.partition import Partition
+
+_BLAMES_RECORDS = frozenset({ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTAMP})
+_LIMITS = {ErrorCode.MESSAGE_TOO_LARGE: "max.message.bytes", ErrorCode.RECORD_LIST_TOO_LARGE: "segment.bytes"}
+
+
+def refuse(partition: Partition, error: ErrorCode, batch: memoryview) -> PartitionProduceResponse:
+    response = PartitionProduceResponse(index=partition.index, error_code=error, base_offset=-1, log_start_offset=-1)
+    if error in _LIMITS:
+        config = partition.log.config
+        limit_bytes = config.max_message_bytes if error is ErrorCode.MESSAGE_TOO_LARGE else config.segment_bytes
+        size = f"{len(batch)} bytes" if len(batch) > limit_bytes else "more, compressed as the topic asks,"
+        response.error_message = f"a batch of {size} where {_LIMITS[error]} allows {limit_bytes}"
+    elif error in _BLAMES_RECORDS and (faults := partition.log.faults_of(batch)):
+        response.log_start_offset = partition.log.log_start_offset
+        response.record_errors = [
+            BatchIndexAndErrorMessage(batch_index=fault.batch_index, batch_index_error_message=fault.message)
+            for fault in faults
+        ]
+        others = f", and {len(faults) - 1} more like this" if len(faults) > 1 else ""
+        response.error_message = f"record {faults[0].batch_index} of the batch: {faults[0].message}{others}"
+    return response

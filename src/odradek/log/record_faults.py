@@ -1,0 +1,46 @@
+"""Which records of a refused batch are to blame, and of what (KIP-467): looked for after the refusal, never before."""
+
+from itertools import islice
+from typing import NamedTuple
+
+from odradek.log.log_config import LogConfig, TimestampType
+from odradek.protocol.batch import HEADER_SIZE_BYTES, LOG_APPEND_TIME_FLAG, read_batch_header
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.records import Record, read_records
+
+# Records are read one by one on the event loop: of a larger batch only the first are looked at. Kafka looks at all.
+MOST_RECORDS_READ = 10_000
+NO_TIMESTAMP = -1
+
+
+class RecordFault(NamedTuple):
+    batch_index: int  # the record's place in its batch, from 0
+    message: str
+
+
+def find_faults(batch: memoryview, config: LogConfig, now_ms: int) -> list[RecordFault]:
+    """None where the records cannot be read: then the batch is at fault, and no record of it."""
+    if len(batch) < HEADER_SIZE_BYTES:
+        return []
+    header = read_batch_header(batch)
+    if config.message_timestamp_type is TimestampType.LOG_APPEND_TIME and header.attributes & LOG_APPEND_TIME_FLAG:
+        message = "its timestamp is of the type LogAppendTime, which is the broker's to set"
+        return [RecordFault(index, message) for index in range(min(header.record_count, MOST_RECORDS_READ))]
+    try:
+        records = list(islice(read_records(batch, config.decompressed_limit_bytes), MOST_RECORDS_READ))
+    except MalformedMessage:
+        return []
+    faults = ((index, _fault_of(record, config, now_ms)) for index, record in enumerate(records))
+    return [RecordFault(index, message) for index, message in faults if message is not None]
+
+
+def _fault_of(record: Record, config: LogConfig, now_ms: int) -> str | None:
+    if config.is_compacted and record.key is None:
+        return "no key, in a topic that is compacted by key"
+    if config.message_timestamp_type is not TimestampType.CREATE_TIME or record.timestamp == NO_TIMESTAMP:
+        return None
+    earliest_ms = now_ms - config.message_timestamp_before_max_ms
+    latest_ms = now_ms + config.message_timestamp_after_max_ms
+    if earliest_ms <= record.timestamp <= latest_ms:
+        return None
+    return f"timestamp {record.timestamp} is not between {max(earliest_ms, 0)} and {latest_ms}, as the topic asks"

@@ -1,0 +1,50 @@
+"""How many connections a broker may have: in all, through one listener, from one address. Shared by its listeners."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from odradek.metadata.broker_configs import BrokerConfig
+
+
+class Limit(NamedTuple):
+    """A setting, and the number of connections that it allows."""
+
+    name: str
+    allowed: int
+
+
+class ConnectionLimits:
+    """Counts; a connection that is over a limit counts as well, until it is closed."""
+
+    def __init__(self) -> None:
+        self._total = 0
+        self._by_listener: Counter[str] = Counter()
+        self._by_host: Counter[str] = Counter()
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._total and not self._by_host
+
+    def opened(self, listener: str, host: str, config: BrokerConfig) -> Limit | None:
+        """Count one more; the limit that it breaks, if any."""
+        self._total += 1
+        self._by_listener[listener] += 1
+        self._by_host[host] += 1
+        if self._total > config.max_connections:
+            return Limit("max.connections", config.max_connections)
+        allowed = config.listener_max_connections.get(listener)
+        if allowed is not None and self._by_listener[listener] > allowed:
+            return Limit(f"listener.name.{listener.lower()}.max.connections", allowed)
+        if self._by_host[host] > config.max_connections_per_ip:
+            return Limit("max.connections.per.ip", config.max_connections_per_ip)
+        return None
+
+    def closed(self, listener: str, host: str) -> None:
+        self._total -= 1
+        self._by_listener[listener] -= 1
+        self._by_host[host] -= 1
+        if not self._by_host[host]:
+            del self._by_host[host]  # addresses come and go for years

@@ -1,0 +1,97 @@
+"""A member by aiokafka: `python -m tests.groups.members.aiokafka_member WISH`."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import aiokafka
+import aiokafka.coordinator.assignors.range
+import aiokafka.coordinator.assignors.roundrobin
+import aiokafka.coordinator.assignors.sticky.sticky_assignor
+import aiokafka.errors
+
+from tests.groups.members.member import POLL_S, Batches, Partition, Refused, main, tell_partitions
+
+if TYPE_CHECKING:
+    from tests.groups.members.wish import Wish
+
+ASSIGNORS: dict[str, Any] = {
+    "range": aiokafka.coordinator.assignors.range.RangePartitionAssignor,
+    "roundrobin": aiokafka.coordinator.assignors.roundrobin.RoundRobinPartitionAssignor,
+    "sticky": aiokafka.coordinator.assignors.sticky.sticky_assignor.StickyPartitionAssignor,
+}
+
+
+class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka has no types
+    """aiokafka rebalances in the background: the lock keeps it away from a batch that is not committed yet."""
+
+    def __init__(self, busy: asyncio.Lock) -> None:
+        self._busy = busy
+
+    async def on_partitions_assigned(self, assigned: Any) -> None:
+        tell_partitions("assigned", assigned)
+
+    async def on_partitions_revoked(self, revoked: Any) -> None:
+        async with self._busy:
+            tell_partitions("revoked", revoked)
+
+
+class AiokafkaMember:
+    def __init__(self, wish: Wish) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._busy = asyncio.Lock()
+        self._consumer = self._run(self._start(wish))
+
+    def _run(self, coroutine: Any) -> Any:
+        return self._loop.run_until_complete(coroutine)
+
+    async def _start(self, wish: Wish) -> Any:
+        consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=wish.servers,
+            group_id=wish.group,
+            client_id=wish.name,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            partition_assignment_strategy=(ASSIGNORS[wish.assignor],),
+            session_timeout_ms=wish.session_ms,
+            heartbeat_interval_ms=wish.heartbeat_ms,
+            max_poll_records=wish.batch,
+            **dict(wish.client),
+        )
+        consumer.subscribe(wish.topics, listener=Listener(self._busy))
+        await consumer.start()
+        return consumer
+
+    def poll(self) -> Batches:
+        return self._run(self._poll())  # type: ignore[no-any-return]
+
+    async def _poll(self) -> Batches:
+        self._release()
+        fetched = await self._consumer.getmany(timeout_ms=int(POLL_S * 1000))
+        await self._busy.acquire()  # at once: whoever else has it never waits while it does
+        return {
+            (place.topic, place.partition): [(record.offset, record.value) for record in records]
+            for place, records in fetched.items()
+            if records
+        }
+
+    def _release(self) -> None:
+        if self._busy.locked():
+            self._busy.release()
+
+    def commit(self, offsets: dict[Partition, int]) -> None:
+        places = {aiokafka.TopicPartition(*partition): offset for partition, offset in offsets.items()}
+        try:
+            self._run(self._consumer.commit(places))
+        except aiokafka.errors.KafkaError as failure:
+            raise Refused(type(failure).__name__) from None
+
+    def close(self) -> None:
+        self._release()
+        self._run(self._consumer.stop())
+        self._loop.close()
+
+
+if __name__ == "__main__":
+    main(AiokafkaMember)

@@ -1,0 +1,80 @@
+"""A member by kafka-python: `python -m tests.groups.members.kafka_python_member WISH`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import kafka
+import kafka.coordinator.assignors.cooperative_sticky
+import kafka.coordinator.assignors.range
+import kafka.coordinator.assignors.roundrobin
+import kafka.coordinator.assignors.sticky.sticky_assignor
+import kafka.errors
+import kafka.structs
+
+from tests.groups.members.member import POLL_S, Batches, Partition, Refused, main, tell_partitions
+
+if TYPE_CHECKING:
+    from tests.groups.members.wish import Wish
+
+ASSIGNORS: dict[str, Any] = {
+    "range": kafka.coordinator.assignors.range.RangePartitionAssignor,
+    "roundrobin": kafka.coordinator.assignors.roundrobin.RoundRobinPartitionAssignor,
+    "sticky": kafka.coordinator.assignors.sticky.sticky_assignor.StickyPartitionAssignor,
+    "cooperative-sticky": kafka.coordinator.assignors.cooperative_sticky.CooperativeStickyAssignor,
+}
+
+
+class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
+    def on_partitions_assigned(self, assigned: Any) -> None:
+        tell_partitions("assigned", assigned)
+
+    def on_partitions_revoked(self, revoked: Any) -> None:
+        tell_partitions("revoked", revoked)
+
+    def on_partitions_lost(self, lost: Any) -> None:
+        tell_partitions("lost", lost)
+
+
+class KafkaPythonMember:
+    def __init__(self, wish: Wish) -> None:
+        self._consumer = kafka.KafkaConsumer(
+            bootstrap_servers=wish.servers,
+            group_id=wish.group,
+            client_id=wish.name,
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            partition_assignment_strategy=[ASSIGNORS[wish.assignor]],
+            session_timeout_ms=wish.session_ms,
+            heartbeat_interval_ms=wish.heartbeat_ms,
+            max_poll_records=wish.batch,
+            **dict(wish.client),
+        )
+        self._consumer.subscribe(wish.topics, listener=Listener())
+
+    def poll(self) -> Batches:
+        try:
+            fetched = self._consumer.poll(timeout_ms=int(POLL_S * 1000))
+        except kafka.errors.KafkaConnectionError:
+            return {}  # kafka-python tells so when it looks for a coordinator while the broker is away; ask again
+        return {
+            (place.topic, place.partition): [(record.offset, record.value) for record in records]
+            for place, records in fetched.items()
+        }
+
+    def commit(self, offsets: dict[Partition, int]) -> None:
+        places = {
+            kafka.structs.TopicPartition(*partition): kafka.structs.OffsetAndMetadata(offset, "", -1)
+            for partition, offset in offsets.items()
+        }
+        try:
+            self._consumer.commit(places)
+        except kafka.errors.KafkaError as failure:
+            raise Refused(type(failure).__name__) from None
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+if __name__ == "__main__":
+    main(KafkaPythonMember)

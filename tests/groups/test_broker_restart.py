@@ -1,0 +1,86 @@
+"""The broker ends and comes back in the middle of a rebalance: the group recovers by itself, soon.
+
+What bounds the time is in the clients: how long they wait before they connect again (as each has it by default, but for
+franz-go, see its member), and the interval of their heartbeats, by which a member learns that the others are joining
+anew: once with the eager assignors, twice with the cooperative ones.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.testing import RunningBroker, broker
+from tests.groups.conftest import QUICK
+from tests.groups.kinds import INCREMENTAL, WITH_RANGE, Kind, parameters
+from tests.groups.processed import Processed
+from tests.groups.running_member import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.groups.conftest import Start
+    from tests.groups.topics import Topics
+
+pytestmark = pytest.mark.timeout(300)
+
+# The slowest of each: two rounds where rebalances are incremental, the oldest protocol where a client has no other.
+KINDS = [*INCREMENTAL, *(kind for kind in WITH_RANGE if kind.library == "aiokafka")]
+RECOVERY_S = 5.0
+PARTITION_COUNT = 6
+SESSION_MS = 6000  # the shortest that brokers allow by default
+HEARTBEAT_MS = 1000  # with the default of 3 s, two rounds alone may take longer than what is asked for
+UNHURRIED = {"session_ms": SESSION_MS, "heartbeat_ms": HEARTBEAT_MS}
+
+
+@pytest.fixture
+def running() -> Iterator[RunningBroker]:
+    unhurried = {
+        "group.consumer.session.timeout.ms": SESSION_MS,
+        "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
+    }
+    with broker({**QUICK, **unhurried}) as running:
+        yield running
+
+
+@pytest.mark.parametrize("way", ["SIGTERM", "SIGKILL"])
+@pytest.mark.parametrize("kind", parameters(KINDS))
+def test_a_group_recovers_when_the_broker_ends_in_the_middle_of_a_rebalance(
+    running: RunningBroker,
+    topics: Topics,
+    start: Start,
+    kind: Kind,
+    way: str,
+    record_property: Any,
+) -> None:
+    topics.make(topic=PARTITION_COUNT)
+    members = [start(kind.library, name, "topic", **UNHURRIED, **kind.wishes) for name in ("c1", "c2")]
+    wait_until(lambda: [len(each.held) for each in members] == [3, 3], "three partitions each")
+    topics.produce(100)
+    topics.flush()
+    wait_until(lambda: topics.committed() == topics.ends, "all committed")
+    members[1].stop()  # so that the rebalance cannot end
+    members.append(start(kind.library, "c3", "topic", **UNHURRIED, **kind.wishes))
+    wait_until(lambda: topics.group_state() != "STABLE", "a rebalance")
+    if way == "SIGKILL":
+        running.kill()
+    else:
+        running.stop()
+    members[1].go_on()
+    running.start()
+    took_s = wait_until(
+        lambda: [len(each.held) for each in members] == [2, 2, 2],
+        "two partitions each",
+        instead=lambda: (topics.group_state(), [(each, each.held, each.errors[-1000:]) for each in members]),
+    )
+    record_property("recovery_s", round(took_s, 2))
+    print(f"{kind.library} {kind.assignor} {way}: all shared {took_s:.2f} s after the broker's return")
+    assert took_s < RECOVERY_S
+    assert set().union(*(each.held for each in members)) == set(topics.ends)
+    topics.produce(100)
+    topics.flush()
+    wait_until(lambda: topics.committed() == topics.ends, "all committed after the restart")
+    for member in members:
+        member.leave()
+    assert not Processed(members).skipped(topics.ends)
