@@ -45,19 +45,14 @@ def pipeline() -> None:
 
 
 def load(file: str, engine: str | None) -> list[Definition]:
-    """The definitions of a file: one of YAML, any number of Python."""
+    """The definitions of a file, where the packages for reading them are installed."""
     missing = [package for module, package in NEEDED_PACKAGES.items() if importlib.util.find_spec(module) is None]
     if missing:
         raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
-    from odradek.pipelines.definition.loading import load_yaml  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
 
-    wanted = None if engine is None else Engine(engine)
-    if file.endswith(".py"):
-        from odradek.pipelines.definition.python_files import load_python  # noqa: PLC0415
-
-        return load_python(file, wanted)
-    return [load_yaml(file, os.environ, wanted)]
+    return load_file(file, os.environ, None if engine is None else Engine(engine))
 
 
 @command(

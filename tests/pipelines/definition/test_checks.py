@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.definition.vocabulary import Engine
-from tests.pipelines.definition.definitions import SOURCE, told, told_of
+from tests.pipelines.definition.definitions import SOURCE, define, told, told_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -364,3 +365,11 @@ def test_a_file_that_is_not_there_or_not_text_is_told(tmp_path: Path) -> None:
     assert str(load_yaml(str(tmp_path / "q.yml"), {}).problems[0]).endswith(
         "q.yml:2:9: error: the file is not UTF-8; save it as UTF-8"
     )
+
+
+def test_only_a_sound_definition_gives_its_pipeline() -> None:
+    assert define(SOURCE + "sinks: {o: {from: rigs, console: true}}").require().name == "p"
+    with pytest.raises(ProblemList) as caught:
+        define("pipeline: p\nengin: x\nsinkz: {}\n").require()
+    assert [each.place.line for each in caught.value][-2:] == [2, 3]
+    assert "p.yml:2:1: error: unknown key 'engin'" in str(caught.value)

@@ -93,10 +93,10 @@ def test_places_of_unknown_columns() -> None:
 
 WORDS = st.sampled_from([
     "select", "from", "where", "group by", "order by", "having", "union all", "join", "lateral view explode(", "over",
-    "partition by", "with", "as", "t", "u", "dark", "a", "b", "s.x", "t.*", "*", "q", "(", ")", ",", ".", "'x'", "`a b`",
-    "1", "+", "=", "->", "case when", "then", "end", "null", "distinct", "pivot (", "values", "on", "using", "count(",
-    "sum(", "window(", "window", "limit", "cast(", "array(", "struct(", "exists(", "interval", "between", "and", "in (",
-    "not", "${v}", ";", "--", "/*", "*/", "[", "]", "{", "}", ":", "::", "?", "@", "\n",
+    "partition by", "with", "as", "t", "u", "dark", "a", "b", "s.x", "t.*", "*", "q", "(", ")", ",", ".", "'x'",
+    "`a b`", "1", "+", "=", "->", "case when", "then", "end", "null", "distinct", "pivot (", "values", "on", "using",
+    "count(", "sum(", "window(", "window", "limit", "cast(", "array(", "struct(", "exists(", "interval", "between", "and",
+    "in (", "not", "${v}", ";", "--", "/*", "*/", "[", "]", "{", "}", ":", "::", "?", "@", "\n",
 ])  # fmt: skip
 
 
