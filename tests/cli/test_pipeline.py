@@ -85,6 +85,7 @@ def test_problems_as_json(offline: Run, sound: str, wrong: str) -> None:
     first = bad["problems"][0]
     assert first.keys() == {"file", "line", "column", "severity", "message", "hint"}
     assert (first["file"], first["line"], first["severity"]) == (wrong, 13, "error")
+    assert ran.errors == f"error: {len(bad['problems'])} errors in {wrong}\n"
 
 
 def test_warnings_alone_are_no_failure(offline: Run, sound: str, tmp_path: Path) -> None:

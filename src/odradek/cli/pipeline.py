@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,16 +73,16 @@ def validate(files: tuple[str, ...], engine: str | None, as_json: bool) -> None:
     Names, circles, schemas, SQL, columns, watermarks, import paths, and what the engine cannot run.
     All that is wrong is told at once. The exit code is 1 where something is; warnings do not count.
     """
-    wrong = 0
+    wrong: Counter[str] = Counter()
     for file in dict.fromkeys(files):
         for definition in load(file, engine):
-            wrong += sum(each.severity == "error" for each in definition.problems)
+            wrong[file] += sum(each.severity == "error" for each in definition.problems)
             if as_json:
                 print_json(as_object(file, definition))
             else:
                 print_definition(file, definition)
-    if wrong:
-        raise Failure(f"{count_text(wrong, 'error')} in {', '.join(dict.fromkeys(files))}")
+    if wrong.total():
+        raise Failure(f"{count_text(wrong.total(), 'error')} in {', '.join(+wrong)}")
 
 
 def as_object(file: str, definition: Definition) -> dict[str, Any]:

@@ -178,6 +178,14 @@ def test_columns_after_an_aggregation_and_a_join_are_known() -> None:
     ]
 
 
+def test_event_time_is_a_time() -> None:
+    text = "steps: {s: {from: rigs, window: {column: id, size: 1 s}, aggregate: {n: count(*)}}}\n" + OUT
+    assert "window of step 's' goes by 'id', which is BIGINT and no time; compute one" in errors(text)[1]
+    source = "topic: t, schema: at STRING, watermark: {column: at, delay: 1 s}"
+    lines = told(f"pipeline: p\nsources: {{s: {{{source}}}}}\n{OUT}")
+    assert "watermark of source 's' goes by 'at', which is STRING and no time" in lines[0]
+
+
 def test_columns_of_sources() -> None:
     source = "topic: t, schema: a INT, columns: {b: a + 1, c: b + x}, watermark: {column: d, delay: 1 s}"
     text = f"pipeline: p\nsources: {{s: {{{source}}}}}\n"

@@ -95,8 +95,8 @@ WORDS = st.sampled_from([
     "select", "from", "where", "group by", "order by", "having", "union all", "join", "lateral view explode(", "over",
     "partition by", "with", "as", "t", "u", "dark", "a", "b", "s.x", "t.*", "*", "q", "(", ")", ",", ".", "'x'",
     "`a b`", "1", "+", "=", "->", "case when", "then", "end", "null", "distinct", "pivot (", "values", "on", "using",
-    "count(", "sum(", "window(", "window", "limit", "cast(", "array(", "struct(", "exists(", "interval", "between", "and",
-    "in (", "not", "${v}", ";", "--", "/*", "*/", "[", "]", "{", "}", ":", "::", "?", "@", "\n",
+    "count(", "sum(", "window(", "window", "limit", "cast(", "array(", "struct(", "exists(", "interval", "between",
+    "and", "in (", "not", "${v}", ";", "--", "/*", "*/", "[", "]", "{", "}", ":", "::", "?", "@", "\n",
 ])  # fmt: skip
 
 
