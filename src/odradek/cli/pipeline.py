@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,19 +46,14 @@ def pipeline() -> None:
 
 
 def load(file: str, engine: str | None) -> list[Definition]:
-    """The definitions of a file: one of YAML, any number of Python."""
+    """The definitions of a file, where the packages for reading them are installed."""
     missing = [package for module, package in NEEDED_PACKAGES.items() if importlib.util.find_spec(module) is None]
     if missing:
         raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
-    from odradek.pipelines.definition.loading import load_yaml  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
 
-    wanted = None if engine is None else Engine(engine)
-    if file.endswith(".py"):
-        from odradek.pipelines.definition.python_files import load_python  # noqa: PLC0415
-
-        return load_python(file, wanted)
-    return [load_yaml(file, os.environ, wanted)]
+    return load_file(file, os.environ, None if engine is None else Engine(engine))
 
 
 @command(
@@ -77,16 +73,16 @@ def validate(files: tuple[str, ...], engine: str | None, as_json: bool) -> None:
     Names, circles, schemas, SQL, columns, watermarks, import paths, and what the engine cannot run.
     All that is wrong is told at once. The exit code is 1 where something is; warnings do not count.
     """
-    wrong = 0
+    wrong: Counter[str] = Counter()
     for file in dict.fromkeys(files):
         for definition in load(file, engine):
-            wrong += sum(each.severity == "error" for each in definition.problems)
+            wrong[file] += sum(each.severity == "error" for each in definition.problems)
             if as_json:
                 print_json(as_object(file, definition))
             else:
                 print_definition(file, definition)
-    if wrong:
-        raise Failure(f"{count_text(wrong, 'error')} in {', '.join(dict.fromkeys(files))}")
+    if wrong.total():
+        raise Failure(f"{count_text(wrong.total(), 'error')} in {', '.join(+wrong)}")
 
 
 def as_object(file: str, definition: Definition) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.definition.vocabulary import Engine
-from tests.pipelines.definition.definitions import SOURCE, told, told_of
+from tests.pipelines.definition.definitions import SOURCE, define, told, told_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -124,7 +125,7 @@ def test_sql_that_is_right(sql: str) -> None:
 def test_sql_errors_point_at_their_own_line() -> None:
     text = SOURCE + "steps:\n  s:\n    sql: |\n      select id\n      from rigs\n      where idd > 1\n" + OUT
     line = SOURCE.count("\n") + 6
-    assert [each for each in told(text) if "error" in each][0].startswith(f"{line}:13: error: the SQL of step 's'")
+    assert next(each for each in told(text) if "error" in each).startswith(f"{line}:13: error: the SQL of step 's'")
 
 
 @pytest.mark.parametrize(
@@ -177,14 +178,29 @@ def test_columns_after_an_aggregation_and_a_join_are_known() -> None:
     ]
 
 
+def test_event_time_is_a_time() -> None:
+    text = "steps: {s: {from: rigs, window: {column: id, size: 1 s}, aggregate: {n: count(*)}}}\n" + OUT
+    assert "window of step 's' goes by 'id', which is BIGINT and no time; compute one" in errors(text)[1]
+    source = "topic: t, schema: at STRING, watermark: {column: at, delay: 1 s}"
+    lines = told(f"pipeline: p\nsources: {{s: {{{source}}}}}\n{OUT}")
+    assert "watermark of source 's' goes by 'at', which is STRING and no time" in lines[0]
+
+
 def test_columns_of_sources() -> None:
-    text = "pipeline: p\nsources: {s: {topic: t, schema: a INT, columns: {b: a + 1, c: b + x}, watermark: {column: d, delay: 1 s}}}\n"
+    source = "topic: t, schema: a INT, columns: {b: a + 1, c: b + x}, watermark: {column: d, delay: 1 s}"
+    text = f"pipeline: p\nsources: {{s: {{{source}}}}}\n"
     said = [line for line in told(text + OUT) if "names the column" in line]
     assert "column 'c' of source 's' names the column 'x'" in said[0]
     assert "watermark of source 's' names the column 'd'" in said[1]
 
 
 GROUPED = "steps: {s: {from: %s, by: [%s], aggregate: {n: count(*)}%s}}\nsinks: {o: {from: s, topic: t%s}}"
+CHAINED = """
+steps:
+  a: {from: rigs, by: id, aggregate: {n: count(*)}}
+  s: {from: a, by: n, aggregate: {m: count(*)}}
+views: {v: {from: s, key: n}}
+"""
 WINDOW = ", window: {column: at, size: 1 minute}"
 
 
@@ -207,11 +223,7 @@ WINDOW = ", window: {column: at, size: 1 minute}"
         ("steps: {s: {sql: select id from rigs order by id}}\n" + OUT, "sorts a stream"),
         ("steps: {s: {sql: select id from rigs limit 3}}\n" + OUT, "limits a stream"),
         ("steps: {s: {sql: select lag(id) over (order by at) l from rigs}}\n" + OUT, "uses OVER on a stream"),
-        (
-            "steps: {a: {from: rigs, by: id, aggregate: {n: count(*)}}, s: {from: a, by: n, aggregate: {m: count(*)}}}\n"
-            "views: {v: {from: s, key: n}}",
-            "builds on the changing rows of 'a' for 'v'",
-        ),
+        (CHAINED, "builds on the changing rows of 'a' for 'v'"),
     ],
 )
 def test_what_a_stream_cannot_do(text: str, said: str) -> None:
@@ -268,8 +280,7 @@ def test_a_stream_of_files_needs_a_schema() -> None:
             "keeps state in Python",
         ),
         (
-            "steps: {s: {sql: select a.id from rigs a join rigs b on a.id = b.id join raw on true}}\n"
-            "sinks: {o: {from: s, topic: t}}",
+            "steps: {s: {sql: select a.id from rigs a join raw on true}}\nsinks: {o: {from: s, topic: t}}",
             "joins the streams",
         ),
         ("sinks: {o: {from: rigs, files: {path: x}}}", "files are written a batch at a time"),
@@ -288,7 +299,7 @@ def test_what_real_time_cannot_do(text: str, said: str) -> None:
 
 def test_what_real_time_can_do() -> None:
     text = (
-        "steps: {s: {from: rigs, join: {table: pumps, on: id}}, t: {sql: select id from s where reading.pressure > 1}}\n"
+        "steps: {s: {from: rigs, join: {table: pumps, on: id}}, t: {sql: select id from s where id > 1}}\n"
         "sinks: {o: {from: t, topic: t}, p: {from: raw, topic: u}}"
     )
     assert errors(text, Engine.REALTIME) == []
@@ -362,3 +373,11 @@ def test_a_file_that_is_not_there_or_not_text_is_told(tmp_path: Path) -> None:
     assert str(load_yaml(str(tmp_path / "q.yml"), {}).problems[0]).endswith(
         "q.yml:2:9: error: the file is not UTF-8; save it as UTF-8"
     )
+
+
+def test_only_a_sound_definition_gives_its_pipeline() -> None:
+    assert define(SOURCE + "sinks: {o: {from: rigs, console: true}}").require().name == "p"
+    with pytest.raises(ProblemList) as caught:
+        define("pipeline: p\nengin: x\nsinkz: {}\n").require()
+    assert [each.place.line for each in caught.value][-2:] == [2, 3]
+    assert "p.yml:2:1: error: unknown key 'engin'" in str(caught.value)

@@ -52,6 +52,7 @@ def test_every_value_has_its_place() -> None:
         ("a: 'one two'\n", 1, 5, "f:1:9"),
         ("a: >\n  one\n  two\n", 1, 5, "f:3:3"),
         ("a: one\n  two three\n", 1, 9, "f:2:7"),
+        ("a: |\r\n  one\r\n  two\r\n", 2, 2, "f:3:4"),
         ('a: "one\n  two"\n', 1, 5, "f:2:3"),
     ],
 )

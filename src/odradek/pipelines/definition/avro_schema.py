@@ -46,6 +46,7 @@ class Converter:
         if name in self._open:
             raise AvroSchemaError(f"'{name}' contains itself, which no table can")
         self._open.add(name)
+        self._named[name.rpartition(".")[2]] = schema
         columns = []
         for field in schema.get("fields", []):
             kind, may_be_null = self._type(field["type"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.column_types import Primitive
 from odradek.pipelines.definition.columns import lookup, record_columns
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place, Problems
 
+TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
+
 
 def check_columns(pipeline: Pipeline, known: Mapping[str, Columns | None], problems: Problems) -> None:
     checker = ColumnChecker(known, problems)
@@ -66,7 +69,8 @@ class ColumnChecker:
             if columns is not None:
                 columns = Columns({**columns.types, each.name: None})
         if source.watermark is not None:
-            self._column(source.watermark.column, columns, f"watermark of {what}", self._at(source, "watermark/column"))
+            place = self._at(source, "watermark/column")
+            self._time_column(source.watermark.column, columns, f"watermark of {what}", place)
 
     def check_step(self, step: Step) -> None:
         operation = step.operation
@@ -91,7 +95,7 @@ class ColumnChecker:
         for each in step.expectations:
             self._expression(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)
         if step.watermark is not None:
-            self._column(step.watermark.column, own, f"watermark of {what}", self._at(step, "watermark/column"))
+            self._time_column(step.watermark.column, own, f"watermark of {what}", self._at(step, "watermark/column"))
 
     def check_sink(self, sink: Sink) -> None:
         columns = lookup(self.known, sink.input)
@@ -129,7 +133,7 @@ class ColumnChecker:
         what = f"step '{step.name}'"
         self._columns(operation.by, columns, what, self._below(step, "by"))
         if operation.window is not None:
-            self._column(operation.window.column, columns, f"window of {what}", self._at(step, "window/column"))
+            self._time_column(operation.window.column, columns, f"window of {what}", self._at(step, "window/column"))
         self._aggregates(operation.aggregates, columns, what)
 
     def _aggregates(self, aggregates: Iterable[NamedExpression], columns: Columns | None, what: str) -> None:
@@ -187,6 +191,16 @@ class ColumnChecker:
                 place,
                 f"{what} names the column '{name}', which is not there",
                 suggestion(name, columns.names, what="columns are"),
+            )
+
+    def _time_column(self, name: str, columns: Columns | None, what: str, place: Place) -> None:
+        self._column(name, columns, what, place)
+        kind = None if columns is None else columns.type_of(name)
+        if kind is not None and kind not in TIMES:
+            self.problems.error(
+                place,
+                f"{what} goes by '{name}', which is {kind.ddl} and no time",
+                f"compute one in the source: columns: {{event_time: to_timestamp({name})}}",
             )
 
     @staticmethod

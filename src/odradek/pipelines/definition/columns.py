@@ -19,7 +19,7 @@ from odradek.pipelines.definition.model import (
 from odradek.pipelines.definition.sql_columns import query_columns
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
 from odradek.pipelines.definition.table_columns import Columns
-from odradek.pipelines.definition.vocabulary import Encoding, FileFormat, JoinKind
+from odradek.pipelines.definition.vocabulary import Encoding, JoinKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -72,10 +72,6 @@ def needs_schema(source: Source) -> bool:
     """Spark guesses the columns of files that it reads once, not of a stream of files."""
     is_files = isinstance(source.origin, FileOrigin)
     return is_files and source.is_stream and source.format.schema is None
-
-
-def guesses_columns(source: Source) -> bool:
-    return isinstance(source.origin, FileOrigin) and source.origin.format is not FileFormat.PARQUET
 
 
 def step_columns(step: Step, known: Mapping[str, Columns | None]) -> Columns | None:

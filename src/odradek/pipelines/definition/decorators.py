@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar
 from odradek.pipelines.definition.places import Problems
@@ -28,9 +28,14 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.vocabulary import Engine
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Decorator = Callable[[Function], Function]
 STEP_SETTINGS = ("from_", "schema", "expect", "watermark")
 SECTIONS = ("sources", "steps", "sinks", "views")
+
+
+class Decorator(Protocol):
+    """Takes a function and gives it back."""
+
+    def __call__(self, function: Function) -> Function: ...
 
 
 class Pipeline:
@@ -49,15 +54,15 @@ class Pipeline:
         site = call_site(sys._getframe(1))  # noqa: SLF001
         self._add("sources", name, settings, site)
 
-    def step(self, name: str | None = None, **settings: Any) -> Decorator[Function]:
+    def step(self, name: str | None = None, **settings: Any) -> Decorator:
         """A step that says what it does (`sql=…`, `aggregate=…`), or the decorator of a function on DataFrames."""
         return self._declare("steps", name, settings, call_site(sys._getframe(1)))  # noqa: SLF001
 
-    def sink(self, name: str | None = None, **settings: Any) -> Decorator[Function]:
+    def sink(self, name: str | None = None, **settings: Any) -> Decorator:
         """A sink that says where rows go (`topic=…`), or the decorator of a function of a batch and its number."""
         return self._declare("sinks", name, settings, call_site(sys._getframe(1)))  # noqa: SLF001
 
-    def view(self, name: str | None = None, **settings: Any) -> Decorator[Function]:
+    def view(self, name: str | None = None, **settings: Any) -> Decorator:
         """A view of a source or step; as a decorator, the step that the function is, and the view of it."""
         site = call_site(sys._getframe(1))  # noqa: SLF001
         if name is not None:
@@ -89,7 +94,7 @@ class Pipeline:
         )
         return finished(parse_pipeline(root, problems), problems, engine)
 
-    def _declare(self, section: str, name: str | None, settings: dict[str, Any], site: CallSite) -> Decorator[Function]:
+    def _declare(self, section: str, name: str | None, settings: dict[str, Any], site: CallSite) -> Decorator:
         """At once where the name is given; with a function, when the function is."""
         if name is not None:
             self._add(section, name, settings, site)

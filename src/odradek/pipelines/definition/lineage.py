@@ -98,7 +98,10 @@ def source_detail(source: Source) -> str:
 
 def step_detail(step: Step) -> str:
     detail = operation_detail(step)
-    return f"{detail}, expects {words(tuple(each.name for each in step.expectations))}" if step.expectations else detail
+    if not step.expectations:
+        return detail
+    names = tuple(each.name for each in step.expectations)
+    return f"{detail}, expects {words(names)}" if len(names) == 1 else f"{detail}, {len(names)} expectations"
 
 
 def operation_detail(step: Step) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.parsing import Parsed, parse_pipeline
-from odradek.pipelines.definition.places import Place, Problem, Problems
+from odradek.pipelines.definition.places import Place, Problem, ProblemList, Problems
 from odradek.pipelines.definition.yaml_nodes import read_yaml
 
 if TYPE_CHECKING:
@@ -26,6 +26,21 @@ class Definition:
     problems: tuple[Problem, ...]
     is_sound: bool
 
+    def require(self) -> Pipeline:
+        """The pipeline, if it can run; otherwise `ProblemList` with all that is wrong."""
+        if self.pipeline is None or not self.is_sound:
+            raise ProblemList(self.problems)
+        return self.pipeline
+
+
+def load_file(file: str, environment: Mapping[str, str], engine: Engine | None = None) -> list[Definition]:
+    """The definitions of a file: one of YAML, any number of Python. `engine` is asked for instead of their own."""
+    if not file.endswith(".py"):
+        return [load_yaml(file, environment, engine)]
+    from odradek.pipelines.definition.python_files import load_python  # noqa: PLC0415 - which builds on this module
+
+    return load_python(file, engine)
+
 
 def read_text(file: str, problems: Problems) -> str | None:
     try:
@@ -40,7 +55,7 @@ def read_text(file: str, problems: Problems) -> str | None:
 
 
 def load_yaml(file: str, environment: Mapping[str, str], engine: Engine | None = None) -> Definition:
-    """The pipeline of a YAML file; `engine` is asked for instead of the file's own."""
+    """The pipeline of a YAML file."""
     problems = Problems()
     text = read_text(file, problems)
     return define_yaml(text, file, environment, engine, problems) if text is not None else finished(None, problems)

@@ -105,7 +105,3 @@ class Problems:
     @property
     def warnings(self) -> tuple[Problem, ...]:
         return tuple(each for each in self if each.severity is Severity.WARNING)
-
-    def raise_errors(self) -> None:
-        if self.errors:
-            raise ProblemList(self._found)

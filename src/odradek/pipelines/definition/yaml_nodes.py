@@ -31,7 +31,7 @@ KNOWN_TAGS = frozenset(YAML_TAG + name for name in ("str", "int", "float", "bool
 
 def read_yaml(text: str, file: str, environment: Mapping[str, str], problems: Problems) -> Node | None:
     """The one document of a file, or None where it is not YAML; what is wrong is added to the problems."""
-    text = text.removeprefix("\ufeff")
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
         root = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.reader.ReaderError as error:
