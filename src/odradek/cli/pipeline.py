@@ -1,4 +1,4 @@
-"""`odradek pipeline`: check declared pipelines and draw their lineage, without starting anything."""
+"""`odradek pipeline`: check declared pipelines and draw their lineage without starting anything; run them."""
 
 from __future__ import annotations
 
@@ -32,16 +32,18 @@ engine_option = click.option(
     lazy={
         "validate": ("odradek.cli.pipeline:validate", "Check definitions and say what is wrong, with the line."),
         "graph": ("odradek.cli.pipeline:graph", "Draw the lineage of a pipeline."),
+        "run": ("odradek.cli.pipeline_run:run", "Run a pipeline until Ctrl-C."),
     },
     examples=[
         ("is it sound?", "odradek pipeline validate pipeline.yml"),
         ("what reads what", "odradek pipeline graph pipeline.yml"),
+        ("run it", "odradek pipeline run pipeline.yml"),
     ],
 )
 def pipeline() -> None:
-    """Check and draw declared pipelines: sources → steps → sinks, in YAML or in Python.
+    """Declared pipelines: sources → steps → sinks, in YAML or in Python.
 
-    Neither Spark nor a broker is started.
+    Only `run` starts Spark and needs brokers.
     """
 
 
