@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib.util
+import os
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -43,13 +44,16 @@ SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow"
 @click.option("--warehouse", metavar="URL", type=TEXT, help="Database of tables and views (SQLAlchemy's URL).")
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
 @click.option("--until-caught-up", is_flag=True, help="Stop when everything that is there now is done.")
+@click.option("--stop-with", type=int, hidden=True, help="A descriptor; when its other end is closed, stop.")
 @format_option
-def run(file: str, engine: str | None, name: str | None, seconds: float | None, as_json: bool, **others: Any) -> None:
+def run(
+    file: str, engine: str | None, name: str | None, seconds: float | None, until_caught_up: bool,
+    stop_with: int | None, as_json: bool, **others: Any,
+) -> None:  # fmt: skip
     """Run a pipeline until Ctrl-C.
 
     It goes on where it stopped the last time. One line tells of each batch with rows.
     """
-    until_caught_up = others.pop("until_caught_up")
     found = overridden(choose(file, load(file, engine), name), **others)
     missing = [package for module, package in SPARK_PACKAGES.items() if importlib.util.find_spec(module) is None]
     if missing:
@@ -58,6 +62,8 @@ def run(file: str, engine: str | None, name: str | None, seconds: float | None, 
     from odradek.pipelines.spark.launching import Wishes, run_pipeline  # noqa: PLC0415
 
     is_stopped = threading.Event()
+    if stop_with is not None:
+        threading.Thread(target=stop_with_owner, args=(stop_with, is_stopped), daemon=True).start()
     with stop_on_interrupt(is_stopped):
         try:
             run_pipeline(
@@ -69,6 +75,13 @@ def run(file: str, engine: str | None, name: str | None, seconds: float | None, 
             )
         except PipelineError as error:
             raise Failure(str(error)) from None
+
+
+def stop_with_owner(descriptor: int, is_stopped: threading.Event) -> None:
+    """Reading ends when the owner of the other end is gone."""
+    while os.read(descriptor, 1):
+        pass
+    is_stopped.set()
 
 
 def overridden(

@@ -124,7 +124,7 @@ class Splitter:
         """All state is up to the root, and nothing after it reads another stream."""
         before = set(self.graph.upstream(root))
         after = [each for each in path if each not in before]
-        if self.stateful.intersection(after):
+        if self.stateful.intersection(after) or any(each not in self.graph.inputs for each in after):
             return False
         allowed = {root, *after}
         return all(each in allowed or each not in self.streaming for name in after for each in self.graph.inputs[name])

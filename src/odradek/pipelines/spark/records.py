@@ -66,6 +66,11 @@ def refuse_missing(frame: DataFrame, schema: RecordSchema) -> DataFrame:
 
 def rows_of(frame: DataFrame, source: Source) -> DataFrame:
     """What parsed, with the columns of the source and its origin."""
+    return unfiltered_rows(frame.where(F.col(REJECTED).isNull()), source).drop(REJECTED)
+
+
+def unfiltered_rows(frame: DataFrame, source: Source) -> DataFrame:
+    """The same columns for every record, and why it was rejected."""
     schema = source.format.schema
     names = [each.name for each in schema.columns] if schema is not None else []
     if schema is None and source.format.encoding is Encoding.TEXT:
@@ -75,7 +80,7 @@ def rows_of(frame: DataFrame, source: Source) -> DataFrame:
         for name in ("key", "value", "headers", "timestamp", "topic", "partition", "offset")
     ]
     columns = [F.col(f"{PARSED}.{quoted(name)}").alias(name) for name in names]
-    return frame.where(F.col(REJECTED).isNull()).select(*columns, *record, origin_struct())
+    return frame.select(*columns, *record, origin_struct(), REJECTED)
 
 
 def rejects_of(frame: DataFrame) -> DataFrame:

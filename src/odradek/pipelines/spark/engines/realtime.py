@@ -1,14 +1,15 @@
 """The realtime engine: Spark's real-time trigger, under which a record leaves as soon as it is through.
 
-One query writes all topics and the dead letters. Real-time mode runs all tasks of a query at once and for minutes, so
-that a local Spark needs as many threads as there are tasks, more than it has cores.
+One query writes all topics and the dead letters: each record that is read becomes an array of records to be written.
+Where a graph cannot be written so, every output is a branch of its own that reads the source again. Real-time mode runs
+all tasks of a query at once and for minutes, so that a local Spark needs as many threads as there are tasks.
 """
 
 from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
@@ -17,6 +18,8 @@ from odradek.pipelines.definition.model import ConsoleTarget, TopicOrigin, Topic
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
+from odradek.pipelines.spark.engines.realtime_rows import exploded_records
+from odradek.pipelines.spark.engines.row_arrays import NotLiftable
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.expectations import has_quarantine, quarantined
 from odradek.pipelines.spark.flows import streaming_names
@@ -46,12 +49,14 @@ class RealtimeEngine:
 
     def start(self) -> Running:
         running = Running()
-        running.add(FLOW, self._writer().trigger(realTime=CHECKPOINT_EVERY).start())
+        writer: Any = self._writer()  # PySpark's types do not know this trigger yet
+        running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
         return running
 
     def _writer(self) -> DataStreamWriter:
         pipeline = self._pipeline
-        tables = Tables(self._session, pipeline, build_graph(pipeline), self._load)
+        graph = build_graph(pipeline)
+        tables = Tables(self._session, pipeline, graph, self._load)
         options = {"checkpointLocation": checkpoint_of(pipeline, FLOW)}
         consoles = [sink for sink in pipeline.sinks if isinstance(sink.target, ConsoleTarget)]
         if consoles:
@@ -59,7 +64,10 @@ class RealtimeEngine:
             return frame.writeStream.format("console").options(**options).outputMode("update")
         servers, settings = producer_of(pipeline)
         kafka = {"linger.ms": LINGER_MS, **dict(settings)}
-        every = functools.reduce(DataFrame.unionByName, branches(pipeline, tables))
+        try:
+            every = exploded_records(pipeline, graph, tables)
+        except NotLiftable:
+            every = functools.reduce(DataFrame.unionByName, branches(pipeline, tables))
         return (
             every.writeStream.format("kafka")
             .queryName(f"{pipeline.name}/{FLOW}")
@@ -83,9 +91,8 @@ def branches(pipeline: Pipeline, tables: Tables) -> list[DataFrame]:
     topic = pipeline.dead_letters
     if topic is None:
         return found
-    for source in pipeline.sources:
-        if source.is_stream and is_topic(source):
-            found.append(dead_letters(rejects_of(tables.decoded(source.name)), pipeline.name, source.name, topic))
+    topics = [each.name for each in pipeline.sources if each.is_stream and is_topic(each)]
+    found += [dead_letters(rejects_of(tables.decoded(name)), pipeline.name, name, topic) for name in topics]
     for step in pipeline.steps:
         if has_quarantine(step.expectations):
             refused = quarantined(tables.judged(step.name), step.expectations)
