@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
 
 from odradek.pipelines.definition.loading import Definition, define_yaml
 from odradek.pipelines.definition.places import Problems
@@ -24,6 +26,11 @@ sources:
   raw: {topic: raw, format: text}
   pumps: {files: {path: pumps.csv, format: csv}, schema: "id BIGINT, name STRING"}
 """
+
+
+def mappings(keys: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Small dictionaries; `st.dictionaries` of a recursive strategy warns about its own description when it retries."""
+    return st.lists(st.tuples(st.sampled_from(keys), values), max_size=4).map(dict)
 
 
 def define(text: str, environment: Mapping[str, str] | None = None, engine: Engine | None = None) -> Definition:

@@ -51,7 +51,7 @@ from odradek.pipelines.definition.vocabulary import (
     SinkMode,
     StartAt,
 )
-from tests.pipelines.definition.definitions import SOURCE, sound, told, told_of
+from tests.pipelines.definition.definitions import SOURCE, mappings, sound, told, told_of
 
 SINK = "sinks: {out: {from: rigs, console: true}}\n"
 
@@ -288,7 +288,7 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.sampled_from(
 )  # fmt: skip
 LIKELY_TREES = st.recursive(
     SCALARS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | mappings(WORDS, inner),
     max_leaves=25,
 )
 
@@ -297,8 +297,7 @@ LIKELY_TREES = st.recursive(
     st.fixed_dictionaries(
         {"pipeline": SCALARS},
         optional={
-            section: st.dictionaries(st.sampled_from(["a", "b", "c", "1"]), LIKELY_TREES, max_size=3)
-            for section in ("sources", "steps", "sinks", "views")
+            section: mappings(["a", "b", "c", "1"], LIKELY_TREES) for section in ("sources", "steps", "sinks", "views")
         },
     )
     | LIKELY_TREES

@@ -24,16 +24,18 @@ from odradek.pipelines.definition.column_types import (
 from odradek.pipelines.definition.ddl import PRIMITIVES, DdlError, parse_ddl
 from odradek.pipelines.definition.json_schema import JsonSchemaError, columns_of
 from odradek.pipelines.definition.loading import load_yaml
+from tests.pipelines.definition.definitions import mappings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = st.text(string.ascii_letters + " `:<>,", min_size=1, max_size=8).filter(lambda name: name.strip() != "")
+NAMES = st.tuples(st.sampled_from("abC_"), st.text(string.ascii_letters + " `:<>,", max_size=7)).map("".join)
 
 
 def tables_of(types: st.SearchStrategy[ColumnType]) -> st.SearchStrategy[list[Column]]:
     columns = st.builds(Column, NAMES, types, st.booleans())
-    return st.lists(columns, min_size=1, max_size=3, unique_by=lambda column: column.name.lower())
+    by_name = st.lists(columns, min_size=1, max_size=3).map(lambda found: {each.name.lower(): each for each in found})
+    return by_name.map(lambda found: list(found.values()))
 
 
 TYPES: st.SearchStrategy[ColumnType] = st.recursive(
@@ -159,11 +161,7 @@ JSON_TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["object", "array", "string", "#", "#/properties/a"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["type", "properties", "items", "$ref", "required", "anyOf", "additionalProperties", "a"]),
-            inner,
-            max_size=4,
-        )
+        | mappings(["type", "properties", "items", "$ref", "required", "anyOf", "additionalProperties", "a"], inner)
     ),
     max_leaves=15,
 )
@@ -221,11 +219,7 @@ AVRO_TREES = st.recursive(
     st.none() | st.integers() | st.sampled_from(["record", "long", "null", "array", "map", "A", "decimal", "fixed"]),
     lambda inner: (
         st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(["type", "name", "fields", "items", "values", "logicalType", "precision", "size"]),
-            inner,
-            max_size=4,
-        )
+        | mappings(["type", "name", "fields", "items", "values", "logicalType", "precision", "size"], inner)
     ),
     max_leaves=15,
 )

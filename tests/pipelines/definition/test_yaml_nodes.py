@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, to_plain
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.yaml_nodes import read_yaml
-from tests.pipelines.definition.definitions import define, told
+from tests.pipelines.definition.definitions import define, mappings, told
 
 
 def read(text: str, **environment: str) -> tuple[Node | None, list[str]]:
@@ -154,9 +154,7 @@ def test_no_text_crashes(text: str) -> None:
 
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(string.printable, max_size=12),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(string.ascii_letters, max_size=6), inner, max_size=4)
-    ),
+    lambda inner: st.lists(inner, max_size=4) | mappings(["a", "b", "on", "Key", "x y"], inner),
     max_leaves=20,
 )
 
