@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException, PySparkException
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Step
+    from odradek.pipelines.definition.model import Pipeline, Step, Watermark
+    from odradek.pipelines.definition.vocabulary import Duration
 
 
 class Tables:
     """The rows of every source and step by name, each made when it is first asked for.
 
     `load` reads a source: Spark's Kafka columns of a topic, the rows of anything else. A frame that is already there,
-    such as that of a batch, is given by one of the `give_…`.
+    such as that of a batch, is given by one of the `give_…`. Watermarks of sources wait for `least_delay` at least.
     """
 
     def __init__(
@@ -38,12 +40,14 @@ class Tables:
         graph: Graph,
         load: Callable[[Source], DataFrame],
         mode: SinkMode = SinkMode.APPEND,
+        least_delay: Duration | None = None,
     ) -> None:
         self._session = session
         self._pipeline = pipeline
         self._graph = graph
         self._load = load
         self._mode = mode
+        self._least_delay = least_delay
         self._sources = {each.name: each for each in pipeline.sources}
         self._steps = {each.name: each for each in pipeline.steps}
         self._rows: dict[str, DataFrame] = {}
@@ -100,7 +104,14 @@ class Tables:
         with told_of(source):
             for each in source.columns:
                 frame = frame.withColumn(each.name, F.expr(each.expression))
-            return watermarked(frame, source.watermark)
+            return watermarked(frame, at_least(source.watermark, self._least_delay))
+
+
+def at_least(watermark: Watermark | None, delay: Duration | None) -> Watermark | None:
+    """Spark forgets ids after the delay of the watermark: it must be as long as they are to be remembered."""
+    if watermark is None or delay is None or delay <= watermark.delay:
+        return watermark
+    return replace(watermark, delay=delay)
 
 
 class told_of:  # noqa: N801 - read as a word of the sentence `with told_of(step)`

@@ -41,7 +41,9 @@ def visible_columns(frame: DataFrame) -> list[str]:
 
 
 def visible_names(names: Iterable[str]) -> list[str]:
-    return [name for name in names if name not in HIDDEN and name not in RECORD_NAMES]
+    shown = [name for name in names if name not in HIDDEN]
+    is_whole = RECORD_NAMES.issubset(shown)  # whoever wants one of them names it
+    return [name for name in shown if not (is_whole and name in RECORD_NAMES)]
 
 
 RECORD_NAMES = frozenset({"_key", "_value", "_headers", "_timestamp", "_topic", "_partition", "_offset"})

@@ -45,7 +45,7 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
     parsed = F.from_json(text, f"{nullable}, {UNREADABLE} STRING", options)
     with_parsed = raw.select("*", parsed.alias(PARSED))
     is_unread = F.col(PARSED).isNull() | F.col(f"{PARSED}.{UNREADABLE}").isNotNull()
-    excerpt = F.substring(text, 1, EXCERPT)
+    excerpt = F.make_valid_utf8(F.substring(text, 1, EXCERPT))
     reason = (
         F.when(F.col("value").isNull(), F.lit("no value"))
         .when(is_unread & F.try_parse_json(text).isNull(), F.concat(F.lit("not JSON: "), excerpt))

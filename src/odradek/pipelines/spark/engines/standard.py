@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import FilesTarget, RunningAggregate
+from odradek.pipelines.definition.model import Deduplication, FilesTarget, RunningAggregate
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.definition.vocabulary import Duration
     from odradek.pipelines.spark.flows import Flow
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.topics import Cluster
@@ -97,7 +98,7 @@ def stream_of(
     session: SparkSession, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[Source], DataFrame]
 ) -> DataFrame:
     """The part of a flow that is a stream: up to the root, whose records are parsed and judged in each batch."""
-    tables = Tables(session, pipeline, graph, load, flow.mode)
+    tables = Tables(session, pipeline, graph, load, flow.mode, longest_memory(pipeline, graph, flow))
     if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
         return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
     if flow.files is not None:
@@ -106,3 +107,11 @@ def stream_of(
     if source is None:
         return tables.unjudged(flow.root)
     return load(source) if is_topic(source) else tables.rows(flow.root)
+
+
+def longest_memory(pipeline: Pipeline, graph: Graph, flow: Flow) -> Duration | None:
+    """The longest time for which a step of the stream remembers ids."""
+    names = graph.upstream(flow.root)
+    operations = [each.operation for each in pipeline.steps if each.name in names]
+    memories = [each.within for each in operations if isinstance(each, Deduplication) and each.within is not None]
+    return max(memories, default=None)
