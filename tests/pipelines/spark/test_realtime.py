@@ -30,11 +30,11 @@ dead_letters: "@dead"
 sources:
   readings:
     topic: "@in"
-    schema: "id BIGINT NOT NULL, pressure DOUBLE, inner STRUCT<unit: STRING>"
+    schema: "id BIGINT NOT NULL, pressure DOUBLE, meter STRUCT<unit: STRING>"
     columns: {half: pressure / 2}
 steps:
   good:
-    sql: select r.*, inner.*, 'it''s' as `a name` from readings as r where r.id is not null
+    sql: select r.*, meter.*, 'it''s' as `a name` from readings as r where r.id is not null
     expect:
       plausible: {check: pressure between 0 and 400, otherwise: quarantine}
       small: {check: id < 7, otherwise: drop}

@@ -21,11 +21,11 @@ dead_letters: "@dead"
 sources:
   readings:
     topic: "@in"
-    schema: "id BIGINT NOT NULL, pressure DOUBLE, inner STRUCT<unit: STRING>"
+    schema: "id BIGINT NOT NULL, pressure DOUBLE, meter STRUCT<unit: STRING>"
 steps:
   good:
     sql: |
-      select id, pressure, inner.unit as unit
+      select id, pressure, meter.unit as unit
       from readings
     expect:
       plausible: {check: pressure between 0 and 400, otherwise: quarantine}
@@ -39,16 +39,16 @@ sinks:
 """
 
 GOOD = [
-    {"id": 1, "pressure": 50, "inner": {"unit": "bar"}},
+    {"id": 1, "pressure": 50, "meter": {"unit": "bar"}},
     {"id": 2, "pressure": 150.5},
-    {"id": 7, "pressure": 10, "inner": {"unit": "bar"}},
+    {"id": 7, "pressure": 10, "meter": {"unit": "bar"}},
 ]
 BAD = [
     b"{not json",
     b'{"id": "four", "pressure": 1}',
     b'{"pressure": 1}',
     None,
-    b'{"id": 5, "pressure": 1000, "inner": {"unit": "bar"}}',
+    b'{"id": 5, "pressure": 1000, "meter": {"unit": "bar"}}',
     b"",
     b"[1, 2]",
     b"\xff\xfe",

@@ -99,14 +99,14 @@ def fetch_connector(
         raise ConnectorMissing("Spark's Kafka connector cannot be fetched: neither mvn nor java is on the path")
     exact = connector_set(spark_version, spark_version)
     reasons = []
-    for jars in dict.fromkeys([exact, PINNED]):
-        for way in ways:
-            try:
-                fetch_set(jars, folder, way, say)
-            except ConnectorMissing as error:
-                reasons.append(str(error))
-            else:
-                return
+    attempts = [(exact, ways[0]), *((PINNED, way) for way in ways)]  # a second "not found" would only take longer
+    for jars, way in attempts:
+        try:
+            fetch_set(jars, folder, way, say)
+        except ConnectorMissing as error:
+            reasons.append(str(error))
+        else:
+            return
     raise ConnectorMissing(f"no registry has Spark's Kafka connector: {'; '.join(dict.fromkeys(reasons))}")
 
 
