@@ -173,13 +173,13 @@ class Silence(StatefulProcessor):
         self.handle = handle
         self.seen = handle.getValueState("seen", "n BIGINT")
 
-    def handleInputRows(self, key, rows, timers):
+    def handleInputRows(self, key, rows, timerValues):
         count = sum(1 for _ in rows) + (self.seen.get()[0] if self.seen.exists() else 0)
         self.seen.update((count,))
-        self.handle.registerTimer(timers.getCurrentProcessingTimeInMs() + self.timeout_ms)
+        self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + self.timeout_ms)
         return iter(())
 
-    def handleExpiredTimer(self, key, timers, info):
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
         if self.seen.exists():
             count = self.seen.get()[0]
             self.seen.clear()

@@ -60,7 +60,7 @@ class FanOut:
         owned = [self._steps[name] for name in graph.order if name in flow.owned and name in self._steps]
         self._judged: list[Step] = [step for step in owned if step.expectations]
         topics = [each.name for each in pipeline.sources if is_topic(each)]
-        self._is_decoder = flow.root in topics
+        self._is_decoder = flow.root in topics and flow.aggregate is None
         self._parsing = [name for name in topics if name in flow.owned]
 
     def __call__(self, batch: DataFrame, number: int, stamp: BatchNumber | None) -> BatchReport:

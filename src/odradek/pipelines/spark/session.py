@@ -42,7 +42,7 @@ def start_session(
 ) -> SparkSession:
     """A session with the Kafka connector; `settings` come before ours."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    logging.getLogger("py4j").setLevel(logging.ERROR)
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
     chosen = master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     is_local = chosen.startswith("local")
     if is_local:
