@@ -58,7 +58,7 @@ def records(frame: DataFrame) -> list[tuple[object, ...]]:
             row.topic,
             bytes(row.key or b""),
             bytes(row.value or b"-"),
-            [(each.key, bytes(each.value)) for each in row.headers],
+            [(each.key, bytes(each.value or b"-")) for each in row.headers],
         )
         for row in frame.collect()
     ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import Deduplication, FilesTarget, RunningAggregate
-from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.definition.vocabulary import Duration, SinkMode
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.engines.running import Running
@@ -25,10 +25,12 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source
-    from odradek.pipelines.definition.vocabulary import Duration
     from odradek.pipelines.spark.flows import Flow
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.topics import Cluster
+
+# State costs a commit for each batch, and timers a batch for each trigger: the cores are left to the rest.
+STATE_TRIGGER = Duration(1000)
 
 
 class StandardEngine:
@@ -52,7 +54,8 @@ class StandardEngine:
         prepared = [(flow, self._writer(flow, graph, running)) for flow in split_flows(self._pipeline, graph)]
         try:
             for flow, writer in prepared:
-                running.add(flow.name, self._triggered(writer, until_caught_up=until_caught_up).start())
+                self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
+                running.add(flow.name, self._triggered(flow, writer, until_caught_up=until_caught_up).start())
         except BaseException:
             running.stop()
             raise
@@ -80,11 +83,13 @@ class StandardEngine:
 
         return writer.foreachBatch(take_batch)
 
-    def _triggered(self, writer: DataStreamWriter, *, until_caught_up: bool) -> DataStreamWriter:
+    def _triggered(self, flow: Flow, writer: DataStreamWriter, *, until_caught_up: bool) -> DataStreamWriter:
         if until_caught_up:
             return writer.trigger(availableNow=True)
-        trigger = self._pipeline.trigger
-        return writer.trigger(processingTime="0 seconds" if trigger is None else trigger.spark)
+        trigger = self._pipeline.trigger or Duration(0)
+        if flow.root not in {each.name for each in self._pipeline.sources}:
+            trigger = max(trigger, STATE_TRIGGER)
+        return writer.trigger(processingTime=trigger.spark)
 
     def _load(self, source: Source) -> DataFrame:
         read = read_stream if source.is_stream else read_once
