@@ -17,8 +17,8 @@ $(READY): locks/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
-up: $(READY) ## A broker on 127.0.0.1:9092 with a topic produced to and consumed from on screen
-	@$(BIN)/odradek demo $(ARGS)
+up: $(READY) ## The oil rigs from sensor to alert: broker, fleet, pipeline on Spark, dashboard
+	@$(BIN)/odradek up $(ARGS)
 
 check: $(READY) ## Style, types, import contracts
 	$(BIN)/ruff check

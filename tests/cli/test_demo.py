@@ -8,8 +8,6 @@ import signal
 import socket
 import subprocess
 import sys
-from datetime import UTC, datetime
-from itertools import islice
 from typing import TYPE_CHECKING, Never, cast
 
 import pytest
@@ -17,7 +15,6 @@ from confluent_kafka import Uuid
 
 from odradek.cli.demo import is_still_there
 from odradek.cli.failure import Failure, NoSuchTopic
-from odradek.cli.rig_records import rig_records
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
@@ -81,16 +78,6 @@ def test_ctrl_c_is_a_good_end_and_leaves_no_broker() -> None:
     host, port = address.split(":")
     with socket.socket() as probe:
         assert probe.connect_ex((host, int(port))) != 0
-
-
-def test_rig_records_look_as_the_field_sends_them() -> None:
-    now = datetime(2015, 1, 1, 0, 0, 2, tzinfo=UTC)
-    for number, (key, value) in enumerate(islice(rig_records(7, now), 100), start=1):
-        record = json.loads(value)
-        assert list(record) == ["event_ID", "hcid", "timestamp", "production", "sensor_readings", "injection_vol"]
-        assert list(record["sensor_readings"]) == ["pressure", "temperature", "oil_percentage"]
-        assert (record["event_ID"], record["timestamp"]) == (number, "2015-01-01 00:00:02")
-        assert key == str(record["hcid"]).encode()
 
 
 def test_records_of_others_are_shown_and_not_counted() -> None:

@@ -11,13 +11,14 @@ from rich.console import Console
 
 from odradek.cli.demo_record import HEADER, sent_header
 from odradek.cli.demo_screen import COLUMNS, LiveScreen, Screen
-from odradek.cli.rig_records import rig_records
+from odradek.pipelines.rigs.fleet import encoded
+from odradek.pipelines.rigs.pump import Readings
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
 S = TypeVar("S", bound=Screen)
-OURS = next(iter(rig_records(7)))[1]
+OURS = encoded(122, 63, 1_420_070_402, Readings(47, 107, 30, 18, 15_367))
 
 
 class FakeMessage:

@@ -42,6 +42,7 @@ def test_the_commands_of_the_issue_exist() -> None:
         "broker", "topic create", "topic list", "topic describe", "topic alter", "topic delete", "produce", "consume",
         "group list", "group describe", "group reset", "group delete",
         "log dump", "bench produce", "bench consume", "bench latency", "demo", "completion",
+        "pipeline validate", "pipeline graph",
     } <= ALL_COMMANDS.keys()  # fmt: skip
 
 
@@ -68,7 +69,10 @@ def test_every_option_is_explained(path: str) -> None:
             assert parameter.help, f"{path} {parameter.opts}"
 
 
-@pytest.mark.parametrize("path", [path for path in LEAVES if path not in {"broker", "log dump", "demo", "completion"}])
+WITHOUT_A_CLUSTER = {"broker", "log dump", "demo", "completion", "pipeline validate", "pipeline graph"}
+
+
+@pytest.mark.parametrize("path", [path for path in LEAVES if path not in WITHOUT_A_CLUSTER])
 def test_commands_that_speak_to_a_cluster_say_how_to_reach_it(path: str) -> None:
     options = {option for parameter in ALL_COMMANDS[path].params for option in parameter.opts}
     assert {"--bootstrap-server", "-b", "-X"} <= options
@@ -99,7 +103,7 @@ def test_examples_parse(path: str) -> None:
 def test_help_lists_the_commands_and_shows_examples(offline: Run) -> None:
     shown = offline("--help")
     assert shown.code == 0
-    for name in ("broker", "topic", "produce", "consume", "group", "log", "bench", "demo", "completion"):
+    for name in ("broker", "topic", "produce", "consume", "group", "pipeline", "log", "bench", "demo", "completion"):
         assert f"  {name} " in shown.output
     assert "Examples:" in shown.output
     assert "odradek topic create pump" in shown.output

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import errno
-import signal
 import socket
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -19,19 +17,19 @@ from odradek.cli.demo_record import sent_header
 from odradek.cli.demo_screen import Screen, chosen_screen
 from odradek.cli.executable import command_name
 from odradek.cli.failure import Failure, NoSuchTopic
+from odradek.cli.interrupt import stop_on_interrupt
 from odradek.cli.options import format_option
 from odradek.cli.parameter_types import POSITIVE
-from odradek.cli.rig_records import rig_records
+from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
+from odradek.pipelines.rigs.producer import RigProducer, producer_settings
 from odradek.testing import BrokerError, RunningBroker
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from types import FrameType
-
     from confluent_kafka import Uuid
 
 TOPIC = "rigs"
 PARTITIONS = 3
+PUMPS = 12
 SEED = 7
 DRAIN_S = 3.0
 LOOK_INTERVAL_S = 1.0  # how often the demo looks whether its topic is still there
@@ -114,37 +112,30 @@ def start_broker(port: int, data_dir: str | None) -> RunningBroker:
 
 
 class Field(threading.Thread):
-    """The rigs: a producer that writes at a steady rate until told to stop."""
+    """The rigs: a small fleet whose records are all fresh and whole, in a thread of its own."""
 
     def __init__(self, cluster: Cluster, run_id: str, rate: float) -> None:
         super().__init__(name="demo-producer", daemon=True)
-        self.producer = cluster.producer({"linger.ms": 0, "acks": "all"})
         self.cluster = cluster
-        self.run_id = run_id
-        self.rate = rate
-        self.sent = 0
         self.is_stopped = threading.Event()
         self.failure: Failure | None = None
+        self.rigs = RigProducer(
+            cluster.producer({**producer_settings(rate), "linger.ms": 0}),
+            TOPIC,
+            Fleet(FleetSettings(pumps=PUMPS, seed=SEED, late_share=0, broken_share=0)),
+            rate,
+            headers=lambda: sent_header(run_id, time.perf_counter_ns()),
+        )
+
+    @property
+    def sent(self) -> int:
+        return self.rigs.counts.sent
 
     def run(self) -> None:
-        began_at = time.monotonic()
-        for key, value in rig_records(SEED):
-            wait_s = began_at + self.sent / self.rate - time.monotonic()
-            if self.is_stopped.wait(max(0.0, wait_s)):
-                break
-            try:
-                self.producer.produce(TOPIC, value, key, headers=sent_header(self.run_id, time.perf_counter_ns()))
-            except BufferError:
-                self.producer.poll(0.1)
-                continue
-            except KafkaException as error:
-                self.fail(self.cluster.failure(error.args[0], f"topic {TOPIC}"))
-                break
-            self.sent += 1
-            self.producer.poll(0)
-        if self.failure is not None:
-            self.producer.purge()
-        self.producer.flush(5)
+        try:
+            self.rigs.run(self.is_stopped)
+        except KafkaException as error:  # the client's own refusals; a deleted topic is noticed by `stream`
+            self.fail(self.cluster.failure(error.args[0], f"topic {TOPIC}"))
 
     def fail(self, failure: Failure) -> None:
         self.failure = self.failure or failure
@@ -199,18 +190,3 @@ def is_still_there(cluster: Cluster, topic_id: Uuid) -> bool:
         return False
     except Failure:
         return True  # whatever it is, the field meets it too
-
-
-@contextmanager
-def stop_on_interrupt(is_stopped: threading.Event) -> Iterator[None]:
-    """Ctrl-C sets the event, so that nothing is cut off half-way; a second Ctrl-C does cut it off."""
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        is_stopped.set()
-
-    previous = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, previous)

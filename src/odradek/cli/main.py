@@ -20,9 +20,12 @@ COMMANDS = {
     "produce": ("odradek.cli.produce:produce", "Write records to a topic."),
     "consume": ("odradek.cli.consume:consume", "Read records from a topic."),
     "group": ("odradek.cli.group:consumer_group", "List, describe, reset and delete consumer groups."),
+    "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw and run declared pipelines."),
     "log": ("odradek.cli.log:log", "Look into a broker's files."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
     "demo": ("odradek.cli.demo:demo", "A broker with a topic, written to and read from on screen."),
+    "up": ("odradek.cli.up:up", "The oil rigs from sensor to alert: broker, fleet, pipeline, dashboard."),
+    "rigs": ("odradek.cli.rigs:rigs", "Simulated oil rigs, and the dashboard of their pipeline."),
     "completion": ("odradek.cli.completion:completion", "Print the completion script of a shell."),
 }
 

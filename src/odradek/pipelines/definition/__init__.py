@@ -1,0 +1,1 @@
+"""What a pipeline is and whether it can run; pure Python, without Spark."""

@@ -1,0 +1,36 @@
+"""Everything that can be said about a definition before anything starts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.checks_columns import check_columns
+from odradek.pipelines.definition.checks_engines import check_engine
+from odradek.pipelines.definition.checks_names import check_names
+from odradek.pipelines.definition.checks_python import check_python
+from odradek.pipelines.definition.checks_streams import Streams, check_streams
+from odradek.pipelines.definition.columns import known_columns
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.vocabulary import Engine
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.parsing import Parsed
+    from odradek.pipelines.definition.places import Problems
+
+
+def check_pipeline(parsed: Parsed, problems: Problems) -> None:
+    """All checks, each of which tells all that it finds; what could not be parsed is taken as known to be there."""
+    pipeline = parsed.pipeline
+    graph = build_graph(pipeline)
+    known = known_columns(pipeline, graph)
+    check_columns(pipeline, known, problems)
+    check_python(pipeline, problems)
+    if pipeline.warehouse is not None and "://" not in pipeline.warehouse:
+        problems.error(
+            pipeline.place, f"the warehouse '{pipeline.warehouse}' is not a URL", "sqlite:///file.db, or another"
+        )
+    streams = Streams.of(pipeline, graph, known)
+    if pipeline.engine is not Engine.BATCH:
+        check_streams(pipeline, graph, streams, problems)
+    check_engine(pipeline, graph, streams, problems)
+    check_names(parsed, graph, problems)

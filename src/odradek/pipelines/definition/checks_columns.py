@@ -1,0 +1,212 @@
+"""SQL that parses, and columns that are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.column_types import Primitive
+from odradek.pipelines.definition.columns import lookup, record_columns
+from odradek.pipelines.definition.graph import place_of
+from odradek.pipelines.definition.model import (
+    Aggregation,
+    Deduplication,
+    FilesTarget,
+    Join,
+    KeyedState,
+    LatestRows,
+    NamedExpression,
+    PythonFunction,
+    Sink,
+    Source,
+    Sql,
+    Step,
+    TableTarget,
+    TopicTarget,
+    View,
+)
+from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.sql_columns import UnknownColumn, unknown_columns, unknown_in_expression
+from odradek.pipelines.definition.sql_text import SqlError, aggregate_functions, parse_expression, parse_query
+from odradek.pipelines.definition.table_columns import Columns
+from odradek.pipelines.definition.vocabulary import Encoding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from sqlglot import exp
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.places import Place, Problems
+
+TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
+
+
+def check_columns(pipeline: Pipeline, known: Mapping[str, Columns | None], problems: Problems) -> None:
+    checker = ColumnChecker(known, problems)
+    for source in pipeline.sources:
+        checker.check_source(source)
+    for step in pipeline.steps:
+        checker.check_step(step)
+    for sink in pipeline.sinks:
+        checker.check_sink(sink)
+    for view in pipeline.views:
+        checker.check_view(view)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnChecker:
+    """Knows the columns of every source and step, where they can be known."""
+
+    known: Mapping[str, Columns | None]
+    problems: Problems
+
+    def check_source(self, source: Source) -> None:
+        columns = record_columns(source)
+        what = f"source '{source.name}'"
+        for each in source.columns:
+            self._expression(each.expression, each.expression_place, f"column '{each.name}' of {what}", columns)
+            if columns is not None:
+                columns = Columns({**columns.types, each.name: None})
+        if source.watermark is not None:
+            place = self._at(source, "watermark/column")
+            self._time_column(source.watermark.column, columns, f"watermark of {what}", place)
+
+    def check_step(self, step: Step) -> None:
+        operation = step.operation
+        what = f"step '{step.name}'"
+        if isinstance(operation, Sql):
+            self._query(operation, what)
+        elif not isinstance(operation, PythonFunction):
+            columns = lookup(self.known, operation.input)
+            if isinstance(operation, Aggregation):
+                self._aggregation(step, operation, columns)
+            elif isinstance(operation, Deduplication):
+                self._columns(operation.by, columns, what, self._below(step, "deduplicate/by"))
+            elif isinstance(operation, Join):
+                self._columns(operation.on, columns, what, self._below(step, "join/on"))
+                table = lookup(self.known, operation.table)
+                self._columns(
+                    operation.on, table, f"'{operation.table}', joined by {what},", self._below(step, "join/on")
+                )
+            elif isinstance(operation, KeyedState):
+                self._columns(operation.by, columns, what, self._below(step, "state/by"))
+        own = lookup(self.known, step.name)
+        for each in step.expectations:
+            self._expression(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)
+        if step.watermark is not None:
+            self._time_column(step.watermark.column, own, f"watermark of {what}", self._at(step, "watermark/column"))
+
+    def check_sink(self, sink: Sink) -> None:
+        columns = lookup(self.known, sink.input)
+        what = f"sink '{sink.name}'"
+        target = sink.target
+        if isinstance(target, TopicTarget):
+            if target.key is not None:
+                self._expression(target.key, place_of(sink, "key"), f"key of {what}", columns)
+            if target.encoding is Encoding.JSON:
+                self._columns(target.value, columns, f"value of {what}", self._below(sink, "value"))
+            else:
+                for text in target.value:
+                    self._expression(text, place_of(sink, "value", text), f"value of {what}", columns)
+            for each in target.headers:
+                self._expression(each.expression, each.expression_place, f"header '{each.name}' of {what}", columns)
+        elif isinstance(target, TableTarget):
+            self._columns(target.key, columns, f"key of {what}", self._below(sink, "key"))
+        elif isinstance(target, FilesTarget):
+            self._columns(
+                target.partition_by, columns, f"partition_by of {what}", self._below(sink, "files/partition_by")
+            )
+
+    def check_view(self, view: View) -> None:
+        columns = lookup(self.known, view.input)
+        what = f"view '{view.name}'"
+        if isinstance(view.content, LatestRows):
+            self._columns(view.content.key, columns, f"key of {what}", self._below(view, "key"))
+            if view.content.order_by is not None:
+                self._column(view.content.order_by, columns, f"order_by of {what}", self._at(view, "order_by"))
+        else:
+            self._columns(view.content.by, columns, what, self._below(view, "by"))
+            self._aggregates(view.content.aggregates, columns, what)
+
+    def _aggregation(self, step: Step, operation: Aggregation, columns: Columns | None) -> None:
+        what = f"step '{step.name}'"
+        self._columns(operation.by, columns, what, self._below(step, "by"))
+        if operation.window is not None:
+            self._time_column(operation.window.column, columns, f"window of {what}", self._at(step, "window/column"))
+        self._aggregates(operation.aggregates, columns, what)
+
+    def _aggregates(self, aggregates: Iterable[NamedExpression], columns: Columns | None, what: str) -> None:
+        from sqlglot import exp  # noqa: PLC0415 - expressions are parsed here anyway
+
+        for each in aggregates:
+            name = f"aggregate '{each.name}' of {what}"
+            parsed = self._expression(each.expression, each.expression_place, name, columns)
+            if parsed is None or aggregate_functions(parsed) or parsed.find(exp.Anonymous) is not None:
+                continue
+            self.problems.error(
+                each.expression_place,
+                f"{name} aggregates nothing",
+                "write avg(…), max(…), count(*), first(…) or another",
+            )
+
+    def _query(self, operation: Sql, what: str) -> None:
+        try:
+            query = parse_query(operation.text)
+        except SqlError as error:
+            place = operation.place.inside(error.line, error.column)
+            self.problems.error(place, f"the SQL of {what} is wrong: {error.message}", "Spark SQL, one query")
+            return
+        for each in unknown_columns(query, lambda name: lookup(self.known, name)):
+            self._unknown(each, operation.place, f"the SQL of {what}")
+
+    def _expression(self, text: str, place: Place, what: str, columns: Columns | None) -> exp.Expr | None:
+        try:
+            parsed = parse_expression(text)
+        except SqlError as error:
+            hint = "a SQL expression, such as pressure > 100"
+            self.problems.error(place.inside(error.line, error.column), f"{what} is wrong: {error.message}", hint)
+            return None
+        for each in unknown_in_expression(parsed, columns) if columns is not None else ():
+            self._unknown(each, place, what, shift=len("SELECT "))
+        return parsed
+
+    def _unknown(self, each: UnknownColumn, place: Place, what: str, *, shift: int = 0) -> None:
+        column = each.column - shift if each.line == 1 else each.column
+        self.problems.error(
+            place.inside(each.line, max(column, 1)),
+            f"{what} names the column '{each.name}', which is not there",
+            suggestion(each.name, each.there_are, what="columns are"),
+        )
+
+    def _columns(
+        self, names: Iterable[str], columns: Columns | None, what: str, place_by_name: Callable[[str], Place]
+    ) -> None:
+        for name in names:
+            self._column(name, columns, what, place_by_name(name))
+
+    def _column(self, name: str, columns: Columns | None, what: str, place: Place) -> None:
+        if columns is not None and name not in columns:
+            self.problems.error(
+                place,
+                f"{what} names the column '{name}', which is not there",
+                suggestion(name, columns.names, what="columns are"),
+            )
+
+    def _time_column(self, name: str, columns: Columns | None, what: str, place: Place) -> None:
+        self._column(name, columns, what, place)
+        kind = None if columns is None else columns.type_of(name)
+        if kind is not None and kind not in TIMES:
+            self.problems.error(
+                place,
+                f"{what} goes by '{name}', which is {kind.ddl} and no time",
+                f"compute one in the source: columns: {{event_time: to_timestamp({name})}}",
+            )
+
+    @staticmethod
+    def _at(thing: Source | Step | Sink | View, path: str) -> Place:
+        return place_of(thing, *path.split("/"))
+
+    @staticmethod
+    def _below(thing: Source | Step | Sink | View, path: str) -> Callable[[str], Place]:
+        return lambda name: place_of(thing, *path.split("/"), name)

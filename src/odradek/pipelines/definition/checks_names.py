@@ -1,0 +1,104 @@
+"""Names: each given once, each that is used declared, no circles, nothing that leads nowhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.graph import find_cycles, place_of, references, used_names
+from odradek.pipelines.definition.model import Sink, Source, Step, TopicOrigin, TopicTarget, View
+from odradek.pipelines.definition.nearest import suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.pipelines.definition.graph import Graph
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.parsing import Parsed
+    from odradek.pipelines.definition.places import Place, Problems
+
+
+def check_names(parsed: Parsed, graph: Graph, problems: Problems) -> None:
+    pipeline = parsed.pipeline
+    check_unique((*pipeline.sources, *pipeline.steps), "sources and steps are the tables of SQL", problems)
+    check_unique(pipeline.sinks, "checkpoints are named by sinks", problems)
+    check_unique(pipeline.views, "views are tables of one warehouse", problems)
+    check_references(pipeline, parsed.broken, problems)
+    check_cycles(pipeline, graph, problems)
+    check_loops(pipeline, problems)
+    check_ends(parsed, graph, problems)
+
+
+def check_unique(things: Iterable[Source | Step | Sink | View], why: str, problems: Problems) -> None:
+    first: dict[str, Place] = {}
+    for each in things:
+        before = first.setdefault(each.name.lower(), each.place)
+        if before is not each.place:
+            problems.error(
+                each.place, f"the name '{each.name}' is taken already, in line {before.line}", f"choose another: {why}"
+            )
+
+
+def check_references(pipeline: Pipeline, broken: frozenset[str], problems: Problems) -> None:
+    declared = [each.name for each in pipeline.sources] + [each.name for each in pipeline.steps]
+    known = {name.lower() for name in (*declared, *broken)}
+
+    def check(reader: str, name: str, place: Place) -> None:
+        if name.lower() not in known:
+            hint = suggestion(name, declared, what="sources and steps are") or "declare a source first"
+            problems.error(place, f"{reader} reads '{name}', which is neither a source nor a step", hint)
+
+    for step in pipeline.steps:
+        for each in references(step):
+            check(f"step '{step.name}'", each.name, each.place)
+    for sink in pipeline.sinks:
+        check(f"sink '{sink.name}'", sink.input, place_of(sink, "from", sink.input))
+    for view in pipeline.views:
+        check(f"view '{view.name}'", view.input, place_of(view, "from", view.input))
+
+
+def check_cycles(pipeline: Pipeline, graph: Graph, problems: Problems) -> None:
+    steps = {each.name: each for each in pipeline.steps}
+    for cycle in find_cycles(graph.inputs):
+        path = " ← ".join(cycle)
+        what = "reads itself" if len(cycle) == 2 else "goes in a circle"
+        problems.error(
+            steps[cycle[0]].place, f"step '{cycle[0]}' {what}: {path}", "one of them must read something else"
+        )
+
+
+def check_ends(parsed: Parsed, graph: Graph, problems: Problems) -> None:
+    pipeline = parsed.pipeline
+    if not pipeline.sources and not parsed.broken:
+        problems.error(pipeline.place, "the pipeline has no sources", "sources: {name: {topic: …}}")
+    if not parsed.declares_ends:
+        problems.error(
+            pipeline.place, "the pipeline has neither sinks nor views: nothing would come of it", "add a sink or a view"
+        )
+        return
+    if problems.errors:
+        return  # what is wrong elsewhere may be why something seems unused
+    used = {name.lower() for name in used_names(pipeline, graph)}
+    for kind, things in (("source", pipeline.sources), ("step", pipeline.steps)):
+        for each in things:
+            if each.name.lower() not in used:
+                problems.warning(
+                    each.place, f"no sink and no view uses the {kind} '{each.name}'", "it will not run; remove it"
+                )
+
+
+def check_loops(pipeline: Pipeline, problems: Problems) -> None:
+    """A topic that is read and written by the same pipeline."""
+    read = {
+        topic: source.name
+        for source in pipeline.sources
+        if isinstance(source.origin, TopicOrigin) and source.origin.bootstrap_servers is None
+        for topic in source.origin.topics
+    }
+    for sink in pipeline.sinks:
+        target = sink.target
+        if isinstance(target, TopicTarget) and target.bootstrap_servers is None and target.topic in read:
+            problems.warning(
+                place_of(sink, "topic"),
+                f"sink '{sink.name}' writes the topic that source '{read[target.topic]}' reads",
+                "a record may go round for ever; write another topic",
+            )

@@ -1,0 +1,113 @@
+"""Functions and classes by import path: found without importing anything, so that checking runs no user's code."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass
+from importlib.machinery import ModuleSpec, PathFinder
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import KeyedState, PythonFunction, PythonReference, PythonTarget
+from odradek.pipelines.definition.nearest import suggestion
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.places import Problems
+
+BATCH_ARGUMENTS = 2  # the batch and its number
+
+
+def check_python(pipeline: Pipeline, problems: Problems) -> None:
+    search = [pipeline.directory, str(Path.cwd()), *sys.path]
+    for step in pipeline.steps:
+        operation = step.operation
+        if isinstance(operation, PythonFunction):
+            check_reference(operation.function, search, len(operation.inputs), problems)
+        elif isinstance(operation, KeyedState):
+            check_reference(operation.processor, search, None, problems)
+    for sink in pipeline.sinks:
+        if isinstance(sink.target, PythonTarget):
+            check_reference(sink.target.function, search, BATCH_ARGUMENTS, problems)
+
+
+def check_reference(reference: PythonReference, search: list[str], arguments: int | None, problems: Problems) -> None:
+    found, missing = find_module(reference.module, search)
+    if found is None:
+        hint = "modules are looked for beside the definition, in the working directory, and among what is installed"
+        problems.error(reference.place, f"there is no module '{missing}' for {reference}", hint)
+        return
+    names = read_names(found)
+    first = reference.name.partition(".")[0]
+    if names is None or names.is_open:
+        return
+    if first not in names.all:
+        message = f"the module '{reference.module}' has no '{first}'"
+        problems.error(reference.place, message, suggestion(first, sorted(names.all), what="it has"))
+        return
+    function = names.functions.get(reference.name)
+    if function is not None and arguments is not None and not takes(function, arguments):
+        problems.error(
+            reference.place,
+            f"{reference} is called with {arguments} argument{'' if arguments == 1 else 's'}, and takes others",
+            f"def {reference.name}({', '.join('abcdefgh'[:arguments])}): …" if arguments <= 8 else "",
+        )
+
+
+def find_module(name: str, search: list[str]) -> tuple[ModuleSpec | None, str]:
+    """The module, or the part of its name that is not there; packages on the way are looked into, not imported."""
+    path: list[str] | None = search
+    full = ""
+    spec = None
+    for part in name.split("."):
+        full = f"{full}.{part}" if full else part
+        spec = PathFinder.find_spec(full, path)
+        if spec is None:
+            return None, full
+        path = list(spec.submodule_search_locations or [])
+    return spec, full
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleNames:
+    """What a module defines at its top; open, where more may come at run time."""
+
+    all: frozenset[str]
+    functions: dict[str, ast.FunctionDef]
+    is_open: bool
+
+
+def read_names(spec: ModuleSpec) -> ModuleNames | None:
+    """From the source; None where there is none, or it cannot be read."""
+    if spec.origin is None or not spec.origin.endswith(".py"):
+        return None
+    try:
+        tree = ast.parse(Path(spec.origin).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return None
+    names: set[str] = set()
+    functions: dict[str, ast.FunctionDef] = {}
+    is_open = False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            names.add(node.id)
+        elif isinstance(node, ast.alias):
+            is_open = is_open or node.name == "*"
+            names.add((node.asname or node.name).partition(".")[0])
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            functions[node.name] = node
+    return ModuleNames(frozenset(names), functions, is_open or "__getattr__" in functions)
+
+
+def takes(function: ast.FunctionDef, count: int) -> bool:
+    """Whether it can be called with so many arguments by position."""
+    arguments = function.args
+    most = len(arguments.posonlyargs) + len(arguments.args)
+    least = most - len(arguments.defaults)
+    if any(default is None for default in arguments.kw_defaults):
+        return False
+    return least <= count and (count <= most or arguments.vararg is not None)

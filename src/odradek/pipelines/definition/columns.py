@@ -1,0 +1,106 @@
+"""Which columns a source or step has, as far as that can be known without Spark; None means anything is possible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.column_types import Column, ColumnType, Primitive
+from odradek.pipelines.definition.model import (
+    RECORD_COLUMNS,
+    Aggregation,
+    Deduplication,
+    FileOrigin,
+    Join,
+    Source,
+    Sql,
+    Step,
+    TopicOrigin,
+)
+from odradek.pipelines.definition.sql_columns import query_columns
+from odradek.pipelines.definition.sql_text import SqlError, parse_query
+from odradek.pipelines.definition.table_columns import Columns
+from odradek.pipelines.definition.vocabulary import Encoding, JoinKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.pipelines.definition.graph import Graph
+    from odradek.pipelines.definition.model import Pipeline
+
+TIMESTAMP = Primitive("TIMESTAMP")
+
+
+def known_columns(pipeline: Pipeline, graph: Graph) -> dict[str, Columns | None]:
+    """The columns of every source and step by name."""
+    found: dict[str, Columns | None] = {each.name: source_columns(each) for each in pipeline.sources}
+    steps = {each.name: each for each in pipeline.steps}
+    for name in graph.order:
+        if name in steps and name not in found:
+            found[name] = step_columns(steps[name], found)
+    return found
+
+
+def typed(columns: Iterable[Column]) -> dict[str, ColumnType | None]:
+    return {each.name: each.type for each in columns}
+
+
+def record_columns(source: Source) -> Columns | None:
+    """What a source reads, before anything is computed beside it."""
+    columns: dict[str, ColumnType | None]
+    if source.format.schema is not None:
+        columns = typed(source.format.schema.columns)
+    elif isinstance(source.origin, TopicOrigin) and source.format.encoding is Encoding.TEXT:
+        columns = {"value": Primitive("STRING")}
+    elif isinstance(source.origin, TopicOrigin) and source.format.encoding is Encoding.BYTES:
+        columns = {}
+    else:
+        return None
+    if isinstance(source.origin, TopicOrigin):
+        columns |= typed(RECORD_COLUMNS)
+    return Columns(columns)
+
+
+def source_columns(source: Source) -> Columns | None:
+    record = record_columns(source)
+    if record is None:
+        return None
+    computed: dict[str, ColumnType | None] = {each.name: None for each in source.columns}
+    return Columns({**record.types, **computed})
+
+
+def needs_schema(source: Source) -> bool:
+    """Spark guesses the columns of files that it reads once, not of a stream of files."""
+    is_files = isinstance(source.origin, FileOrigin)
+    return is_files and source.is_stream and source.format.schema is None
+
+
+def step_columns(step: Step, known: Mapping[str, Columns | None]) -> Columns | None:
+    operation = step.operation
+    if isinstance(operation, Sql):
+        try:
+            return query_columns(parse_query(operation.text), lambda name: lookup(known, name))
+        except SqlError:
+            return None
+    if isinstance(operation, Aggregation):
+        return aggregated_columns(operation, lookup(known, operation.input))
+    if isinstance(operation, Deduplication):
+        return lookup(known, operation.input)
+    if isinstance(operation, Join):
+        left, right = lookup(known, operation.input), lookup(known, operation.table)
+        if operation.how in {JoinKind.SEMI, JoinKind.ANTI}:
+            return left
+        return None if left is None or right is None else Columns({**right.types, **left.types})
+    return None if operation.columns is None else Columns(typed(operation.columns))
+
+
+def aggregated_columns(operation: Aggregation, input_columns: Columns | None) -> Columns:
+    window = {"window_start": TIMESTAMP, "window_end": TIMESTAMP} if operation.window is not None else {}
+    by = {name: None if input_columns is None else input_columns.type_of(name) for name in operation.by}
+    return Columns({**window, **by, **dict.fromkeys(each.name for each in operation.aggregates)})
+
+
+def lookup(known: Mapping[str, Columns | None], name: str) -> Columns | None:
+    """By name as SQL means it: without regard to case."""
+    if name in known:
+        return known[name]
+    return next((columns for each, columns in known.items() if each.lower() == name.lower()), None)

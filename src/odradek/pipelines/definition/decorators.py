@@ -1,0 +1,130 @@
+"""Pipelines defined in Python: the same keys as in YAML, as keyword arguments; `from_` stands for `from`.
+
+    rigs = Pipeline("rigs", dead_letters="rigs-dead-letters")
+    rigs.source("readings", topic="rigs", schema="hcid BIGINT, pressure DOUBLE")
+
+    @rigs.step(from_="readings")
+    def warnings(readings):
+        return readings.where("pressure > 100")
+
+    rigs.sink("alerts", from_="warnings", topic="warnings", key="hcid")
+
+A decorated function stays what it is, and is referred to by its import path. Nothing is checked until `define()`: then
+everything is, by the same rules as YAML.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar
+from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.definition.python_nodes import CallSite, call_site, place_at, to_node
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.loading import Definition
+    from odradek.pipelines.definition.vocabulary import Engine
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+STEP_SETTINGS = ("from_", "schema", "expect", "watermark")
+SECTIONS = ("sources", "steps", "sinks", "views")
+
+
+class Decorator(Protocol):
+    """Takes a function and gives it back."""
+
+    def __call__(self, function: Function) -> Function: ...
+
+
+class Pipeline:
+    """A definition that grows as it is written; `define()` gives the model and the problems."""
+
+    def __init__(self, name: str, **settings: Any) -> None:
+        site = call_site(sys._getframe(1))  # noqa: SLF001 - the place of the definition is its caller's
+        self._problems = Problems()
+        self._place = site.place
+        self._settings = [("pipeline", to_node(name, site.positional(0), site.place))]
+        self._settings += self._arguments(settings, site)
+        self._entries: dict[str, list[tuple[Scalar, Node]]] = {section: [] for section in SECTIONS}
+
+    def source(self, name: str, **settings: Any) -> None:
+        """Where rows come from."""
+        site = call_site(sys._getframe(1))  # noqa: SLF001
+        self._add("sources", name, settings, site)
+
+    def step(self, name: str | None = None, **settings: Any) -> Decorator:
+        """A step that says what it does (`sql=…`, `aggregate=…`), or the decorator of a function on DataFrames."""
+        return self._declare("steps", name, settings, call_site(sys._getframe(1)))  # noqa: SLF001
+
+    def sink(self, name: str | None = None, **settings: Any) -> Decorator:
+        """A sink that says where rows go (`topic=…`), or the decorator of a function of a batch and its number."""
+        return self._declare("sinks", name, settings, call_site(sys._getframe(1)))  # noqa: SLF001
+
+    def view(self, name: str | None = None, **settings: Any) -> Decorator:
+        """A view of a source or step; as a decorator, the step that the function is, and the view of it."""
+        site = call_site(sys._getframe(1))  # noqa: SLF001
+        if name is not None:
+            self._add("views", name, settings, site)
+
+        def decorate(function: Function) -> Function:
+            step = {key: value for key, value in settings.items() if key in STEP_SETTINGS}
+            view = {key: value for key, value in settings.items() if key not in STEP_SETTINGS}
+            self._add("steps", name or function.__name__, {**step, "python": path_of(function), "view": view}, site)
+            if name is not None:
+                self._entries["views"].pop()
+            return function
+
+        return decorate
+
+    def define(self, engine: Engine | None = None) -> Definition:
+        """The model and all that is wrong with it."""
+        from odradek.pipelines.definition.loading import finished  # noqa: PLC0415 - importing a definition stays cheap
+        from odradek.pipelines.definition.parsing import parse_pipeline  # noqa: PLC0415
+
+        problems = Problems()
+        for each in self._problems:
+            problems.error(each.place, each.message, each.hint)
+        sections: list[tuple[str, Node]] = [
+            (section, MappingNode(tuple(entries), self._place)) for section, entries in self._entries.items() if entries
+        ]
+        root = MappingNode(
+            tuple((Scalar(key, key, node.place), node) for key, node in (*self._settings, *sections)), self._place
+        )
+        return finished(parse_pipeline(root, problems), problems, engine)
+
+    def _declare(self, section: str, name: str | None, settings: dict[str, Any], site: CallSite) -> Decorator:
+        """At once where the name is given; with a function, when the function is."""
+        if name is not None:
+            self._add(section, name, settings, site)
+
+        def decorate(function: Function) -> Function:
+            if name is not None:
+                self._entries[section].pop()
+            self._add(section, name or function.__name__, {**settings, "python": path_of(function)}, site)
+            return function
+
+        return decorate
+
+    def _add(self, section: str, name: str, settings: dict[str, Any], site: CallSite) -> None:
+        place = place_at(site.positional(0), site.place)
+        entries = tuple(
+            (Scalar(key, key, node.place), node) for key, node in self._arguments(settings, site)
+        )  # fmt: skip
+        self._entries[section].append((Scalar(name, name, place), MappingNode(entries, site.place)))
+
+    def _arguments(self, settings: dict[str, Any], site: CallSite) -> list[tuple[str, Node]]:
+        found = []
+        for key, value in settings.items():
+            source = site.argument(key)
+            try:
+                found.append((key.removesuffix("_"), to_node(value, source, site.place)))
+            except TypeError as error:
+                self._problems.error(place_at(source, site.place), f"{key}: {error}", "text, numbers, lists, dicts")
+        return found
+
+
+def path_of(function: Callable[..., Any]) -> str:
+    """The import path by which workers find a function."""
+    return f"{function.__module__}:{function.__qualname__}"

@@ -1,0 +1,53 @@
+"""The lineage as text: a tree from each source to its sinks, that fits a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.lineage import Kind, LineageNode, facts_of, lineage_of
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.model import Pipeline
+
+MARKS = {Kind.SOURCE: "●", Kind.STEP: "○", Kind.VIEW: "▦", Kind.SINK: "▶"}
+WIDTH = 80
+
+
+def draw_text(pipeline: Pipeline, width: int = WIDTH) -> str:
+    """A node with several inputs is drawn below the last of them; the others point to it with `↓`."""
+    nodes = lineage_of(pipeline)
+    readers: dict[str, list[LineageNode]] = {node.id: [] for node in nodes}
+    for node in nodes:
+        for each in node.inputs:
+            readers[each].append(node)
+    lines = [f"{pipeline.name}  {' · '.join(facts_of(pipeline))}", ""]
+    drawn: set[str] = set()
+
+    def draw(node: LineageNode, lead: str, branch: str, parent: str | None) -> None:
+        waits = parent is not None and drawn_later(node, parent)
+        detail = "↓" if waits else node.detail
+        lines.append(cut(f"{lead}{branch}{MARKS[node.kind]} {node.name}", detail, width))
+        if waits:
+            return
+        drawn.add(node.id)
+        below = lead + {"": "", "├─ ": "│  ", "└─ ": "   "}[branch]
+        for each in readers[node.id]:
+            draw(each, below, "└─ " if each is readers[node.id][-1] else "├─ ", node.id)
+
+    def drawn_later(node: LineageNode, parent: str) -> bool:
+        return any(each != parent and each not in drawn for each in node.inputs)
+
+    roots = [node for node in nodes if not node.inputs]
+    # Static tables come first: what joins them is drawn in full where its stream is.
+    streams = {f"source/{each.name}" for each in pipeline.sources if each.is_stream}
+    for root in sorted(roots, key=lambda node: node.id in streams):
+        draw(root, "", "", None)
+    legend = "   ".join(f"{MARKS[kind]} {kind}" for kind in Kind if any(node.kind is kind for node in nodes))
+    return "\n".join([*lines, "", legend])
+
+
+def cut(head: str, detail: str, width: int) -> str:
+    room = width - len(head) - 2
+    if room < 4:
+        return head
+    return f"{head}  {detail if len(detail) <= room else detail[: room - 1] + '…'}"

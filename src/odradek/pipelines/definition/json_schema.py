@@ -1,0 +1,135 @@
+"""Columns from a JSON Schema: the part of it that says which properties an object has, and of which types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Map, Primitive, Struct
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+STRING = Primitive("STRING")
+PRIMITIVES = {
+    "string": STRING,
+    "integer": Primitive("BIGINT"),
+    "number": Primitive("DOUBLE"),
+    "boolean": Primitive("BOOLEAN"),
+    "null": STRING,
+}
+FORMATS = {"date-time": Primitive("TIMESTAMP"), "date": Primitive("DATE")}
+DEEPEST = 60
+
+
+class JsonSchemaError(Exception):
+    """What cannot become columns, with the path of keys that leads to it."""
+
+    def __init__(self, message: str, path: tuple[str, ...]) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = path
+
+
+def columns_of(schema: Any) -> tuple[Column, ...]:
+    """The columns of an object's properties, or `JsonSchemaError`."""
+    if not isinstance(schema, dict):
+        raise JsonSchemaError("a JSON Schema is a mapping", ())
+    return Converter(schema).columns(schema, ())
+
+
+class Converter:
+    """Walks one document; `$ref` may point into it."""
+
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self._document = document
+
+    def columns(self, schema: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Column, ...]:
+        schema, path = self._resolved(schema, path)
+        if "object" not in as_list(schema.get("type", "object")):
+            raise JsonSchemaError("a record is an object, not " + str(schema.get("type")), (*path, "type"))
+        properties = schema.get("properties")
+        if not isinstance(properties, dict) or not properties:
+            raise JsonSchemaError("an object without properties gives no columns", path)
+        required = as_list(schema.get("required", []))
+        columns: list[Column] = []
+        seen: set[str] = set()
+        for name, value in properties.items():
+            where = (*path, "properties", name)
+            if name.lower() in seen:
+                raise JsonSchemaError(f"the property '{name}' differs from another by case only", where)
+            seen.add(name.lower())
+            kind, may_be_null = self._type(value, where)
+            columns.append(Column(name, kind, name not in required or may_be_null))
+        return tuple(columns)
+
+    def _resolved(self, schema: Any, path: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+        """The schema itself, or what its `$ref` points at."""
+        for _ in range(DEEPEST):
+            if not isinstance(schema, dict):
+                raise JsonSchemaError("a schema is a mapping", path)
+            reference = schema.get("$ref")
+            if reference is None:
+                return schema, path
+            if not isinstance(reference, str) or not reference.startswith("#"):
+                raise JsonSchemaError(f"$ref {reference} leaves the document", (*path, "$ref"))
+            target: Any = self._document
+            for part in [each for each in reference.removeprefix("#").split("/") if each]:
+                key = part.replace("~1", "/").replace("~0", "~")
+                if not isinstance(target, dict) or key not in target:
+                    raise JsonSchemaError(f"$ref {reference} points at nothing", (*path, "$ref"))
+                target = target[key]
+            schema = target
+        raise JsonSchemaError("$ref goes in circles", (*path, "$ref"))
+
+    def _type(self, schema: Any, path: tuple[str, ...]) -> tuple[ColumnType, bool]:
+        """The type of a value, and whether it may be null."""
+        if len(path) > 2 * DEEPEST:
+            raise JsonSchemaError("the schema is nested too deeply, or refers to itself", path)
+        schema, path = self._resolved(schema, path)
+        options = as_list(schema.get("anyOf", schema.get("oneOf", [])))
+        if options:
+            return self._union(options, path)
+        names = [name for name in as_list(schema.get("type", [])) if isinstance(name, str)]
+        may_be_null = "null" in names
+        names = [name for name in names if name != "null"]
+        if len(names) > 1:
+            kind = Primitive("DOUBLE") if set(names) == {"integer", "number"} else STRING
+            return kind, may_be_null
+        name = names[0] if names else guessed_type(schema)
+        if name == "object":
+            return self._object(schema, path), may_be_null
+        if name == "array":
+            element, _ = self._type(schema.get("items", {"type": "string"}), (*path, "items"))
+            return Array(element), may_be_null
+        if name not in PRIMITIVES:
+            raise JsonSchemaError(f"'{name}' is not a type of JSON", (*path, "type"))
+        if name == "string" and isinstance(schema.get("format"), str):
+            return FORMATS.get(schema["format"], STRING), may_be_null
+        return PRIMITIVES[name], may_be_null
+
+    def _union(self, options: list[Any], path: tuple[str, ...]) -> tuple[ColumnType, bool]:
+        real = [each for each in options if not (isinstance(each, dict) and each.get("type") == "null")]
+        if len(real) != 1:
+            return STRING, len(real) < len(
+                options
+            )  # Spark keeps what is sometimes one thing, sometimes another as text
+        kind, may_be_null = self._type(real[0], path)
+        return kind, may_be_null or len(real) < len(options)
+
+    def _object(self, schema: Mapping[str, Any], path: tuple[str, ...]) -> ColumnType:
+        if schema.get("properties"):
+            return Struct(self.columns(schema, path))
+        extra = schema.get("additionalProperties")
+        if isinstance(extra, dict):
+            return Map(STRING, self._type(extra, (*path, "additionalProperties"))[0])
+        return Map(STRING, STRING)
+
+
+def guessed_type(schema: Mapping[str, Any]) -> str:
+    if "properties" in schema or "additionalProperties" in schema:
+        return "object"
+    return "array" if "items" in schema else "string"
+
+
+def as_list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,105 @@
+"""Where the nodes of a graph go in a drawing: layers from left to right, few crossings, neighbours at one height."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROUNDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Layers of ids from top to bottom, the height of each id, and the ids that an edge passes on its way.
+
+    An edge that skips layers passes a point in each of them, which takes part in the layout like a node.
+    """
+
+    layers: tuple[tuple[str, ...], ...]
+    heights: Mapping[str, float]
+    routes: Mapping[tuple[str, str], tuple[str, ...]]
+
+
+def lay_out(inputs: Mapping[str, Sequence[str]], size: Mapping[str, float], gap: float) -> Layout:
+    """`inputs` names every node, inputs before those that read them; `size` is how high each is drawn."""
+    depth: dict[str, int] = {}
+    for node, before in inputs.items():
+        depth[node] = max((depth[each] + 1 for each in before), default=0)
+    layers: list[list[str]] = [[] for _ in range(max(depth.values(), default=-1) + 1)]
+    for node, level in depth.items():
+        layers[level].append(node)
+    left: dict[str, list[str]] = {node: [] for node in inputs}
+    routes: dict[tuple[str, str], tuple[str, ...]] = {}
+    for node, before in inputs.items():
+        for each in before:
+            route = [each]
+            for level in range(depth[each] + 1, depth[node]):
+                point = f"\0{each}\0{node}\0{level}"
+                layers[level].append(point)
+                left[point] = [route[-1]]
+                route.append(point)
+            left[node].append(route[-1])
+            routes[each, node] = (*route, node)
+    right: dict[str, list[str]] = {node: [] for node in left}
+    for node, before in left.items():
+        for each in before:
+            right[each].append(node)
+    sort_layers(layers, left, right)
+    return Layout(tuple(map(tuple, layers)), place_heights(layers, left, right, size, gap), routes)
+
+
+def sort_layers(layers: list[list[str]], left: Mapping[str, list[str]], right: Mapping[str, list[str]]) -> None:
+    """Each node towards the middle of its neighbours, forth and back."""
+    for turn in range(ROUNDS):
+        sides = left if turn % 2 == 0 else right
+        for layer in layers if turn % 2 == 0 else reversed(layers):
+            rank = {node: number for each in layers for number, node in enumerate(each)}
+            middle = {
+                node: sum(rank[each] for each in sides[node]) / len(sides[node]) if sides[node] else rank[node]
+                for node in layer
+            }
+            layer.sort(key=lambda node: middle[node])
+
+
+def place_heights(
+    layers: list[list[str]],
+    left: Mapping[str, list[str]],
+    right: Mapping[str, list[str]],
+    size: Mapping[str, float],
+    gap: float,
+) -> dict[str, float]:
+    """The middle of each node: as near to its neighbours as those above and below it allow."""
+    heights: dict[str, float] = {}
+    for layer in layers:
+        below = 0.0
+        for node in layer:
+            height = size.get(node, 0.0)
+            heights[node] = below + height / 2
+            below += height + gap
+    for turn in range(ROUNDS):
+        sides = left if turn % 2 == 0 else right
+        for layer in layers if turn % 2 == 0 else reversed(layers):
+            wanted = [
+                sum(heights[each] for each in sides[node]) / len(sides[node]) if sides[node] else heights[node]
+                for node in layer
+            ]
+            heights.update(zip(layer, spread(layer, wanted, size, gap), strict=True))
+    top = min((heights[node] - size.get(node, 0.0) / 2 for node in heights), default=0.0)
+    return {node: height - top for node, height in heights.items()}
+
+
+def spread(layer: list[str], wanted: list[float], size: Mapping[str, float], gap: float) -> list[float]:
+    """As wanted, but apart: pushed down from above and up from below, and the mean of the two."""
+
+    def distance(one: int, other: int) -> float:
+        return (size.get(layer[one], 0.0) + size.get(layer[other], 0.0)) / 2 + gap
+
+    down, up = list(wanted), list(wanted)
+    for i in range(1, len(layer)):
+        down[i] = max(down[i], down[i - 1] + distance(i - 1, i))
+    for i in range(len(layer) - 2, -1, -1):
+        up[i] = min(up[i], up[i + 1] - distance(i, i + 1))
+    return [(one + other) / 2 for one, other in zip(down, up, strict=True)]

@@ -1,0 +1,147 @@
+"""The graph of a pipeline as it is shown: sources, steps, sinks and views, each with a few words about itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.model import (
+    Aggregation,
+    ConsoleTarget,
+    Deduplication,
+    FileOrigin,
+    FilesTarget,
+    Join,
+    KeyedState,
+    LatestRows,
+    PythonFunction,
+    Sink,
+    Source,
+    SparkTarget,
+    Step,
+    TableTarget,
+    TopicOrigin,
+    TopicTarget,
+    View,
+)
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.model import Pipeline
+
+
+class Kind(StrEnum):
+    """What a node of the lineage is."""
+
+    SOURCE = "source"
+    STEP = "step"
+    VIEW = "view"
+    SINK = "sink"
+
+
+@dataclass(frozen=True, slots=True)
+class LineageNode:
+    """Something that rows pass; `inputs` are the ids of those before it."""
+
+    id: str
+    kind: Kind
+    name: str
+    detail: str
+    inputs: tuple[str, ...]
+
+
+def lineage_of(pipeline: Pipeline) -> list[LineageNode]:
+    """Every node after its inputs: sources and steps in their order, then views and sinks."""
+    graph = build_graph(pipeline)
+    sources = {each.name: each for each in pipeline.sources}
+    steps = {each.name: each for each in pipeline.steps}
+    folded = {name.lower(): table_id(name, sources) for name in graph.order}
+    nodes = []
+    for name in graph.order:
+        inputs = tuple(table_id(each, sources) for each in graph.inputs.get(name, ()))
+        if name in sources:
+            nodes.append(LineageNode(table_id(name, sources), Kind.SOURCE, name, source_detail(sources[name]), ()))
+        else:
+            nodes.append(LineageNode(table_id(name, sources), Kind.STEP, name, step_detail(steps[name]), inputs))
+    for view in pipeline.views:
+        before = folded.get(view.input.lower())
+        nodes.append(LineageNode(f"view/{view.name}", Kind.VIEW, view.name, view_detail(view), as_inputs(before)))
+    for sink in pipeline.sinks:
+        before = folded.get(sink.input.lower())
+        nodes.append(LineageNode(f"sink/{sink.name}", Kind.SINK, sink.name, sink_detail(sink), as_inputs(before)))
+    return nodes
+
+
+def table_id(name: str, sources: dict[str, Source]) -> str:
+    return f"source/{name}" if name in sources else f"step/{name}"
+
+
+def as_inputs(before: str | None) -> tuple[str, ...]:
+    return () if before is None else (before,)
+
+
+def words(names: tuple[str, ...]) -> str:
+    return ", ".join(names)
+
+
+def source_detail(source: Source) -> str:
+    origin = source.origin
+    if isinstance(origin, TopicOrigin):
+        if origin.pattern is not None:
+            return f"topics like {origin.pattern}"
+        return f"topic{'' if len(origin.topics) == 1 else 's'} {words(origin.topics)}"
+    if isinstance(origin, FileOrigin):
+        return f"{origin.format} {origin.path}"
+    return f"jdbc {origin.table}" if origin.table is not None else "jdbc query"
+
+
+def step_detail(step: Step) -> str:
+    detail = operation_detail(step)
+    if not step.expectations:
+        return detail
+    names = tuple(each.name for each in step.expectations)
+    return f"{detail}, expects {words(names)}" if len(names) == 1 else f"{detail}, {len(names)} expectations"
+
+
+def operation_detail(step: Step) -> str:
+    operation = step.operation
+    if isinstance(operation, Aggregation):
+        by = f" by {words(operation.by)}" if operation.by else ""
+        return f"aggregate{by}" + (f", windows of {operation.window.size}" if operation.window is not None else "")
+    if isinstance(operation, Deduplication):
+        within = f" within {operation.within}" if operation.within is not None else ""
+        return f"first by {words(operation.by)}{within}"
+    if isinstance(operation, Join):
+        return f"{operation.how} join {operation.table} on {words(operation.on)}"
+    if isinstance(operation, KeyedState):
+        return f"state by {words(operation.by)}: {operation.processor}"
+    return f"python {operation.function}" if isinstance(operation, PythonFunction) else "sql"
+
+
+def view_detail(view: View) -> str:
+    content = view.content
+    if isinstance(content, LatestRows):
+        return f"latest by {words(content.key)}"
+    return f"{words(tuple(each.name for each in content.aggregates))}" + (
+        f" by {words(content.by)}" if content.by else ""
+    )
+
+
+def sink_detail(sink: Sink) -> str:
+    target = sink.target
+    if isinstance(target, TopicTarget):
+        return f"topic {target.topic}"
+    if isinstance(target, FilesTarget):
+        return f"{target.format} {target.path}"
+    if isinstance(target, TableTarget):
+        return f"table {target.table}"
+    if isinstance(target, SparkTarget):
+        return f"spark {target.format}"
+    return "console" if isinstance(target, ConsoleTarget) else f"python {target.function}"
+
+
+def facts_of(pipeline: Pipeline) -> list[str]:
+    """What is said of the pipeline as a whole."""
+    facts = [f"{pipeline.engine} engine", str(pipeline.delivery).replace("_", " ")]
+    return facts + ([f"dead letters to {pipeline.dead_letters}"] if pipeline.dead_letters is not None else [])

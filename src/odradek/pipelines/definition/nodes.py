@@ -1,0 +1,99 @@
+"""A tree of values, each with its place: what YAML and Python definitions both become before they are understood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.places import Place
+
+ScalarValue = str | int | float | bool | None
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """Text, a number, a truth value, or nothing; `text` is how it was spelled."""
+
+    value: ScalarValue
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class ListNode:
+    """Values in order."""
+
+    items: tuple[Node, ...]
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class MappingNode:
+    """Values by key, in order."""
+
+    entries: tuple[tuple[Scalar, Node], ...]
+    place: Place
+
+    def get(self, key: str) -> Node | None:
+        return next((value for name, value in self.entries if name.text == key), None)
+
+
+Node = Scalar | ListNode | MappingNode
+
+LARGEST_PLAIN_TREE = 100_000
+DEEPEST_PATH = 3
+
+
+class TreeTooLarge(Exception):
+    """A few aliases can stand for billions of values."""
+
+
+def to_plain(node: Node) -> Any:
+    """The tree without places: what `json.loads` would have given."""
+    budget = LARGEST_PLAIN_TREE
+
+    def plain(each: Node) -> Any:
+        nonlocal budget
+        budget -= 1
+        if budget < 0:
+            raise TreeTooLarge
+        if isinstance(each, Scalar):
+            return each.value
+        if isinstance(each, ListNode):
+            return [plain(item) for item in each.items]
+        return {key.text: plain(value) for key, value in each.entries}
+
+    return plain(node)
+
+
+def describe(node: Node) -> str:
+    """What a value is, for messages."""
+    if isinstance(node, MappingNode):
+        return "a mapping"
+    if isinstance(node, ListNode):
+        return "a list"
+    if node.value is None:
+        return "empty"
+    if isinstance(node.value, bool):
+        return f"the truth value {node.text}"
+    if isinstance(node.value, int | float):
+        return f"the number {node.text}"
+    return f"'{shortened(node.text)}'"
+
+
+def shortened(text: str, length: int = 60) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= length else f"{line[: length - 1]}…"
+
+
+def value_places(node: Node, prefix: str = "") -> dict[str, Place]:
+    """The places of all values below a mapping, by path: `window/column`, and `by/hcid` for a word in a list."""
+    found: dict[str, Place] = {}
+    if isinstance(node, MappingNode) and prefix.count("/") < DEEPEST_PATH:
+        for key, value in node.entries:
+            found[f"{prefix}{key.text}"] = value.place
+            found.update(value_places(value, f"{prefix}{key.text}/"))
+    elif isinstance(node, ListNode):
+        found.update({f"{prefix}{item.text}": item.place for item in node.items if isinstance(item, Scalar)})
+    return found

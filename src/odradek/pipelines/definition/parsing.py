@@ -1,0 +1,108 @@
+"""From a tree of values to the model of a pipeline. What cannot be understood is told and left out."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.pipelines.definition.model import DEFAULT_BOOTSTRAP_SERVERS, Pipeline, Sink, Source, Step, View
+from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened, value_places
+from odradek.pipelines.definition.parsing_fields import Fields
+from odradek.pipelines.definition.parsing_sinks import parse_sink
+from odradek.pipelines.definition.parsing_sources import parse_source
+from odradek.pipelines.definition.parsing_steps import parse_step, parse_view
+from odradek.pipelines.definition.parsing_values import NAME, PIPELINE_NAME
+from odradek.pipelines.definition.vocabulary import Delivery, Engine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.pipelines.definition.places import Problems
+
+PIPELINE_KEYS = (
+    "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "dead_letters", "warehouse",
+    "checkpoints", "master", "spark", "sources", "steps", "sinks", "views",
+)  # fmt: skip
+
+Made = TypeVar("Made", Source, Step, Sink, View)
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The model as far as it could be understood, and the names of what was declared but could not."""
+
+    pipeline: Pipeline
+    broken: frozenset[str]
+    declares_ends: bool = True  # sinks or views, sound or not
+
+
+def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
+    """The model, or None where this is no definition of a pipeline at all."""
+    if not isinstance(root, MappingNode):
+        problems.error(root.place, f"a definition is a mapping, not {describe(root)}", "begin with `pipeline: name`")
+        return None
+    fields = Fields(root, PIPELINE_KEYS, "the pipeline", problems)
+    name = fields.text("pipeline") or ""
+    if "pipeline" not in fields:
+        problems.error(root.place, "the pipeline has no name", "begin with `pipeline: name`")
+    if name and not PIPELINE_NAME.match(name):
+        fields.wrong("pipeline", "a name", "letters, digits, dashes and underscores")
+    broken: set[str] = set()
+    views: list[View] = []
+
+    def step(key: Scalar, node: Node, into: Problems) -> Step | None:
+        made, view = parse_step(key, node, into)
+        if view is not None:
+            views.append(view)
+        return made
+
+    sources: list[Source] = section(fields, "sources", parse_source, broken)
+    steps: list[Step] = section(fields, "steps", step, broken)
+    sinks: list[Sink] = section(fields, "sinks", parse_sink, set())
+    views += section(fields, "views", parse_view, set())
+    pipeline = Pipeline(
+        name=name,
+        sources=tuple(sources),
+        steps=tuple(steps),
+        sinks=tuple(sinks),
+        views=tuple(views),
+        engine=fields.choice("engine", Engine, Engine.STANDARD),
+        delivery=fields.choice("delivery", Delivery, Delivery.AT_LEAST_ONCE),
+        bootstrap_servers=fields.text("bootstrap_servers") or DEFAULT_BOOTSTRAP_SERVERS,
+        kafka=fields.settings("kafka"),
+        trigger=fields.duration("trigger"),
+        dead_letters=fields.topic("dead_letters"),
+        warehouse=fields.text("warehouse"),
+        checkpoints=fields.text("checkpoints"),
+        master=fields.text("master"),
+        spark=fields.settings("spark"),
+        place=root.place,
+    )
+    return Parsed(pipeline, frozenset(broken), any(key in fields for key in ("sinks", "views")) or bool(views))
+
+
+def section(
+    fields: Fields, key: str, parse: Callable[[Scalar, Node, Problems], Made | None], broken: set[str]
+) -> list[Made]:
+    """Everything of one kind, by name."""
+    node = fields.node(key)
+    if node is None or (isinstance(node, Scalar) and node.value is None):
+        return []
+    if not isinstance(node, MappingNode):
+        fields.wrong(key, "a mapping of names", f"{key}: {{name: …}}")
+        return []
+    made = []
+    for name, value in node.entries:
+        if not NAME.match(name.text):
+            fields.problems.error(
+                name.place,
+                f"'{shortened(name.text)}' cannot be the name of a {key.removesuffix('s')}",
+                "letters, digits and underscores, not beginning with a digit",
+            )
+        found = parse(name, value, fields.problems)
+        if found is None:
+            broken.add(name.text)
+        else:
+            made.append(dataclasses.replace(found, places=value_places(value)))
+    return made

@@ -1,0 +1,218 @@
+"""The keys of one mapping, read by kind; whatever does not fit becomes a problem, and reading goes on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.pipelines.definition.model import NamedExpression, PythonReference
+from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
+from odradek.pipelines.definition.parsing_values import IMPORT_PATH, is_topic_name, parse_duration
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.vocabulary import Duration
+
+Word = TypeVar("Word", bound=StrEnum)
+
+
+class Fields:
+    """Typed access to a mapping whose keys are known; an unknown one is a problem at once."""
+
+    def __init__(self, node: Node, known: Sequence[str], what: str, problems: Problems) -> None:
+        self.what = what
+        self.problems = problems
+        self.place = node.place
+        self._values: dict[str, Node] = {}
+        self._keys: dict[str, Scalar] = {}
+        if not isinstance(node, MappingNode):
+            problems.error(node.place, f"{what} must be a mapping, not {describe(node)}", f"keys: {', '.join(known)}")
+            return
+        for key, value in node.entries:
+            if key.text not in known:
+                problems.error(
+                    key.place,
+                    f"unknown key '{shortened(key.text)}' of {what}",
+                    suggestion(key.text, known, what="known keys"),
+                )
+                continue
+            self._values[key.text] = value
+            self._keys[key.text] = key
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def node(self, key: str) -> Node | None:
+        return self._values.get(key)
+
+    def place_of(self, key: str) -> Place:
+        """Where the value stands; the whole mapping where there is none."""
+        value = self._values.get(key)
+        return self.place if value is None else value.place
+
+    def key_place(self, key: str) -> Place:
+        found = self._keys.get(key)
+        return self.place if found is None else found.place
+
+    def wrong(self, key: str, wanted: str, hint: str = "") -> None:
+        node = self._values[key]
+        self.problems.error(node.place, f"{key} of {self.what} must be {wanted}, not {describe(node)}", hint)
+
+    def missing(self, key: str, hint: str) -> None:
+        self.problems.error(self.place, f"{self.what} has no {key}", hint)
+
+    def chosen(self, keys: Sequence[str], *, hint: str = "") -> str | None:
+        """Which one of several keys is there; none and more than one are problems."""
+        present = [key for key in keys if key in self._values]
+        if not present:
+            self.problems.error(self.place, f"{self.what} says none of {', '.join(keys)}", hint or "give one of them")
+            return None
+        for extra in present[1:]:
+            self.problems.error(
+                self._keys[extra].place, f"{self.what} has both {present[0]} and {extra}", "keep one of the two"
+            )
+        return present[0]
+
+    def text(self, key: str, *, required: str = "", loose: bool = False) -> str | None:
+        """Text; with `loose` also a number or a truth value as it is spelled. `required` is the hint when missing."""
+        node = self._values.get(key)
+        if node is None:
+            if required:
+                self.missing(key, required)
+            return None
+        value = text_of(node, loose=loose)
+        if value is None:
+            quotes = isinstance(node, Scalar) and node.value is not None and not isinstance(node.value, str)
+            self.wrong(key, "text", "put it in quotes" if quotes else "")
+        return value
+
+    def flag(self, key: str, default: bool) -> bool:
+        node = self._values.get(key)
+        if node is None:
+            return default
+        if isinstance(node, Scalar) and isinstance(node.value, bool):
+            return node.value
+        self.wrong(key, "true or false")
+        return default
+
+    def count(self, key: str) -> int | None:
+        node = self._values.get(key)
+        if node is None:
+            return None
+        if isinstance(node, Scalar) and type(node.value) is int and 0 < node.value < 2**63:
+            return node.value
+        self.wrong(key, "a whole number above 0")
+        return None
+
+    def choice(self, key: str, words: type[Word], default: Word) -> Word:
+        text = self.text(key)
+        if text is None:
+            return default
+        try:
+            return words(text)
+        except ValueError:
+            known = [str(each) for each in words]
+            self.problems.error(
+                self.place_of(key),
+                f"{key} of {self.what} cannot be '{shortened(text)}'",
+                suggestion(text, known, what="one of"),
+            )
+            return default
+
+    def topic(self, key: str) -> str | None:
+        return topic_of(self._values.get(key), f"{key} of {self.what}", self.problems)
+
+    def duration(self, key: str, *, required: str = "") -> Duration | None:
+        text = self.text(key, required=required, loose=True)
+        if text is None:
+            return None
+        length = parse_duration(text)
+        if length is None:
+            self.wrong(key, "a length of time", "write a number and a unit: 100 ms, 30 s, 1 minute, 2 hours, 1 day")
+        return length
+
+    def words(self, key: str, *, required: str = "") -> tuple[str, ...]:
+        """A list of texts; a single text is a list of one."""
+        node = self._values.get(key)
+        if node is None:
+            if required:
+                self.missing(key, required)
+            return ()
+        found = []
+        for item in node.items if isinstance(node, ListNode) else (node,):
+            value = text_of(item)
+            if value is None:
+                self.problems.error(
+                    item.place, f"{key} of {self.what} must be a list of names, not {describe(item)}", "[one, another]"
+                )
+            elif value in found:
+                self.problems.error(item.place, f"{key} of {self.what} names '{shortened(value)}' twice", "keep one")
+            else:
+                found.append(value)
+        if required and isinstance(node, ListNode) and not node.items:
+            self.problems.error(node.place, f"{key} of {self.what} is empty", required)
+        return tuple(found)
+
+    def settings(self, key: str) -> dict[str, str]:
+        """Any keys, with values as text: settings and options of Spark and Kafka."""
+        return {name.text: value for name, value in self._pairs(key, "settings")}
+
+    def expressions(self, key: str) -> tuple[NamedExpression, ...]:
+        """SQL expressions by the name that each gets."""
+        node = self._values.get(key)
+        values = {id(name): value for name, value in node.entries} if isinstance(node, MappingNode) else {}
+        return tuple(
+            NamedExpression(name.text, text, name.place, values[id(name)].place)
+            for name, text in self._pairs(key, "name: SQL expression")
+        )
+
+    def _pairs(self, key: str, what: str) -> list[tuple[Scalar, str]]:
+        node = self._values.get(key)
+        if node is None:
+            return []
+        if not isinstance(node, MappingNode):
+            self.wrong(key, f"a mapping of {what}")
+            return []
+        pairs = []
+        for name, value in node.entries:
+            text = text_of(value, loose=True)
+            if text is None:
+                self.problems.error(
+                    value.place, f"{shortened(name.text)} in {key} must be text or a number, not {describe(value)}"
+                )
+            else:
+                pairs.append((name, text))
+        return pairs
+
+    def reference(self, key: str) -> PythonReference | None:
+        text = self.text(key, required="name a function or class by import path, package.module:name")
+        if text is None:
+            return None
+        match = IMPORT_PATH.match(text)
+        if match is None:
+            self.wrong(key, "an import path", "write package.module:name")
+            return None
+        return PythonReference(match[1], match[2], self.place_of(key))
+
+
+def text_of(node: Node, *, loose: bool = False) -> str | None:
+    """The text of a scalar that is text; with `loose`, of a number or a truth value too."""
+    if not isinstance(node, Scalar) or node.value is None:
+        return None
+    if isinstance(node.value, str):
+        return node.value if node.value.strip() or loose else None
+    return node.text if loose else None
+
+
+def topic_of(node: Node | None, what: str, problems: Problems) -> str | None:
+    if node is None:
+        return None
+    text = text_of(node)
+    if text is None or not is_topic_name(text):
+        hint = "letters, digits, dots, underscores and dashes, at most 249"
+        problems.error(node.place, f"{what} must be the name of a topic, not {describe(node)}", hint)
+        return None
+    return text

@@ -1,0 +1,125 @@
+"""`sinks:` of a definition: topics, files, tables, other Spark formats, the console, Python functions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import (
+    ConsoleTarget,
+    FilesTarget,
+    PythonTarget,
+    Sink,
+    SparkTarget,
+    TableTarget,
+    Target,
+    TopicTarget,
+)
+from odradek.pipelines.definition.parsing_fields import Fields
+from odradek.pipelines.definition.parsing_steps import INPUT_HINT
+from odradek.pipelines.definition.vocabulary import Encoding, FileFormat, SinkMode
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.nodes import Node, Scalar
+    from odradek.pipelines.definition.places import Problems
+
+TARGETS = ("topic", "files", "table", "spark", "console", "python")
+SINK_KEYS = ("from", *TARGETS, "mode", "key", "value", "format", "headers", "bootstrap_servers", "kafka", "url")
+BELONGS_TO = {
+    "key": ("topic", "table"),
+    "value": ("topic",),
+    "format": ("topic",),
+    "headers": ("topic",),
+    "bootstrap_servers": ("topic",),
+    "kafka": ("topic",),
+    "url": ("table",),
+}
+
+
+def parse_sink(name: Scalar, node: Node, problems: Problems) -> Sink | None:
+    fields = Fields(node, SINK_KEYS, f"sink '{name.text}'", problems)
+    kind = fields.chosen(TARGETS, hint="topic: name writes a topic")
+    inputs = fields.words("from", required=INPUT_HINT)
+    if len(inputs) > 1:
+        hint = "unite them in a SQL step, or write a sink for each"
+        problems.error(fields.place_of("from"), f"{fields.what} takes one input", hint)
+    if kind is None:
+        return None
+    for key, owners in BELONGS_TO.items():
+        if key in fields and kind not in owners:
+            problems.error(
+                fields.key_place(key), f"{key} of {fields.what} goes with {' or '.join(owners)}, not with {kind}"
+            )
+    target = parse_target(fields, kind)
+    mode = parse_mode(fields, kind)
+    return Sink(name.text, inputs[0], target, mode, name.place) if inputs and target is not None else None
+
+
+def parse_mode(fields: Fields, kind: str) -> SinkMode:
+    """A table with a key replaces rows, everything else is added to."""
+    default = SinkMode.UPSERT if kind == "table" and "key" in fields else SinkMode.APPEND
+    mode = fields.choice("mode", SinkMode, default)
+    if mode is SinkMode.UPSERT and kind != "table":
+        fields.wrong("mode", "append or update", "only a table replaces rows by key")
+    elif mode is SinkMode.UPDATE and kind in {"table", "files"}:
+        fields.wrong("mode", "upsert or append" if kind == "table" else "append")
+    elif mode is SinkMode.UPSERT and "key" not in fields:
+        fields.problems.error(
+            fields.place_of("mode"), f"{fields.what} upserts without a key", "name the columns of the key: key: [id]"
+        )
+    return mode
+
+
+def parse_target(fields: Fields, kind: str) -> Target | None:
+    if kind == "topic":
+        return topic_target(fields)
+    if kind == "files":
+        return files_target(fields)
+    if kind == "table":
+        table = fields.text("table")
+        key, url = fields.words("key"), fields.text("url")
+        return None if table is None else TableTarget(table, key, url)
+    if kind == "spark":
+        return spark_target(fields)
+    if kind == "console":
+        if not fields.flag("console", default=True):
+            fields.wrong("console", "true", "remove the sink to be rid of it")
+        return ConsoleTarget()
+    function = fields.reference("python")
+    return None if function is None else PythonTarget(function)
+
+
+def topic_target(fields: Fields) -> TopicTarget | None:
+    topic = fields.topic("topic")
+    encoding = fields.choice("format", Encoding, Encoding.JSON)
+    value = fields.words("value")
+    if encoding is Encoding.AVRO:
+        fields.wrong("format", "json, text or bytes", "records are read as Avro, not written")
+    elif encoding is not Encoding.JSON and len(value) != 1:
+        fields.problems.error(
+            fields.place_of("value"),
+            f"{fields.what} writes {encoding}, which takes one expression as its value",
+            "value: message",
+        )
+    key = fields.text("key", loose=True)
+    headers = fields.expressions("headers")
+    servers, settings = fields.text("bootstrap_servers"), fields.settings("kafka")
+    return None if topic is None else TopicTarget(topic, key, value, encoding, headers, servers, settings)
+
+
+def files_target(fields: Fields) -> FilesTarget | None:
+    node = fields.node("files")
+    assert node is not None
+    inner = Fields(node, ("path", "format", "partition_by", "options"), f"files of {fields.what}", fields.problems)
+    path = inner.text("path", required="say where they go: path: out/readings")
+    file_format = inner.choice("format", FileFormat, FileFormat.PARQUET)
+    partition_by, options = inner.words("partition_by"), inner.settings("options")
+    return None if path is None else FilesTarget(path, file_format, partition_by, options)
+
+
+def spark_target(fields: Fields) -> SparkTarget | None:
+    node = fields.node("spark")
+    assert node is not None
+    inner = Fields(node, ("format", "options"), f"spark of {fields.what}", fields.problems)
+    name = inner.text("format", required="name the format as Spark knows it: format: delta")
+    options = inner.settings("options")
+    return None if name is None else SparkTarget(name, options)

@@ -1,0 +1,224 @@
+"""`steps:` of a definition: SQL, Python functions, aggregations, deduplication, joins, keyed state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import (
+    Aggregation,
+    Deduplication,
+    Expectation,
+    Join,
+    KeyedState,
+    LatestRows,
+    NamedExpression,
+    Operation,
+    PythonFunction,
+    RunningAggregate,
+    Sql,
+    Step,
+    View,
+    Watermark,
+    Window,
+)
+from odradek.pipelines.definition.nodes import MappingNode, Scalar, value_places
+from odradek.pipelines.definition.parsing_fields import Fields, text_of
+from odradek.pipelines.definition.schemas import read_columns
+from odradek.pipelines.definition.vocabulary import Duration, JoinKind, Otherwise, StateClock
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.column_types import Column
+    from odradek.pipelines.definition.nodes import Node
+    from odradek.pipelines.definition.places import Problems
+
+OPERATIONS = ("sql", "python", "aggregate", "deduplicate", "join", "state")
+STEP_KEYS = ("from", *OPERATIONS, "window", "by", "expect", "watermark", "schema", "view")
+BELONGS_TO = {"window": ("aggregate",), "by": ("aggregate",), "schema": ("python", "state")}
+INPUT_HINT = "name the source or step that it reads: from: name"
+
+
+def parse_step(name: Scalar, node: Node, problems: Problems) -> tuple[Step | None, View | None]:
+    """The step, and the view that it is kept as where it says `view:`."""
+    fields = Fields(node, STEP_KEYS, f"step '{name.text}'", problems)
+    operation = parse_operation(fields)
+    if operation is None:
+        return None, None
+    step = Step(name.text, operation, parse_expectations(fields), parse_watermark(fields), name.place)
+    return step, parse_step_view(name, fields)
+
+
+def parse_operation(fields: Fields) -> Operation | None:
+    kind = fields.chosen(OPERATIONS, hint="sql: select … is the simplest")
+    if kind is None:
+        return None
+    for key, owners in BELONGS_TO.items():
+        if key in fields and kind not in owners:
+            fields.problems.error(
+                fields.key_place(key), f"{key} of {fields.what} goes with {' or '.join(owners)}, not with {kind}"
+            )
+    if kind == "sql":
+        return parse_sql(fields)
+    if kind == "python":
+        return parse_function(fields)
+    inputs = fields.words("from", required=INPUT_HINT)
+    if len(inputs) > 1:
+        fields.problems.error(
+            fields.place_of("from"), f"{fields.what} reads one input with {kind}", "join or unite them in a SQL step"
+        )
+    if not inputs:
+        return None
+    if kind == "aggregate":
+        return Aggregation(inputs[0], parse_aggregates(fields), fields.words("by"), parse_window(fields))
+    if kind == "deduplicate":
+        return parse_deduplication(fields, inputs[0])
+    return parse_join(fields, inputs[0]) if kind == "join" else parse_state(fields, inputs[0])
+
+
+def parse_sql(fields: Fields) -> Sql | None:
+    if "from" in fields:
+        fields.problems.error(
+            fields.key_place("from"), f"{fields.what} names its inputs in the SQL already", "remove from"
+        )
+    text = fields.text("sql")
+    return None if text is None else Sql(text, fields.place_of("sql"))
+
+
+def parse_function(fields: Fields) -> PythonFunction | None:
+    inputs = fields.words("from", required="name the sources or steps that the function takes: from: [one, another]")
+    function = fields.reference("python")
+    columns = parse_columns(fields)
+    return None if function is None or not inputs else PythonFunction(inputs, function, columns)
+
+
+def parse_columns(fields: Fields) -> tuple[Column, ...] | None:
+    node = fields.node("schema")
+    return None if node is None else read_columns(node, f"schema of {fields.what}", fields.problems)
+
+
+def parse_aggregates(fields: Fields) -> tuple[NamedExpression, ...]:
+    aggregates = fields.expressions("aggregate")
+    if not aggregates and isinstance(fields.node("aggregate"), MappingNode):
+        fields.problems.error(
+            fields.place_of("aggregate"), f"{fields.what} aggregates nothing", "aggregate: {events: count(*)}"
+        )
+    return aggregates
+
+
+def parse_window(fields: Fields) -> Window | None:
+    node = fields.node("window")
+    if node is None:
+        return None
+    inner = Fields(node, ("column", "size", "slide"), f"window of {fields.what}", fields.problems)
+    column = inner.text("column", required="name the column of event time: column: event_time")
+    size = inner.duration("size", required="say how long it is: size: 1 minute")
+    slide = inner.duration("slide")
+    if column is None or size is None:
+        return None
+    if size.milliseconds <= 0:
+        inner.wrong("size", "longer than nothing")
+    if slide is not None and not 0 < slide.milliseconds <= size.milliseconds:
+        inner.wrong("slide", f"longer than nothing and at most the size, {size}", "a longer slide would leave gaps")
+    return Window(column, size, slide, node.place)
+
+
+def parse_watermark(fields: Fields) -> Watermark | None:
+    node = fields.node("watermark")
+    if node is None:
+        return None
+    inner = Fields(node, ("column", "delay"), f"watermark of {fields.what}", fields.problems)
+    column = inner.text("column", required="name the column of event time: column: event_time")
+    delay = inner.duration("delay", required="say how late an event may be: delay: 1 minute")
+    return None if column is None or delay is None else Watermark(column, delay, node.place)
+
+
+def parse_deduplication(fields: Fields, name: str) -> Deduplication | None:
+    node = fields.node("deduplicate")
+    assert node is not None
+    inner = Fields(node, ("by", "within"), f"deduplicate of {fields.what}", fields.problems)
+    by = inner.words("by", required="name the columns of the id: by: [event_id]")
+    within = inner.duration("within")
+    return Deduplication(name, by, within) if by else None
+
+
+def parse_join(fields: Fields, name: str) -> Join | None:
+    node = fields.node("join")
+    assert node is not None
+    inner = Fields(node, ("table", "on", "how"), f"join of {fields.what}", fields.problems)
+    table = inner.text("table", required="name a static source or a step of static sources: table: pumps")
+    on = inner.words("on", required="name the columns that both sides have: on: [id]")
+    how = inner.choice("how", JoinKind, JoinKind.INNER)
+    return None if table is None or not on else Join(name, table, on, how)
+
+
+def parse_state(fields: Fields, name: str) -> KeyedState | None:
+    node = fields.node("state")
+    assert node is not None
+    inner = Fields(node, ("by", "processor", "timeout", "clock"), f"state of {fields.what}", fields.problems)
+    by = inner.words("by", required="name the columns of the key: by: [id]")
+    processor = inner.reference("processor")
+    timeout = inner.duration("timeout")
+    if timeout == Duration(0):
+        inner.wrong("timeout", "longer than nothing")
+    clock = inner.choice("clock", StateClock, StateClock.PROCESSING)
+    columns = parse_columns(fields)
+    return KeyedState(name, by, processor, timeout, clock, columns) if by and processor is not None else None
+
+
+def parse_expectations(fields: Fields) -> tuple[Expectation, ...]:
+    node = fields.node("expect")
+    if node is None:
+        return ()
+    if not isinstance(node, MappingNode):
+        fields.wrong("expect", "a mapping of names", "expect: {plausible: {check: pressure > 0, otherwise: drop}}")
+        return ()
+    found = []
+    for name, value in node.entries:
+        short = text_of(value)  # `name: condition` alone warns
+        if short is not None:
+            found.append(Expectation(name.text, short, Otherwise.WARN, name.place, value.place))
+            continue
+        inner = Fields(value, ("check", "otherwise"), f"expectation '{name.text}' of {fields.what}", fields.problems)
+        if not isinstance(value, MappingNode):
+            continue
+        check = inner.text("check", required="give a condition in SQL: check: pressure > 0")
+        otherwise = inner.choice("otherwise", Otherwise, Otherwise.WARN)
+        if check is not None:
+            found.append(Expectation(name.text, check, otherwise, name.place, inner.place_of("check")))
+    return tuple(found)
+
+
+VIEW_KEYS = ("from", "key", "order_by", "by", "aggregate")
+
+
+def parse_view(name: Scalar, node: Node, problems: Problems) -> View | None:
+    fields = Fields(node, VIEW_KEYS, f"view '{name.text}'", problems)
+    inputs = fields.words("from", required=INPUT_HINT)
+    if len(inputs) > 1:
+        problems.error(fields.place_of("from"), f"{fields.what} is kept of one input", "join them in a SQL step")
+    content = parse_view_content(fields)
+    return View(name.text, inputs[0], content, name.place) if inputs and content is not None else None
+
+
+def parse_step_view(name: Scalar, fields: Fields) -> View | None:
+    """`view:` of a step: the step's rows are kept under the step's name."""
+    node = fields.node("view")
+    if node is None:
+        return None
+    inner = Fields(node, VIEW_KEYS[1:], f"view of {fields.what}", fields.problems)
+    content = parse_view_content(inner) if isinstance(node, MappingNode) else None
+    return None if content is None else View(name.text, name.text, content, name.place, value_places(node))
+
+
+def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | None:
+    kind = fields.chosen(
+        ("key", "aggregate"), hint="key: [id] keeps the latest row of each, aggregate: {…} a row per group"
+    )
+    for key, owner in (("order_by", "key"), ("by", "aggregate")):
+        if kind is not None and key in fields and kind != owner:
+            fields.problems.error(fields.key_place(key), f"{key} of {fields.what} goes with {owner}, not with {kind}")
+    if kind == "key":
+        key_columns = fields.words("key", required="name the columns of the key: key: [id]")
+        return LatestRows(key_columns, fields.text("order_by")) if key_columns else None
+    if kind == "aggregate":
+        return RunningAggregate(fields.words("by"), parse_aggregates(fields))
+    return None

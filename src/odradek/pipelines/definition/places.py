@@ -1,0 +1,107 @@
+"""Where something is written, and what is wrong with it: the two halves of every message about a definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of a text that stands in one line of the file: where it begins in the text, and where in the file."""
+
+    line: int
+    column: int
+    file_line: int
+    file_column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A position in a file; lines and columns count from 1.
+
+    The place of a text knows where its parts stand, so that an error inside a block of SQL is shown in its own line.
+    """
+
+    file: str
+    line: int
+    column: int
+    segments: tuple[Segment, ...] = field(default=(), compare=False, repr=False)
+
+    def inside(self, line: int, column: int) -> Place:
+        """The place of a line and a column (both from 1) of the text that begins here."""
+        before = [each for each in self.segments if (each.line, each.column) <= (line, column)]
+        if not before:
+            return Place(self.file, self.line, self.column)
+        last = before[-1]
+        distance = column - last.column if last.line == line else 0
+        return Place(self.file, last.file_line, last.file_column + distance)
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+NOWHERE = Place("", 0, 0)
+
+
+class Severity(StrEnum):
+    """An error keeps a pipeline from running; a warning is only told."""
+
+    ERROR = "error"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What is wrong, where, and what to do about it."""
+
+    place: Place
+    message: str
+    hint: str = ""
+    severity: Severity = Severity.ERROR
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.severity}: {self.text}"
+
+    @property
+    def text(self) -> str:
+        return f"{self.message}; {self.hint}" if self.hint else self.message
+
+
+class ProblemList(Exception):
+    """All that is wrong with a definition, in the order of the file."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems, key=lambda each: (each.place.file, each.place.line, each.place.column)))
+        super().__init__("\n".join(map(str, self.problems)))
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(self.problems)
+
+
+class Problems:
+    """Collects what is wrong while a definition is read, so that all of it is told together."""
+
+    def __init__(self) -> None:
+        self._found: dict[Problem, None] = {}
+
+    def error(self, place: Place, message: str, hint: str = "") -> None:
+        self._found[Problem(place, message, hint)] = None
+
+    def warning(self, place: Place, message: str, hint: str = "") -> None:
+        self._found[Problem(place, message, hint, Severity.WARNING)] = None
+
+    def __iter__(self) -> Iterator[Problem]:
+        return iter(ProblemList(self._found))
+
+    @property
+    def errors(self) -> tuple[Problem, ...]:
+        return tuple(each for each in self if each.severity is Severity.ERROR)
+
+    @property
+    def warnings(self) -> tuple[Problem, ...]:
+        return tuple(each for each in self if each.severity is Severity.WARNING)

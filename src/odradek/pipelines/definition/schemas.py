@@ -1,0 +1,111 @@
+"""`schema:` of a definition: DDL, JSON Schema or Avro, inline or in a file beside the definition."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.avro_schema import AvroSchemaError, avro_columns
+from odradek.pipelines.definition.ddl import DdlError, parse_ddl
+from odradek.pipelines.definition.json_schema import JsonSchemaError, columns_of
+from odradek.pipelines.definition.model import RecordSchema
+from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, TreeTooLarge, describe, to_plain
+from odradek.pipelines.definition.places import Place
+from odradek.pipelines.definition.vocabulary import Encoding
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.column_types import Column
+    from odradek.pipelines.definition.places import Problems
+
+FORMS = "columns in DDL, {file: schema.json}, or an inline JSON Schema"
+
+
+def read_columns(node: Node, what: str, problems: Problems) -> tuple[Column, ...] | None:
+    """Columns in DDL."""
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        problems.error(node.place, f"{what} must be columns in DDL, not {describe(node)}", "id BIGINT, name STRING")
+        return None
+    try:
+        return parse_ddl(node.value)
+    except DdlError as error:
+        problems.error(node.place.inside(error.line, error.column), f"{what}: {error.message}", error.hint)
+        return None
+
+
+def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -> RecordSchema | None:
+    """The schema in whatever form it is, or None with the problems told."""
+    if not isinstance(node, MappingNode):
+        if encoding is Encoding.AVRO:
+            problems.error(node.place, f"{what} must be an Avro schema", "schema: {file: record.avsc}")
+            return None
+        columns = read_columns(node, what, problems) if isinstance(node, Scalar) else None
+        if not isinstance(node, Scalar):
+            problems.error(node.place, f"{what} cannot be {describe(node)}", FORMS)
+        return None if columns is None else RecordSchema(columns, place=node.place)
+    inner = node.get("avro")
+    if inner is not None and len(node.entries) == 1:
+        if encoding is not Encoding.AVRO:
+            problems.error(node.place, f"{what} is Avro's, the format is {encoding}", "write format: avro")
+            return None
+        node = inner if isinstance(inner, MappingNode) else node
+    document = read_document(node, what, problems)
+    if document is None:
+        return None
+    return avro_schema(document, node, what, problems) if encoding is Encoding.AVRO else json_schema(
+        document, node, what, problems
+    )  # fmt: skip
+
+
+def read_document(node: MappingNode, what: str, problems: Problems) -> Any:
+    """What `{file: …}` names, or the mapping itself."""
+    file = node.get("file")
+    if file is None or len(node.entries) > 1:
+        try:
+            return to_plain(node)
+        except TreeTooLarge:
+            problems.error(node.place, f"{what} is too large", "write it without nested aliases")
+            return None
+    if not isinstance(file, Scalar) or not isinstance(file.value, str):
+        problems.error(file.place, f"file of {what} must be a path, not {describe(file)}")
+        return None
+    path = Path(file.place.file).parent / file.value
+    try:
+        return json.loads(path.read_text())
+    except OSError as error:
+        hint = "paths begin beside the definition"
+        problems.error(file.place, f"{what} cannot be read: {path}: {error.strerror}", hint)
+    except json.JSONDecodeError as error:
+        problems.error(Place(str(path), error.lineno, error.colno), f"{what} is not JSON: {error.msg}", "mend the file")
+    except (UnicodeDecodeError, ValueError, RecursionError):
+        problems.error(file.place, f"{what} cannot be read: {path} is not JSON in UTF-8", "mend the file")
+    return None
+
+
+def json_schema(document: Any, node: MappingNode, what: str, problems: Problems) -> RecordSchema | None:
+    try:
+        return RecordSchema(columns_of(document), place=node.place)
+    except JsonSchemaError as error:
+        path = "/".join(error.path)
+        where = f" (at {path})" if path else ""
+        problems.error(place_of_path(node, error.path), f"{what}: {error.message}{where}", FORMS)
+        return None
+
+
+def avro_schema(document: Any, node: MappingNode, what: str, problems: Problems) -> RecordSchema | None:
+    try:
+        columns = avro_columns(document)
+    except AvroSchemaError as error:
+        problems.error(node.place, f"{what}: {error}", "an Avro schema: {type: record, name: …, fields: […]}")
+        return None
+    return RecordSchema(columns, json.dumps(document, sort_keys=True, separators=(",", ":")), node.place)
+
+
+def place_of_path(node: Node, path: tuple[str, ...]) -> Place:
+    """The place of an inline value, as deep as the path leads."""
+    for key in path:
+        found = node.get(key) if isinstance(node, MappingNode) else None
+        if found is None:
+            break
+        node = found
+    return node.place

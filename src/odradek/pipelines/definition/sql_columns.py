@@ -1,0 +1,227 @@
+"""Which columns a query gives and which of the columns that it names are not there, where its tables are known.
+
+Careful rather than clever: whatever this does not understand makes the answer "unknown", never a wrong complaint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.sql_text import place_in
+from odradek.pipelines.definition.table_columns import Columns
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from odradek.pipelines.definition.column_types import ColumnType
+
+Tables = Callable[[str], Columns | None]
+# Words that Spark reads as units or moments where sqlglot sees a column.
+NOT_COLUMNS = frozenset({
+    "year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond",
+    "current_date", "current_timestamp", "current_time", "current_user", "current_timezone", "current_catalog",
+    "current_database", "now", "user", "session_user",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownColumn:
+    """A column that no table of the query has, and those that there are."""
+
+    name: str
+    line: int
+    column: int
+    there_are: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The tables of one SELECT by alias, those of unknown columns as None; and names that are there besides."""
+
+    tables: dict[str, Columns | None]
+    extra: frozenset[str]
+    is_open: bool  # something gives columns that cannot be told
+
+    @property
+    def is_known(self) -> bool:
+        return not self.is_open and all(columns is not None for columns in self.tables.values())
+
+    def all_columns(self) -> Columns:
+        types: dict[str, ColumnType | None] = {}
+        for columns in self.tables.values():
+            if columns is not None:
+                types.update({name: kind for name, kind in columns.types.items() if name not in types})
+        return Columns(types)
+
+
+def query_columns(query: exp.Expr, tables: Tables) -> Columns | None:
+    """The columns of a query's result."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already, so imported already
+
+    tables = with_ctes(query, tables)
+    if isinstance(query, exp.Subquery):
+        return None if query.args.get("pivots") else query_columns(query.this, tables)
+    if isinstance(query, exp.SetOperation):
+        return query_columns(query.this, tables)
+    if not isinstance(query, exp.Select):
+        return None
+    scope = scope_of(query, tables)
+    types: dict[str, ColumnType | None] = {}
+    for projection in query.expressions:
+        found = projected(projection, scope)
+        if found is None:
+            return None
+        types.update(found)
+    return Columns(types)
+
+
+def with_ctes(query: exp.Expr, tables: Tables) -> Tables:
+    """The tables, with those that the query defines for itself before them."""
+    clause = query.args.get("with_") or query.args.get("with")
+    if clause is None:
+        return tables
+    own: dict[str, Columns | None] = {}
+
+    def look(name: str) -> Columns | None:
+        return own[name.lower()] if name.lower() in own else tables(name)
+
+    for cte in clause.expressions:
+        has_own_names = bool(cte.args.get("alias") and cte.args["alias"].args.get("columns"))
+        own[cte.alias.lower()] = (
+            None if has_own_names or clause.args.get("recursive") else query_columns(cte.this, look)
+        )
+    return look
+
+
+def scope_of(select: exp.Select, tables: Tables) -> Scope:
+    from sqlglot import exp  # noqa: PLC0415
+
+    found: dict[str, Columns | None] = {}
+    origin = select.args.get("from_") or select.args.get("from")
+    sources = [origin.this] if origin is not None else []
+    sources += [each.this for each in select.args.get("joins") or []]
+    is_open = bool(select.args.get("pivots"))
+    for each in sources:
+        alias = each.alias_or_name.lower() or f"#{len(found)}"
+        if each.args.get("pivots") or (each.args.get("alias") and each.args["alias"].args.get("columns")):
+            found[alias] = None
+        elif isinstance(each, exp.Table) and isinstance(each.this, exp.Identifier):
+            found[alias] = tables(".".join(part.name for part in each.parts))
+            is_open = is_open or bool(each.args.get("joins") or each.args.get("laterals"))
+        elif isinstance(each, exp.Subquery):
+            found[alias] = query_columns(each, tables)
+        else:
+            found[alias] = None
+    extra: set[str] = set()
+    for lateral in select.args.get("laterals") or []:
+        names = lateral.args.get("alias")
+        columns = names.args.get("columns") if names is not None else None
+        extra |= {each.name.lower() for each in columns or []} | {lateral.alias.lower()}
+        is_open = is_open or not columns
+    return Scope(found, frozenset(extra), is_open)
+
+
+def projected(projection: exp.Expr, scope: Scope) -> dict[str, ColumnType | None] | None:
+    """The columns that one item of a SELECT gives."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(projection, exp.Star):
+        return starred(projection, scope.all_columns()) if scope.is_known and not scope.extra else None
+    if isinstance(projection, exp.Column) and isinstance(projection.this, exp.Star):
+        columns = starred_table(projection, scope)
+        return None if columns is None else starred(projection.this, columns)
+    if isinstance(projection, exp.Aliases):
+        return dict.fromkeys(each.name for each in projection.args.get("expressions", []))
+    if isinstance(projection, exp.Alias):
+        return {projection.alias: type_of(projection.this, scope)}
+    if isinstance(projection, exp.Column | exp.Dot):
+        return {projection.name: type_of(projection, scope)}
+    return None
+
+
+def starred(star: exp.Expr, columns: Columns) -> dict[str, ColumnType | None] | None:
+    if star.args.get("rename"):
+        return None
+    left_out = star.args.get("except_") or star.args.get("except") or []
+    return columns.without({each.name for each in left_out}).types
+
+
+def starred_table(column: exp.Column, scope: Scope) -> Columns | None:
+    """`t.*` of a table, or of a struct column."""
+    path = [part.name for part in column.parts[:-1]]
+    if len(path) != 1:
+        return None
+    if path[0].lower() in scope.tables:
+        return scope.tables[path[0].lower()]
+    return scope.all_columns().fields_of(path[0]) if scope.is_known else None
+
+
+def type_of(expression: exp.Expr, scope: Scope) -> ColumnType | None:
+    from sqlglot import exp  # noqa: PLC0415
+
+    if not isinstance(expression, exp.Column):
+        return None
+    path = [part.name for part in expression.parts]
+    columns: Columns | None = scope.all_columns()
+    if len(path) > 1 and path[0].lower() in scope.tables:
+        columns = scope.tables[path.pop(0).lower()]
+    for name in path[:-1]:
+        columns = None if columns is None else columns.fields_of(name)
+    return None if columns is None else columns.type_of(path[-1])
+
+
+def unknown_columns(query: exp.Expr, tables: Tables) -> Iterator[UnknownColumn]:
+    """Columns that a query names and that are not there; selects inside of selects are left to Spark."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    tables = with_ctes(query, tables)
+    if isinstance(query, exp.SetOperation):
+        yield from unknown_columns(query.this, tables)
+        yield from unknown_columns(query.expression, tables)
+    if isinstance(query, exp.Subquery):
+        yield from unknown_columns(query.this, tables)
+    if not isinstance(query, exp.Select):
+        return
+    clause = query.args.get("with_") or query.args.get("with")
+    for cte in clause.expressions if clause is not None else []:
+        yield from unknown_columns(cte.this, tables)
+    scope = scope_of(query, tables)
+    if not scope.is_known:
+        return
+    aliases = {each.alias.lower() for each in query.expressions if isinstance(each, exp.Alias)}
+    aliases |= {name.name.lower() for each in query.find_all(exp.Aliases) for name in each.args.get("expressions", [])}
+    for column in query.find_all(exp.Column):
+        if column.parent_select is query and column.find_ancestor(exp.Table, exp.Pivot) is None:
+            yield from missing(column, scope.all_columns(), scope, aliases | scope.extra)
+
+
+def unknown_in_expression(expression: exp.Expr, columns: Columns) -> Iterator[UnknownColumn]:
+    """The same for an expression over one table."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if expression.find(exp.Query) is not None:
+        return
+    for column in expression.find_all(exp.Column):
+        yield from missing(column, columns, Scope({}, frozenset(), is_open=False), set())
+
+
+def missing(column: exp.Column, columns: Columns, scope: Scope, aliases: set[str]) -> Iterator[UnknownColumn]:
+    """The first part of `table.struct.field` that is not there."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    parts = list(column.parts)
+    found: Columns | None = columns
+    if len(parts) > 1 and parts[0].name.lower() in scope.tables:
+        found = scope.tables[parts.pop(0).name.lower()]
+    for part in parts:
+        if found is None or isinstance(part, exp.Star):
+            return
+        if part.name not in found:
+            is_first = part is column.parts[0]
+            if is_first and (part.name.lower() in aliases or part.name.lower() in NOT_COLUMNS):
+                return
+            yield UnknownColumn(part.name, *place_in(part), tuple(found.names))
+            return
+        found = found.fields_of(part.name)

@@ -1,0 +1,171 @@
+"""YAML with a place for every value.
+
+Words mean what they say: only `true` and `false` are truth values, so that `on:` and `no` stay text, and times stay
+text too. `${NAME}` and `${NAME:-default}` in a value come from the environment, `$${NAME}` is a plain `${NAME}`.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import yaml
+
+from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, ScalarValue, shortened
+from odradek.pipelines.definition.places import Place, Segment
+from odradek.pipelines.definition.yaml_text import scalar_segments, substitute
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.pipelines.definition.places import Problems
+
+INTEGER = re.compile(r"[-+]?[0-9]{1,40}\Z")
+PREFIXED_INTEGER = re.compile(r"0(x[0-9a-fA-F]{1,40}|o[0-7]{1,40})\Z")
+FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
+NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
+TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+YAML_TAG = "tag:yaml.org,2002:"
+KNOWN_TAGS = frozenset(YAML_TAG + name for name in ("str", "int", "float", "bool", "null", "seq", "map", "merge"))
+
+
+def read_yaml(text: str, file: str, environment: Mapping[str, str], problems: Problems) -> Node | None:
+    """The one document of a file, or None where it is not YAML; what is wrong is added to the problems."""
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n")
+    try:
+        root = yaml.compose(text, Loader=yaml.BaseLoader)
+    except yaml.reader.ReaderError as error:
+        before = text[: error.position]
+        place = Place(file, before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1)
+        problems.error(place, f"the character {error.character!r} may not stand in YAML", "remove it")
+        return None
+    except yaml.MarkedYAMLError as error:
+        tell_broken_yaml(error, text, file, problems)
+        return None
+    except RecursionError:
+        problems.error(Place(file, 1, 1), "this is nested too deeply to be read", "a definition has a few levels only")
+        return None
+    if root is None:
+        return None
+    return NodeReader(text, file, environment, problems).read(root)
+
+
+def tell_broken_yaml(error: yaml.MarkedYAMLError, text: str, file: str, problems: Problems) -> None:
+    mark = error.problem_mark or error.context_mark
+    place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1, 1)
+    lines = text.split("\n")
+    line = lines[place.line - 1] if place.line <= len(lines) else ""
+    what = (error.problem or "it cannot be read").strip()
+    if "\\t" in what or "\t" in line[: place.column]:
+        problems.error(place, "a tab where YAML wants spaces", "indent with spaces")
+        return
+    context = f" ({error.context.strip()})" if error.context else ""
+    hint = "check the indentation and the colons of this line and the one before"
+    if "but found another document" in what:
+        hint = "a file holds one pipeline; put the others in files of their own"
+    elif "${" in line:
+        hint = "inside { } and [ ] put ${…} in quotes"
+    elif "mapping values are not allowed" in what:
+        hint = "text that has a colon in it goes in quotes, or in a block after `|`"
+    problems.error(place, f"this is not YAML: {what}{context}", hint)
+
+
+class NodeReader:
+    """Turns PyYAML's nodes into ours; an alias gives the very node that its anchor gave."""
+
+    def __init__(self, text: str, file: str, environment: Mapping[str, str], problems: Problems) -> None:
+        self._lines = text.split("\n")
+        self._file = file
+        self._environment = environment
+        self._problems = problems
+        self._done: dict[int, Node] = {}
+        self._in_progress: set[int] = set()
+
+    def read(self, node: yaml.Node) -> Node:
+        done = self._done.get(id(node))
+        if done is not None:
+            return done
+        place = self._place(node)
+        if id(node) in self._in_progress:
+            self._problems.error(place, "an alias stands inside of what it stands for", "write the value out")
+            return Scalar(None, "", place)
+        if node.tag not in KNOWN_TAGS:
+            self._problems.error(place, f"the tag {node.tag} means nothing here", "remove it")
+        self._in_progress.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            read: Node = self._mapping(node, place)
+        elif isinstance(node, yaml.SequenceNode):
+            read = ListNode(tuple(self.read(item) for item in node.value), place)
+        else:
+            assert isinstance(node, yaml.ScalarNode)
+            read = self._scalar(node, place)
+        self._in_progress.discard(id(node))
+        self._done[id(node)] = read
+        return read
+
+    def _place(self, node: yaml.Node) -> Place:
+        return Place(self._file, node.start_mark.line + 1, node.start_mark.column + 1)
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> MappingNode:
+        entries: dict[str, tuple[Scalar, Node]] = {}
+        merged: dict[str, tuple[Scalar, Node]] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._problems.error(self._place(key_node), "a key must be a word", "write `key: value`")
+                continue
+            key = Scalar(key_node.value, key_node.value, self._place(key_node))
+            value = self.read(value_node)
+            if key.text == "<<" and key_node.style is None:
+                merged.update(self._merged(value))
+            elif key.text in entries:
+                first = entries[key.text][0].place
+                self._problems.error(
+                    key.place,
+                    f"'{shortened(key.text)}' stands here twice, first in line {first.line}",
+                    "keep one of the two",
+                )
+            else:
+                entries[key.text] = (key, value)
+        return MappingNode(tuple({**merged, **entries}.values()), place)
+
+    def _merged(self, value: Node) -> dict[str, tuple[Scalar, Node]]:
+        found: dict[str, tuple[Scalar, Node]] = {}
+        for each in reversed(value.items) if isinstance(value, ListNode) else (value,):
+            if isinstance(each, MappingNode):
+                found.update({key.text: (key, item) for key, item in each.entries})
+            else:
+                self._problems.error(each.place, "`<<` takes a mapping", "write `<<: *anchor-of-a-mapping`")
+        return found
+
+    def _scalar(self, node: yaml.ScalarNode, place: Place) -> Scalar:
+        segments = scalar_segments(node, self._lines)
+        text, segments = self._substituted(node.value, Place(place.file, place.line, place.column, segments))
+        value: ScalarValue = text
+        if node.style is None and node.tag == YAML_TAG + "str":
+            value = resolve(text)
+        return Scalar(value, text, Place(place.file, place.line, place.column, segments))
+
+    def _substituted(self, raw: str, place: Place) -> tuple[str, tuple[Segment, ...]]:
+        if "${" not in raw:
+            return raw, place.segments
+        text, segments, missing = substitute(raw, place, self._environment)
+        for name, where in missing:
+            self._problems.error(
+                where, f"the environment variable {name} is not set", f"set it, or give a default: ${{{name}:-…}}"
+            )
+        return text, segments
+
+
+def resolve(text: str) -> ScalarValue:
+    """What a word without quotes means, by YAML 1.2's core rules."""
+    if text in NOTHING:
+        return None
+    if text in TRUTH:
+        return TRUTH[text]
+    if INTEGER.match(text):
+        return int(text)
+    if PREFIXED_INTEGER.match(text):
+        return int(text, 0)
+    if FLOAT.match(text):
+        return float(text)
+    return text

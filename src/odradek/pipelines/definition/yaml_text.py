@@ -1,0 +1,114 @@
+"""Where the characters of a YAML text stand in its file, and what the environment puts into it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.places import Place, Segment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import yaml
+
+VARIABLE = re.compile(r"\$(\$\{[^}]*\}|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\})")
+
+
+def scalar_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, ...]:
+    """For each stretch of the value that stands in one line of the file, where it stands."""
+    first, last = node.start_mark.line, node.end_mark.line
+    if node.style == "|":
+        return literal_segments(node, lines)
+    if node.style == ">":
+        return found_segments(node.value, [(number, lines[number], 0) for number in range(first + 1, last + 1)])
+    quote = 1 if node.style else 0
+    start_column = node.start_mark.column + quote
+    if first == last:
+        return (Segment(1, 1, first + 1, start_column + 1),)
+    rest = [(number, lines[number], 0) for number in range(first + 1, min(last + 1, len(lines)))]
+    return found_segments(node.value, [(first, lines[first][start_column:], start_column), *rest])
+
+
+def literal_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, ...]:
+    """A block after `|`: line for line, shifted by its indentation."""
+    begin = node.start_mark.line + 1
+    content = node.value.split("\n")
+    taken = lines[begin : begin + len(content)]
+    indents = [
+        len(line) - len(value)
+        for line, value in zip(taken, content, strict=False)
+        if value.strip() and line.endswith(value)
+    ]
+    indent = indents[0] if indents else 0
+    return tuple(Segment(i + 1, 1, begin + i + 1, indent + 1) for i in range(len(taken)))
+
+
+def found_segments(value: str, parts: list[tuple[int, str, int]]) -> tuple[Segment, ...]:
+    """A folded text: each line of the file is looked for in the value, one after the other."""
+    segments = []
+    cursor = 0
+    for number, line, shift in parts:
+        stripped = line.strip().rstrip("\"'") if number == parts[-1][0] else line.strip()
+        if not stripped:
+            continue
+        position = value.find(stripped, cursor)
+        if position < 0:
+            continue
+        value_line, value_column = line_and_column(value, position)
+        indent = len(line) - len(line.lstrip())
+        segments.append(Segment(value_line, value_column, number + 1, shift + indent + 1))
+        cursor = position + len(stripped)
+    return tuple(segments)
+
+
+def line_and_column(text: str, position: int) -> tuple[int, int]:
+    """Both from 1."""
+    before = text[:position]
+    return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
+
+
+def substitute(
+    raw: str, place: Place, environment: Mapping[str, str]
+) -> tuple[str, tuple[Segment, ...], list[tuple[str, Place]]]:
+    """The text with its variables replaced, its segments, and the variables that are not set with their places."""
+    out: list[str] = []
+    length = 0
+    cursor = 0
+    missing: list[tuple[str, Place]] = []
+    kept: list[tuple[int, int]] = [(0, 0)]  # positions in the raw text and in the new one that correspond
+
+    def add(piece: str) -> None:
+        nonlocal length
+        out.append(piece)
+        length += len(piece)
+
+    for match in VARIABLE.finditer(raw):
+        add(raw[cursor : match.start()])
+        cursor = match.end()
+        name = match["name"]
+        if name is None:
+            add(match.group()[1:])
+        elif name in environment and (environment[name] or match["default"] is None):
+            add(environment[name])
+        elif match["default"] is not None:
+            add(match["default"])
+        else:
+            missing.append((name, place.inside(*line_and_column(raw, match.start()))))
+            add(match.group())
+        kept.append((cursor, length))
+    add(raw[cursor:])
+    text = "".join(out)
+    return text, tuple(moved_segments(raw, text, place, kept)), missing
+
+
+def moved_segments(raw: str, text: str, place: Place, kept: list[tuple[int, int]]) -> list[Segment]:
+    """Segments of the new text: at every line of the raw one, and after every variable."""
+    starts = [position + 1 for position, character in enumerate(raw) if character == "\n"]
+    segments = []
+    for raw_position in sorted({0, *starts, *(each for each, _ in kept)}):
+        anchor, new_anchor = max(pair for pair in kept if pair[0] <= raw_position)
+        new_position = new_anchor + raw_position - anchor
+        where = place.inside(*line_and_column(raw, raw_position))
+        segments.append(Segment(*line_and_column(text, new_position), where.line, where.column))
+    return segments

@@ -1,0 +1,110 @@
+"""The dashboard's eyes: follows the pipeline's topics with a Kafka client and tells the model what it sees.
+
+Only warnings, dead letters and the topic `pressure` are read, and of the last nothing but keys and headers; the others
+are counted by their end offsets.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from odradek.pipelines.rigs.dashboard_records import read_headers, read_reason, read_source, read_warning, text_of
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+    from odradek.pipelines.rigs.dashboard_model import DashboardModel
+
+REFRESH_S = 0.5
+DISCOVER_S = 2.0
+REQUEST_TIMEOUT_S = 2.0
+MOST_RECORDS = 5000
+Ends = dict[str, dict[int, int]]
+
+
+class TopicFollower:
+    """`consumer` is one to assign partitions to; it joins no group and commits nothing."""
+
+    def __init__(self, consumer: Consumer, admin: AdminClient, model: DashboardModel) -> None:
+        self._consumer = consumer
+        self._admin = admin
+        self._model = model
+        self._partitions: dict[str, int] = {}
+        self._followed: set[tuple[str, int]] = set()
+        self._refreshed_at = self._discovered_at = float("-inf")
+        self._has_begun = False
+
+    def poll(self, timeout_s: float) -> None:
+        """Take in what came; look at the ends of the topics when it is time to."""
+        now = time.monotonic()
+        if now - self._refreshed_at >= REFRESH_S:
+            self._refreshed_at = now
+            try:
+                self._refresh(now)
+                self._model.is_broker_away = False
+            except KafkaException:
+                self._model.is_broker_away = True
+        if not self._followed:
+            time.sleep(timeout_s)
+            return
+        first = self._consumer.poll(timeout_s)
+        for message in [] if first is None else [first, *self._consumer.consume(MOST_RECORDS, 0)]:
+            if message.error() is None:
+                self.take(message)
+
+    def finish(self) -> None:
+        """One last look, so that a summary tells how things are in the end."""
+        self._refreshed_at = float("-inf")
+        self.poll(0.1)
+
+    def take(self, message: Message) -> None:
+        topics, now_s = self._model.topics, time.time()
+        topic, headers = message.topic(), read_headers(dict(message.headers() or ()))
+        if topic == topics.pressure:
+            self._model.take_reading(now_s, text_of(message.key()), read_source(headers))
+        elif topic == topics.warnings:
+            self._model.take_warning(now_s, read_warning(message.key(), message.value()))
+        elif topic == topics.dead_letters:
+            self._model.take_dead_letter(read_reason(headers), read_source(headers))
+
+    def _refresh(self, now: float) -> None:
+        if now - self._discovered_at >= DISCOVER_S:
+            self._discovered_at = now
+            found = self._admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics
+            self._partitions = {
+                name: len(found[name].partitions)
+                for name in self._model.topics.all
+                if name in found and found[name].error is None
+            }
+        ends = self._ends()
+        self._model.take_ends(time.time(), ends)
+        self._follow(ends, from_end=not self._has_begun)
+        self._has_begun = True
+
+    def _ends(self) -> Ends:
+        places = [TopicPartition(topic, index) for topic, count in self._partitions.items() for index in range(count)]
+        if not places:
+            return {}
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked: dict[TopicPartition, OffsetSpec] = dict.fromkeys(places, latest)
+        ends: Ends = {}
+        for place, future in self._admin.list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S).items():
+            ends.setdefault(place.topic, {})[place.partition] = future.result().offset
+        return ends
+
+    def _follow(self, ends: Ends, *, from_end: bool) -> None:
+        """Read the topics that say more than their ends; one that is new is read from its beginning."""
+        topics = self._model.topics
+        new = [
+            TopicPartition(topic, partition, end if from_end else 0)
+            for topic in (topics.pressure, topics.warnings, topics.dead_letters)
+            for partition, end in ends.get(topic, {}).items()
+            if (topic, partition) not in self._followed
+        ]
+        if new:
+            self._consumer.incremental_assign(new)
+            self._followed.update((place.topic, place.partition) for place in new)

@@ -1,0 +1,34 @@
+"""A steady rate: when the next record is due, without drift, and without a flood after a pause."""
+
+from __future__ import annotations
+
+LONGEST_DELAY_S = 1.0  # who is later than this has slept: go on from now instead of catching up
+
+
+class Pace:
+    """The n-th record is due n / rate seconds after the start, whatever happened to those before it."""
+
+    def __init__(self, rate: float, now_s: float) -> None:
+        self.rate = rate
+        self._began_s = now_s
+        self._slept_s = 0.0
+        self._taken = 0
+
+    def take(self, now_s: float) -> float | None:
+        """When the next record is due, in seconds since the start, if that is not in the future."""
+        late_s = -self.wait_s(now_s)
+        if late_s < 0:
+            return None
+        if late_s > LONGEST_DELAY_S:
+            self._slept_s += late_s
+        due_s = self._next_due_s
+        self._taken += 1
+        return due_s
+
+    def wait_s(self, now_s: float) -> float:
+        """Until the next record is due; below zero for how long it has been."""
+        return self._began_s + self._next_due_s - now_s
+
+    @property
+    def _next_due_s(self) -> float:
+        return self._taken / self.rate + self._slept_s

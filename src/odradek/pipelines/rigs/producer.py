@@ -1,0 +1,138 @@
+"""The rigs' radio: sends a fleet's records to a topic at a steady rate, and holds back while the broker is away.
+
+Records that the client has taken are kept until the broker is back, and arrive once and in order (an idempotent
+producer that never gives up). When its queue is full the fleet waits; it does not flood the broker afterwards.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.rigs.pace import Pace
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    from confluent_kafka import KafkaError, Message, Producer
+
+    from odradek.pipelines.rigs.fleet import Fleet, RigRecord
+
+Headers = list[tuple[str, str | bytes | None]]
+
+QUEUED_S = 5.0  # of records that the client keeps while the broker is away
+FIRST_PAUSE_S = 0.05
+LONGEST_PAUSE_S = 1.0
+SHORTEST_WAIT_S = 0.001  # above a thousand records a second several go out per turn
+LONGEST_WAIT_S = 0.1  # so that acknowledgements are taken in, and a stop is heard
+AWAY_AFTER_S = 2.0
+FLUSH_S = 10.0
+FLUSH_AWAY_S = 1.0
+
+
+def producer_settings(rate: float) -> dict[str, Any]:
+    """librdkafka's properties for a fleet that sends at this rate."""
+    return {
+        "acks": "all",
+        "enable.idempotence": True,
+        "linger.ms": 2,
+        "message.max.bytes": 1_048_576,  # the fleet's blobs have a megabyte
+        "message.timeout.ms": 0,
+        "queue.buffering.max.messages": max(1000, int(rate * QUEUED_S)),
+        "reconnect.backoff.max.ms": 1000,
+    }
+
+
+@dataclass(slots=True)
+class Counts:
+    sent: int = 0
+    acknowledged: int = 0
+    failed: int = 0
+    late: int = 0
+    flaws: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def broken(self) -> int:
+        return self.flaws.total()
+
+    @property
+    def waiting(self) -> int:
+        """Sent, and not yet known to have arrived."""
+        return self.sent - self.acknowledged - self.failed
+
+
+class RigProducer:
+    """`started_s` is the time of the first record on the rigs' own clock; from there on it runs as ours does."""
+
+    def __init__(
+        self,
+        producer: Producer,
+        topic: str,
+        fleet: Fleet,
+        rate: float,
+        *,
+        started_s: float | None = None,
+        headers: Callable[[], Headers] | None = None,
+    ) -> None:
+        self.counts = Counts()
+        self.last_error: KafkaError | None = None
+        self.rate = rate
+        self._producer = producer
+        self._topic = topic
+        self._fleet = fleet
+        self._headers = headers
+        self._started_s = time.time() if started_s is None else started_s
+        self._heard_at = time.monotonic()  # when the broker last acknowledged, or nothing was waiting
+
+    @property
+    def is_broker_away(self) -> bool:
+        return self.counts.waiting > 0 and time.monotonic() - self._heard_at > AWAY_AFTER_S
+
+    def run(self, is_stopped: threading.Event, seconds: float | None = None) -> None:
+        """Send until told to stop, or for so many seconds; then wait a while for what is on its way."""
+        began_at = time.monotonic()
+        ends_at = None if seconds is None else began_at + seconds
+        pace = Pace(self.rate, began_at)
+        while not is_stopped.is_set() and (ends_at is None or time.monotonic() < ends_at):
+            now = time.monotonic()
+            while not is_stopped.is_set() and (due_s := pace.take(now)) is not None:
+                record = self._fleet.next_record(self._started_s + due_s)
+                if record is not None:
+                    self._send(record, is_stopped)
+            self._serve(0)
+            is_stopped.wait(min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, pace.wait_s(time.monotonic()))))
+        self._producer.flush(FLUSH_AWAY_S if self.is_broker_away else FLUSH_S)
+
+    def _send(self, record: RigRecord, is_stopped: threading.Event) -> None:
+        """Hand over one record; while the client's queue is full, wait, longer each time."""
+        headers = None if self._headers is None else self._headers()
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                self._producer.produce(self._topic, record.value, record.key, headers=headers, callback=self._delivered)
+                break
+            except BufferError:
+                if is_stopped.is_set():
+                    return
+                self._serve(pause_s)
+                pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+        self.counts.sent += 1
+        self.counts.late += record.is_late
+        if record.flaw is not None:
+            self.counts.flaws[record.flaw.value] += 1
+
+    def _serve(self, timeout_s: float) -> None:
+        self._producer.poll(timeout_s)
+        if not self.counts.waiting:
+            self._heard_at = time.monotonic()
+
+    def _delivered(self, error: KafkaError | None, _message: Message) -> None:
+        self._heard_at = time.monotonic()
+        if error is None:
+            self.counts.acknowledged += 1
+        else:
+            self.counts.failed += 1
+            self.last_error = error

@@ -1,0 +1,1 @@
+"""Runs pipelines on Spark: the only room that imports PySpark. A definition becomes DataFrames, engines run them."""

@@ -1,0 +1,24 @@
+"""Where the state of a running pipeline is kept: a folder for each flow."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.spark.sources import below
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.model import Pipeline
+
+
+def checkpoint_folder(pipeline: Pipeline) -> str:
+    """The definition's, or one of the user's own state folder."""
+    if pipeline.checkpoints is not None:
+        return below(pipeline, pipeline.checkpoints)
+    root = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return str(Path(root) / "odradek" / "pipelines" / pipeline.name / "checkpoints")
+
+
+def checkpoint_of(pipeline: Pipeline, flow: str) -> str:
+    return f"{checkpoint_folder(pipeline).rstrip('/')}/{flow}"

@@ -1,0 +1,41 @@
+"""The batch engine: the same graph once, over what is there or over a range of offsets or times."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.spark.fan_out import FanOut
+from odradek.pipelines.spark.flows import Flow
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+from odradek.pipelines.spark.sources import Range, read_once
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.topics import Cluster
+
+
+def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span: Range | None = None) -> BatchReport:
+    """Reads, computes and writes everything; each run counts as one batch of a checkpoint of its own."""
+    graph = build_graph(pipeline)
+    flow = Flow(
+        "batch",
+        root="",
+        mode=SinkMode.APPEND,
+        after=graph.order,
+        sinks=pipeline.sinks,
+        views=pipeline.views,
+        owned=frozenset(graph.order),
+    )
+
+    def load(source: Source) -> DataFrame:
+        return read_once(session, source, pipeline, cluster.partitions_of, span)
+
+    return FanOut(pipeline, graph, flow, lambda _batch, source: load(source)).whole(
+        session, load, BatchNumber(str(uuid.uuid4()), 0)
+    )

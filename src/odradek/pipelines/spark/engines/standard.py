@@ -1,0 +1,122 @@
+"""The standard engine: micro-batches. A flow is a streaming query whose batches are fanned out by `foreachBatch`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.model import Deduplication, FilesTarget, RunningAggregate
+from odradek.pipelines.definition.vocabulary import Duration, SinkMode
+from odradek.pipelines.spark.checkpoints import checkpoint_of
+from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.engines.running import Running
+from odradek.pipelines.spark.fan_out import FanOut
+from odradek.pipelines.spark.flows import split_flows
+from odradek.pipelines.spark.sinks.batches import shown
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
+from odradek.pipelines.spark.views import running_aggregate
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from odradek.pipelines.definition.graph import Graph
+    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.topics import Cluster
+
+# State costs a commit for each batch, and timers a batch for each trigger: the cores are left to the rest.
+STATE_TRIGGER = Duration(1000)
+
+
+class StandardEngine:
+    """Starts the flows of a pipeline; `report` is told of each batch, on Spark's thread."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        pipeline: Pipeline,
+        cluster: Cluster,
+        report: Callable[[BatchReport], None] = lambda _report: None,
+    ) -> None:
+        self._session = session
+        self._pipeline = pipeline
+        self._partitions = cluster.partitions_of
+        self._report = report
+
+    def start(self, *, until_caught_up: bool = False) -> Running:
+        graph = build_graph(self._pipeline)
+        running = Running()
+        prepared = [(flow, self._writer(flow, graph, running)) for flow in split_flows(self._pipeline, graph)]
+        try:
+            for flow, writer in prepared:
+                self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
+                running.add(flow.name, self._triggered(flow, writer, until_caught_up=until_caught_up).start())
+        except BaseException:
+            running.stop()
+            raise
+        return running
+
+    def _writer(self, flow: Flow, graph: Graph, running: Running) -> DataStreamWriter:
+        frame = stream_of(self._session, self._pipeline, graph, flow, self._load)
+        options = {"checkpointLocation": checkpoint_of(self._pipeline, flow.name)}
+        mode = "append" if flow.mode is SinkMode.APPEND else "update"
+        writer = frame.writeStream.queryName(f"{self._pipeline.name}/{flow.name}").options(**options).outputMode(mode)
+        if flow.files is not None and isinstance(flow.files.target, FilesTarget):
+            target = flow.files.target
+            writer = writer.format(str(target.format)).options(**target.options)
+            writer = writer.option("path", below(self._pipeline, target.path))
+            return writer.partitionBy(*target.partition_by) if target.partition_by else writer
+        fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
+
+        def take_batch(batch: DataFrame, number: int) -> None:
+            try:
+                query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or flow.name
+                self._report(fan_out(batch, number, BatchNumber(query, number)))
+            except BaseException as error:
+                running.note(flow.name, error)
+                raise
+
+        return writer.foreachBatch(take_batch)
+
+    def _triggered(self, flow: Flow, writer: DataStreamWriter, *, until_caught_up: bool) -> DataStreamWriter:
+        if until_caught_up:
+            return writer.trigger(availableNow=True)
+        trigger = self._pipeline.trigger or Duration(0)
+        if flow.root not in {each.name for each in self._pipeline.sources}:
+            trigger = max(trigger, STATE_TRIGGER)
+        return writer.trigger(processingTime=trigger.spark)
+
+    def _load(self, source: Source) -> DataFrame:
+        read = read_stream if source.is_stream else read_once
+        return read(self._session, source, self._pipeline, self._partitions)
+
+    def _load_static(self, batch: DataFrame, source: Source) -> DataFrame:
+        return read_once(batch.sparkSession, source, self._pipeline, self._partitions)
+
+
+def stream_of(
+    session: SparkSession, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[Source], DataFrame]
+) -> DataFrame:
+    """The part of a flow that is a stream: up to the root, whose records are parsed and judged in each batch."""
+    tables = Tables(session, pipeline, graph, load, flow.mode, longest_memory(pipeline, graph, flow))
+    if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
+        return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
+    if flow.files is not None:
+        return shown(tables.rows(flow.root))
+    source = next((each for each in pipeline.sources if each.name == flow.root), None)
+    if source is None:
+        return tables.unjudged(flow.root)
+    return load(source) if is_topic(source) else tables.rows(flow.root)
+
+
+def longest_memory(pipeline: Pipeline, graph: Graph, flow: Flow) -> Duration | None:
+    """The longest time for which a step of the stream remembers ids."""
+    names = graph.upstream(flow.root)
+    operations = [each.operation for each in pipeline.steps if each.name in names]
+    memories = [each.within for each in operations if isinstance(each, Deduplication) and each.within is not None]
+    return max(memories, default=None)

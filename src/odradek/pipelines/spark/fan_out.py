@@ -1,0 +1,150 @@
+"""One batch of a flow, from the root's frame to all sinks: read once, kept in memory, counted, written."""
+
+from __future__ import annotations
+
+import functools
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.definition.vocabulary import Otherwise
+from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.dead_letters import dead_letters
+from odradek.pipelines.spark.expectations import (
+    Violations,
+    fail_on,
+    quarantined,
+    violation_counts,
+)
+from odradek.pipelines.spark.hidden_columns import REJECTED
+from odradek.pipelines.spark.progress import BatchReport
+from odradek.pipelines.spark.records import decoded, rejects_of
+from odradek.pipelines.spark.sinks.batches import topic_frames, write_others, write_tables
+from odradek.pipelines.spark.sinks.topics import producer_of, write_records
+from odradek.pipelines.spark.sources import is_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import Column, SparkSession
+
+    from odradek.pipelines.definition.graph import Graph
+    from odradek.pipelines.definition.model import Pipeline, Source, Step
+    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.spark.sinks.topics import Producer
+    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    rows: int | None
+    rejected: Mapping[str, int]  # by source
+    violations: tuple[Violations, ...]
+
+
+class FanOut:
+    """What happens to the batches of a flow; `load` reads what is static, with the batch's own session."""
+
+    def __init__(
+        self, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[DataFrame, Source], DataFrame]
+    ) -> None:
+        self.pipeline = pipeline
+        self.graph = graph
+        self.flow = flow
+        self._load = load
+        self._sources = {each.name: each for each in pipeline.sources}
+        self._steps = {each.name: each for each in pipeline.steps}
+        owned = [self._steps[name] for name in graph.order if name in flow.owned and name in self._steps]
+        self._judged: list[Step] = [step for step in owned if step.expectations]
+        topics = [each.name for each in pipeline.sources if is_topic(each)]
+        self._is_decoder = flow.root in topics and flow.aggregate is None
+        self._parsing = [name for name in topics if name in flow.owned]
+
+    def __call__(self, batch: DataFrame, number: int, stamp: BatchNumber | None) -> BatchReport:
+        """A batch of the root's rows."""
+        flow = self.flow
+        frame = decoded(batch, self._sources[flow.root]) if self._is_decoder else batch
+        tables = Tables(batch.sparkSession, self.pipeline, self.graph, functools.partial(self._read, batch), flow.mode)
+        is_kept = self._uses() > 1
+        if is_kept:
+            frame = frame.persist()
+        if self._is_decoder:
+            tables.give_decoded(flow.root, frame)
+        elif flow.aggregate is not None:
+            tables.give_rows(flow.root, frame)
+        elif flow.root in self._steps:
+            tables.give_unjudged(flow.root, frame)
+        return self._write(tables, number, stamp, [frame] if is_kept else [])
+
+    def whole(self, session: SparkSession, load: Callable[[Source], DataFrame], stamp: BatchNumber) -> BatchReport:
+        """Everything that there is, as one batch."""
+        tables = Tables(session, self.pipeline, self.graph, load, self.flow.mode)
+        kept = [tables.decoded(name).persist() for name in self._parsing]
+        for name, frame in zip(self._parsing, kept, strict=True):
+            tables.give_decoded(name, frame)
+        return self._write(tables, 0, stamp, kept)
+
+    def _write(self, tables: Tables, number: int, stamp: BatchNumber | None, kept: Sequence[DataFrame]) -> BatchReport:
+        began_at = time.perf_counter()
+        flow, pipeline = self.flow, self.pipeline
+        try:
+            counts = self._count(tables)
+            fail_on(counts.violations)
+            write_records([*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)])
+            write_others(flow.sinks, tables, pipeline, number)
+            is_aggregated = flow.aggregate is not None
+            write_tables(flow.sinks, flow.views, tables, pipeline, stamp, is_aggregated=is_aggregated)
+        finally:
+            for frame in kept:
+                frame.unpersist()
+        seconds = time.perf_counter() - began_at
+        return BatchReport(flow.name, number, counts.rows, sum(counts.rejected.values()), counts.violations, seconds)
+
+    def _read(self, batch: DataFrame, source: Source) -> DataFrame:
+        return batch if source.name == self.flow.root else self._load(batch, source)
+
+    def _uses(self) -> int:
+        return len(self.flow.sinks) + len(self.flow.views) + len(self._judged) + len(self._parsing)
+
+    def _count(self, tables: Tables) -> Counts:
+        """Everything that is counted, in one job; it also brings the batch into memory."""
+        parts: list[DataFrame] = []
+        for name in self._parsing:
+            numbers = F.array(F.count(F.lit(1)), F.count(F.col(REJECTED)))
+            parts.append(counted(tables.decoded(name), name, numbers))
+        for step in self._judged:
+            numbers = F.array(*violation_counts(step.name, step.expectations))
+            parts.append(counted(tables.judged(step.name), step.name, numbers))
+        if not parts:
+            return Counts(None, {}, ())
+        found = {row["name"]: row["counts"] for row in functools.reduce(DataFrame.unionAll, parts).collect()}
+        violations = [
+            Violations(step.name, each.name, each.otherwise, found[step.name][number])
+            for step in self._judged
+            for number, each in enumerate(step.expectations)
+        ]
+        rows = sum(found[name][0] for name in self._parsing) if self._parsing else None
+        return Counts(rows, {name: found[name][1] for name in self._parsing}, tuple(violations))
+
+    def _dead_letters(self, tables: Tables, counts: Counts) -> list[tuple[Producer, DataFrame]]:
+        """Of what was counted: a batch without any needs no job for them."""
+        topic, name = self.pipeline.dead_letters, self.pipeline.name
+        if topic is None:
+            return []
+        refusing = {each.step for each in counts.violations if each.rows and each.otherwise is Otherwise.QUARANTINE}
+        frames = []
+        for source, rows in counts.rejected.items():
+            if rows:
+                frames.append(dead_letters(rejects_of(tables.decoded(source)), name, source, topic))
+        for step in self._judged:
+            if step.name in refusing:
+                refused = quarantined(tables.judged(step.name), step.expectations)
+                frames.append(dead_letters(refused, name, step.name, topic))
+        return [(producer_of(self.pipeline), frame) for frame in frames]
+
+
+def counted(frame: DataFrame, name: str, numbers: Column) -> DataFrame:
+    return frame.agg(numbers.alias("counts")).select(F.lit(name).alias("name"), "counts")

@@ -1,0 +1,130 @@
+"""How a graph is split into streaming queries, which Spark calls flows of data and we simply flows. No Spark in here.
+
+A stream without state is one flow: its source is read once, and each batch is fanned out to all steps, sinks and views.
+What keeps state must be part of the stream itself, so every stateful step is the root of a flow of its own: up to the
+root the rows are a stream, from there on a batch. A row that is refused is reported by one flow only, its step's owner.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.checks_streams import aggregates, is_stateful
+from odradek.pipelines.definition.model import FilesTarget, RunningAggregate, TopicOrigin
+from odradek.pipelines.definition.vocabulary import SinkMode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.pipelines.definition.graph import Graph
+    from odradek.pipelines.definition.model import Pipeline, Sink, View
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One streaming query. `after` are the steps that each batch of the root's rows goes through."""
+
+    name: str
+    root: str
+    mode: SinkMode = SinkMode.APPEND  # or UPDATE
+    after: tuple[str, ...] = ()
+    sinks: tuple[Sink, ...] = ()
+    views: tuple[View, ...] = ()
+    owned: frozenset[str] = field(default_factory=frozenset)
+    files: Sink | None = None  # written by Spark's own file sink, without batches of ours
+    aggregate: View | None = None  # the root's rows are aggregated before they become a batch
+
+
+def streaming_names(pipeline: Pipeline, graph: Graph) -> set[str]:
+    names = {each.name for each in pipeline.sources if each.is_stream}
+    for name in graph.order:
+        if names.intersection(graph.inputs.get(name, ())):
+            names.add(name)
+    return names
+
+
+def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
+    """All flows that a pipeline needs; static parts are read by the flows that use them."""
+    splitter = Splitter(pipeline, graph)
+    flows: dict[str, Flow] = {}
+    for sink in pipeline.sinks:
+        if isinstance(sink.target, FilesTarget):
+            mode = splitter.mode_of(sink.input, sink.mode)
+            flows[f"files-{sink.name}"] = Flow(f"files-{sink.name}", sink.input, mode, files=sink)
+        else:
+            add(flows, splitter.flow_to(sink.input, splitter.mode_of(sink.input, sink.mode)), sinks=(sink,))
+    for view in pipeline.views:
+        if isinstance(view.content, RunningAggregate):
+            name = f"view-{view.name}"
+            flows[name] = Flow(name, view.input, SinkMode.UPDATE, views=(view,), aggregate=view)
+        else:
+            add(flows, splitter.flow_to(view.input, splitter.mode_of(view.input, SinkMode.UPDATE)), views=(view,))
+    own_all(flows, splitter)
+    return list(flows.values())
+
+
+def add(flows: dict[str, Flow], flow: Flow, sinks: tuple[Sink, ...] = (), views: tuple[View, ...] = ()) -> None:
+    known = flows.get(flow.name, flow)
+    flows[flow.name] = replace(
+        known,
+        after=tuple(dict.fromkeys((*known.after, *flow.after))),
+        sinks=known.sinks + sinks,
+        views=known.views + views,
+    )
+
+
+def own_all(flows: dict[str, Flow], splitter: Splitter) -> None:
+    """Every place that may refuse rows gets one flow that tells of it."""
+    for name in splitter.refusing():
+        owner = next((each for each in flows.values() if is_in_batch(each, name)), None)
+        if owner is None:
+            add(flows, splitter.flow_to(name, splitter.mode_of(name, SinkMode.APPEND)))
+            owner = next(each for each in flows.values() if is_in_batch(each, name))
+        flows[owner.name] = replace(owner, owned=owner.owned | {name})
+
+
+def is_in_batch(flow: Flow, name: str) -> bool:
+    return flow.files is None and flow.aggregate is None and (name == flow.root or name in flow.after)
+
+
+class Splitter:
+    """Finds the roots of flows."""
+
+    def __init__(self, pipeline: Pipeline, graph: Graph) -> None:
+        self.pipeline = pipeline
+        self.graph = graph
+        self.streaming = streaming_names(pipeline, graph)
+        steps = [each for each in pipeline.steps if each.name in self.streaming]
+        self.stateful = {each.name for each in steps if is_stateful(each)}
+        self.grouped = {each.name for each in steps if aggregates(each)}
+
+    def refusing(self) -> Iterable[str]:
+        """Sources whose records may not parse, and steps with expectations."""
+        sources = [
+            each.name for each in self.pipeline.sources if each.is_stream and isinstance(each.origin, TopicOrigin)
+        ]
+        return sources + [
+            each.name for each in self.pipeline.steps if each.expectations and each.name in self.streaming
+        ]
+
+    def mode_of(self, name: str, wanted: SinkMode) -> SinkMode:
+        """Rows that change exist only downstream of a group."""
+        changes = self.grouped.intersection(self.graph.upstream(name)) and wanted is not SinkMode.APPEND
+        return SinkMode.UPDATE if changes else SinkMode.APPEND
+
+    def flow_to(self, name: str, mode: SinkMode) -> Flow:
+        path = [each for each in self.graph.upstream(name) if each in self.streaming]
+        root = next(each for each in path if self.can_be_root(each, path))
+        before = set(self.graph.upstream(root))
+        suffix = "" if mode is SinkMode.APPEND else "-changes"
+        return Flow(root + suffix, root, mode, tuple(each for each in path if each not in before))
+
+    def can_be_root(self, root: str, path: list[str]) -> bool:
+        """All state is up to the root, and nothing after it reads another stream."""
+        before = set(self.graph.upstream(root))
+        after = [each for each in path if each not in before]
+        if self.stateful.intersection(after) or any(each not in self.graph.inputs for each in after):
+            return False
+        allowed = {root, *after}
+        return all(each in allowed or each not in self.streaming for name in after for each in self.graph.inputs[name])

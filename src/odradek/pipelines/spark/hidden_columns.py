@@ -1,0 +1,53 @@
+"""Columns that travel with the rows and that no user sees: where a row comes from, and why it was refused.
+
+`__origin` is the record that a row was made of. It gives outputs an id that is the same after a replay, and dead
+letters their original bytes. Sinks and views leave hidden columns out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark.sql import Column, DataFrame
+
+ORIGIN = "__origin"
+REJECTED = "__rejected"  # why a record does not parse; null where it does
+VIOLATED = "__violated"  # a bit for each expectation that a row does not meet
+HIDDEN = (ORIGIN, REJECTED, VIOLATED)
+ORIGIN_FIELDS = ("topic", "partition", "offset", "key", "value", "headers")
+
+
+def origin_struct() -> Column:
+    """Of the columns that Spark's Kafka source has."""
+    return F.struct(*(F.col(name) for name in ORIGIN_FIELDS)).alias(ORIGIN)
+
+
+def has_origin(frame: DataFrame) -> bool:
+    return ORIGIN in frame.columns
+
+
+def without_hidden(frame: DataFrame) -> DataFrame:
+    return frame.drop(*(name for name in HIDDEN if name in frame.columns))
+
+
+def visible_columns(frame: DataFrame) -> list[str]:
+    """What a sink without a list of columns takes: not the record's own `_key`, `_value` … that `*` brings along."""
+    return visible_names(frame.columns)
+
+
+def visible_names(names: Iterable[str]) -> list[str]:
+    shown = [name for name in names if name not in HIDDEN]
+    is_whole = RECORD_NAMES.issubset(shown)  # whoever wants one of them names it
+    return [name for name in shown if not (is_whole and name in RECORD_NAMES)]
+
+
+RECORD_NAMES = frozenset({"_key", "_value", "_headers", "_timestamp", "_topic", "_partition", "_offset"})
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

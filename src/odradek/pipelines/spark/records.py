@@ -1,0 +1,88 @@
+"""Records of topics as rows: the value parsed by its format, the record's own fields beside it.
+
+Nothing is thrown away. A value that does not parse keeps its row, with the reason in `__rejected`; the part of the
+reason before the first colon is its kind. `decoded` is what a batch is kept as in memory: the record as it came,
+once, and the parsed struct beside it. `rows_of` gives it the columns that users see.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.spark.avro_records import decode_avro
+from odradek.pipelines.spark.hidden_columns import REJECTED, origin_struct, quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from odradek.pipelines.definition.model import RecordSchema, Source
+
+PARSED = "__parsed"
+UNREADABLE = "__unreadable"  # Spark's word for it: the text of a record of which not all could be read
+EXCERPT = 60
+
+
+def decoded(raw: DataFrame, source: Source) -> DataFrame:
+    """Spark's Kafka columns, the parsed value, and why it was rejected."""
+    encoding, schema = source.format.encoding, source.format.schema
+    if encoding is Encoding.JSON and schema is not None:
+        return decode_json(raw, schema)
+    if encoding is Encoding.AVRO and schema is not None:
+        return refuse_missing(decode_avro(raw, schema, PARSED, REJECTED), schema)
+    nothing = F.lit(None).cast("string").alias(REJECTED)
+    text = F.col("value").cast("string")
+    parsed = F.struct(text.alias("value")) if encoding is Encoding.TEXT else F.struct(F.lit(1).alias("_"))
+    return raw.select("*", parsed.alias(PARSED), nothing)
+
+
+def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
+    text = F.col("value").cast("string")
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
+    nullable = ", ".join(f"{quoted(each.name)} {each.type.ddl}" for each in schema.columns)
+    parsed = F.from_json(text, f"{nullable}, {UNREADABLE} STRING", options)
+    with_parsed = raw.select("*", parsed.alias(PARSED))
+    is_unread = F.col(PARSED).isNull() | F.col(f"{PARSED}.{UNREADABLE}").isNotNull()
+    excerpt = F.make_valid_utf8(F.substring(text, 1, EXCERPT))
+    reason = (
+        F.when(F.col("value").isNull(), F.lit("no value"))
+        .when(is_unread & F.try_parse_json(text).isNull(), F.concat(F.lit("not JSON: "), excerpt))
+        .when(is_unread, F.concat(F.lit("does not fit the schema: "), excerpt))
+    )
+    return refuse_missing(with_parsed.withColumn(REJECTED, reason), schema)
+
+
+def refuse_missing(frame: DataFrame, schema: RecordSchema) -> DataFrame:
+    """Spark reads a field that is missing as null even where the schema forbids that."""
+    reason: Column = F.col(REJECTED)
+    for each in schema.columns:
+        if not each.nullable:
+            is_missing = F.col(f"{PARSED}.{quoted(each.name)}").isNull()
+            reason = F.coalesce(reason, F.when(is_missing, F.lit(f"missing field: {each.name}")))
+    return frame.withColumn(REJECTED, reason)
+
+
+def rows_of(frame: DataFrame, source: Source) -> DataFrame:
+    """What parsed, with the columns of the source and its origin."""
+    return unfiltered_rows(frame.where(F.col(REJECTED).isNull()), source).drop(REJECTED)
+
+
+def unfiltered_rows(frame: DataFrame, source: Source) -> DataFrame:
+    """The same columns for every record, and why it was rejected."""
+    schema = source.format.schema
+    names = [each.name for each in schema.columns] if schema is not None else []
+    if schema is None and source.format.encoding is Encoding.TEXT:
+        names = ["value"]
+    record = [
+        F.col(name).alias(f"_{name}")
+        for name in ("key", "value", "headers", "timestamp", "topic", "partition", "offset")
+    ]
+    columns = [F.col(f"{PARSED}.{quoted(name)}").alias(name) for name in names]
+    return frame.select(*columns, *record, origin_struct(), REJECTED)
+
+
+def rejects_of(frame: DataFrame) -> DataFrame:
+    """What did not parse: where it comes from, and why."""
+    return frame.where(F.col(REJECTED).isNotNull()).select(origin_struct(), REJECTED)

@@ -1,0 +1,113 @@
+"""One batch to all its sinks and views: first what can be told apart when it comes again, then the transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from odradek.pipelines.definition.model import (
+    ConsoleTarget,
+    FilesTarget,
+    LatestRows,
+    PythonTarget,
+    SparkTarget,
+    TableTarget,
+    TopicTarget,
+)
+from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.spark.hidden_columns import quoted, visible_columns, without_hidden
+from odradek.pipelines.spark.python_references import load_reference
+from odradek.pipelines.spark.sinks.topics import Producer, producer_of, records_of
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber, TableChange, warehouse
+from odradek.pipelines.spark.sources import below
+from odradek.pipelines.spark.views import latest_rows, running_aggregate, view_key, view_order
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+    from odradek.pipelines.definition.model import Pipeline, Sink, View
+    from odradek.pipelines.spark.compiling import Tables
+
+
+def topic_frames(sinks: Sequence[Sink], tables: Tables, pipeline: Pipeline) -> list[tuple[Producer, DataFrame]]:
+    return [
+        (producer_of(pipeline, sink.target), records_of(tables.rows(sink.input), sink, sink.target, pipeline))
+        for sink in sinks
+        if isinstance(sink.target, TopicTarget)
+    ]
+
+
+def write_others(sinks: Sequence[Sink], tables: Tables, pipeline: Pipeline, batch_number: int) -> None:
+    """Everything that is neither a topic nor a table."""
+    for sink in sinks:
+        frame = tables.rows(sink.input)
+        target = sink.target
+        if isinstance(target, SparkTarget):
+            shown(frame).write.format(target.format).options(**target.options).mode("append").save()
+        elif isinstance(target, FilesTarget):
+            write_files(frame, target, pipeline)
+        elif isinstance(target, ConsoleTarget):
+            print(f"-- {sink.name}, batch {batch_number}")
+            shown(frame).show(truncate=False)
+        elif isinstance(target, PythonTarget):
+            load_reference(target.function, pipeline.directory)(without_hidden(frame), batch_number)
+
+
+def write_files(frame: DataFrame, target: FilesTarget, pipeline: Pipeline) -> None:
+    writer = shown(frame).write.format(str(target.format)).options(**target.options).mode("append")
+    writer.partitionBy(*target.partition_by).save(below(pipeline, target.path))
+
+
+def shown(frame: DataFrame) -> DataFrame:
+    return frame.select(*(quoted(name) for name in visible_columns(frame)))
+
+
+def write_tables(
+    sinks: Sequence[Sink],
+    views: Sequence[View],
+    tables: Tables,
+    pipeline: Pipeline,
+    batch: BatchNumber | None,
+    *,
+    is_aggregated: bool,
+) -> None:
+    """Tables and views, a transaction for each database; `is_aggregated` where Spark has kept the view's groups."""
+    changes: dict[str, list[TableChange]] = {}
+    for sink in sinks:
+        target = sink.target
+        if isinstance(target, TableTarget):
+            key = target.key if sink.mode is SinkMode.UPSERT else ()
+            url = database_url(pipeline, target.url)
+            changes.setdefault(url, []).append(change_of(shown(tables.rows(sink.input)), target.table, key))
+    for view in views:
+        change = change_of(
+            view_rows(tables.rows(view.input), view, is_aggregated), view.name, view_key(view), view_order(view)
+        )
+        changes.setdefault(database_url(pipeline, None), []).append(change)
+    for url, found in changes.items():
+        warehouse(url).write(batch, found)
+
+
+def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
+    if isinstance(view.content, LatestRows):
+        return latest_rows(frame, view.content)
+    return shown(frame if is_aggregated else running_aggregate(frame, view.content))
+
+
+def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str | None = None) -> TableChange:
+    rows: Any = frame.collect()
+    return TableChange(table, frame.schema, rows, key, order_by)
+
+
+def database_url(pipeline: Pipeline, url: str | None) -> str:
+    """A file of SQLite begins beside the definition, as all paths do."""
+    chosen = url or pipeline.warehouse
+    if chosen is None:
+        raise ValueError(f"{pipeline.place}: tables and views need a database: warehouse: sqlite:///name.db")
+    parsed = sa.make_url(chosen)
+    if parsed.get_backend_name() != "sqlite" or parsed.database in {None, "", ":memory:"}:
+        return chosen
+    return parsed.set(database=below(pipeline, parsed.database or "")).render_as_string(hide_password=False)

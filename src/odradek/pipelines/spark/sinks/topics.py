@@ -1,0 +1,75 @@
+"""Rows as records of topics. All topics of one cluster are written by one job."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql.types import BinaryType
+
+from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.spark.dead_letters import ID_HEADER, header, origin_id
+from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from pyspark.sql import Column
+
+    from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
+
+JSON_OPTIONS = {"ignoreNullFields": "false"}
+Producer = tuple[str, tuple[tuple[str, str], ...]]  # brokers, and settings of the client
+
+
+def producer_of(pipeline: Pipeline, target: TopicTarget | None = None) -> Producer:
+    own: Mapping[str, str] = {} if target is None else target.kafka
+    servers = (target.bootstrap_servers if target is not None else None) or pipeline.bootstrap_servers
+    return servers, tuple(sorted({**pipeline.kafka, **own}.items()))
+
+
+def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipeline) -> DataFrame:
+    """The columns that Spark's Kafka sink takes."""
+    key = as_bytes(frame, F.expr(target.key)) if target.key is not None else F.lit(None).cast("binary")
+    return frame.withColumn("__value", value_of(frame, target)).select(
+        F.lit(target.topic).alias("topic"),
+        key.alias("key"),
+        F.col("__value").alias("value"),
+        F.array(
+            header(ID_HEADER, record_id(frame, sink, pipeline, key)),
+            *(header(each.name, F.expr(each.expression)) for each in target.headers),
+        ).alias("headers"),
+    )
+
+
+def value_of(frame: DataFrame, target: TopicTarget) -> Column:
+    if target.encoding is Encoding.JSON:
+        names = target.value or visible_columns(frame)
+        return F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), JSON_OPTIONS).cast("binary")
+    return as_bytes(frame, F.expr(target.value[0]))
+
+
+def as_bytes(frame: DataFrame, column: Column) -> Column:
+    """Bytes as they are, anything else as its text: a cast of a number would give its bits."""
+    is_binary = isinstance(frame.select(column.alias("it")).schema["it"].dataType, BinaryType)
+    return column if is_binary else column.cast("string").cast("binary")
+
+
+def record_id(frame: DataFrame, sink: Sink, pipeline: Pipeline, key: Column) -> Column:
+    """The same after a replay: the record that the row was made of, and which of the rows of that record it is."""
+    content = F.hex(F.xxhash64(key, F.col("__value")))
+    place = f"{pipeline.name}/{sink.name}"
+    return F.concat_ws(":", origin_id(place) if has_origin(frame) else F.lit(place), content)
+
+
+def write_records(frames: Iterable[tuple[Producer, DataFrame]]) -> None:
+    """One job for each cluster and set of client settings."""
+    by_producer: dict[Producer, list[DataFrame]] = {}
+    for producer, frame in frames:
+        by_producer.setdefault(producer, []).append(frame)
+    for (servers, settings), parts in by_producer.items():
+        every = functools.reduce(DataFrame.unionByName, parts)
+        options = {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
+        every.write.format("kafka").options(**options).save()

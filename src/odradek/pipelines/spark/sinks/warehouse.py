@@ -1,0 +1,233 @@
+"""SQL databases: all tables that a batch changes are changed in one transaction, together with the batch's number.
+
+A batch that comes again after a failure finds its number and changes nothing. Batches are numbered by Spark for each
+checkpoint, so the number is kept by the id of the checkpoint's query.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from pyspark.sql import Row
+from pyspark.sql import types as T  # noqa: N812 - its usual name
+from sqlalchemy.dialects import postgresql, sqlite
+
+from odradek.pipelines.spark.failures import PipelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from sqlalchemy.engine import Connection, Engine
+
+BATCH_TABLE = "odradek_batches"
+CHUNK_ROWS = 500
+BUSY_S = 60.0
+
+
+class WarehouseRefused(PipelineError):
+    """A table that cannot take the rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchNumber:
+    """Which batch of which checkpoint."""
+
+    query: str
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableChange:
+    """Rows for a table. With a key they replace the row of that key; with `order_by` only one that is not newer."""
+
+    table: str
+    schema: T.StructType
+    rows: Iterable[tuple[Any, ...]]
+    key: tuple[str, ...] = ()
+    order_by: str | None = None
+
+
+class Warehouse:
+    """One database."""
+
+    def __init__(self, url: str) -> None:
+        self.engine = connect(url)
+        self._metadata = sa.MetaData()
+        self._lock = threading.Lock()  # SQLite has one writer at a time
+        self._batches = sa.Table(
+            BATCH_TABLE,
+            self._metadata,
+            sa.Column("query", sa.String(64), primary_key=True),
+            sa.Column("batch", sa.BigInteger, nullable=False),
+        )
+
+    def write(self, batch: BatchNumber | None, changes: Sequence[TableChange]) -> bool:
+        """Applies all changes or none; False where the batch was here before. Without a number nothing is skipped."""
+        with self._lock:
+            tables = [self._table(change) for change in changes]
+            self._metadata.create_all(self.engine)
+            with self.engine.begin() as connection:
+                if batch is not None and not self._is_new(connection, batch):
+                    return False
+                for change, table in zip(changes, tables, strict=True):
+                    apply_change(connection, table, change)
+        return True
+
+    def _is_new(self, connection: Connection, batch: BatchNumber) -> bool:
+        """Notes the number of the batch, unless it is there."""
+        mine = self._batches.c.query == batch.query
+        last = connection.execute(sa.select(self._batches.c.batch).where(mine)).scalar()
+        if last is not None and last >= batch.number:
+            return False
+        if last is None:
+            connection.execute(self._batches.insert().values(query=batch.query, batch=batch.number))
+        else:
+            connection.execute(self._batches.update().where(mine).values(batch=batch.number))
+        return True
+
+    def _table(self, change: TableChange) -> sa.Table:
+        """The table as it is, or as the rows need it."""
+        known = self._metadata.tables.get(change.table)
+        if known is None and sa.inspect(self.engine).has_table(change.table):
+            known = sa.Table(change.table, self._metadata, autoload_with=self.engine)
+        if known is None:
+            columns = [
+                sa.Column(
+                    each.name, column_type(each.dataType, each.name in change.key), primary_key=each.name in change.key
+                )
+                for each in change.schema.fields
+            ]
+            return sa.Table(change.table, self._metadata, *columns)
+        missing = [name for name in change.schema.names if name not in known.c]
+        if missing:
+            raise WarehouseRefused(
+                f"table {change.table} has no column {', '.join(missing)}; add it, or use a new table"
+            )
+        return known
+
+
+@functools.cache
+def warehouse(url: str) -> Warehouse:
+    """The one of this process."""
+    return Warehouse(url)
+
+
+def connect(url: str) -> Engine:
+    is_sqlite = sa.make_url(url).get_backend_name() == "sqlite"
+    engine = sa.create_engine(url, connect_args={"timeout": BUSY_S} if is_sqlite else {})
+    if is_sqlite:
+        sa.event.listen(engine, "connect", prepare_sqlite)
+        sa.event.listen(engine, "begin", begin_at_once)
+    return engine
+
+
+def prepare_sqlite(connection: Any, _record: object) -> None:
+    """Readers are not kept waiting by the writer, and transactions are ours to begin."""
+    connection.isolation_level = None
+    connection.execute("PRAGMA journal_mode=WAL")
+    connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def begin_at_once(connection: Connection) -> None:
+    """A transaction that reads first and writes later may find that it is too late to write."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def apply_change(connection: Connection, table: sa.Table, change: TableChange) -> None:
+    names = change.schema.names
+    rows = (dict(zip(names, map(plain_value, row), strict=True)) for row in change.rows)
+    while chunk := list(islice(rows, CHUNK_ROWS)):
+        if not change.key:
+            connection.execute(table.insert(), chunk)
+        elif connection.dialect.name in {"sqlite", "postgresql"}:
+            connection.execute(upsert(connection.dialect.name, table, change), chunk)
+        else:
+            for row in chunk:
+                replace_row(connection, table, change, row)
+
+
+def upsert(dialect: str, table: sa.Table, change: TableChange) -> Any:
+    insert = (sqlite if dialect == "sqlite" else postgresql).insert(table)
+    changed = {name: insert.excluded[name] for name in change.schema.names if name not in change.key}
+    if not changed:
+        return insert.on_conflict_do_nothing(index_elements=list(change.key))
+    return insert.on_conflict_do_update(
+        index_elements=list(change.key),
+        set_=changed,
+        where=None
+        if change.order_by is None
+        else is_not_newer(table.c[change.order_by], insert.excluded[change.order_by]),
+    )
+
+
+def is_not_newer(present: Any, arriving: Any) -> Any:
+    return sa.or_(present.is_(None), arriving >= present)
+
+
+def replace_row(connection: Connection, table: sa.Table, change: TableChange, row: dict[str, Any]) -> None:
+    """For databases whose upsert we do not know."""
+    same = sa.and_(*(table.c[name] == row[name] for name in change.key))
+    if change.order_by is not None:
+        present = connection.execute(sa.select(table.c[change.order_by]).where(same)).scalar()
+        if present is not None and (row[change.order_by] is None or row[change.order_by] < present):
+            return
+    connection.execute(table.delete().where(same))
+    connection.execute(table.insert(), [row])
+
+
+def column_type(kind: T.DataType, is_key: bool) -> Any:
+    """Spark's types in SQL's words; what has no word there is kept as JSON."""
+    if isinstance(kind, T.DecimalType):
+        return sa.Numeric(kind.precision, kind.scale)
+    if isinstance(kind, T.StringType):
+        return sa.String(255) if is_key else sa.Text()
+    simple: tuple[tuple[type[T.DataType], Any], ...] = (
+        (T.BooleanType, sa.Boolean()),
+        (T.LongType, sa.BigInteger()),
+        (T.IntegralType, sa.Integer()),
+        (T.FractionalType, sa.Double()),
+        (T.TimestampType, sa.DateTime(timezone=True)),
+        (T.TimestampNTZType, sa.DateTime()),
+        (T.DateType, sa.Date()),
+        (T.BinaryType, sa.LargeBinary()),
+    )
+    return next((chosen for known, chosen in simple if isinstance(kind, known)), sa.Text())
+
+
+def plain_value(value: Any) -> Any:
+    """As a database takes it; Spark hands over times in the machine's own zone."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC)
+    if isinstance(value, bytearray):
+        return bytes(value)
+    if isinstance(value, Row | list | dict | tuple):
+        return json.dumps(value, default=json_value)
+    return value
+
+
+def json_value(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, Decimal):
+        return float(value)
+    return value.decode(errors="replace") if isinstance(value, bytes | bytearray) else str(value)
+
+
+@contextmanager
+def reading(url: str) -> Iterator[Connection]:
+    """For those who query tables and views while the stream runs."""
+    engine = connect(url)
+    try:
+        with engine.connect() as connection:
+            yield connection
+    finally:
+        engine.dispose()

@@ -1,0 +1,125 @@
+"""Where rows come from: topics, files and databases, read as a stream or once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import FileOrigin, JdbcOrigin, Start, TopicOrigin
+from odradek.pipelines.definition.vocabulary import FileFormat, StartAt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline, Source
+
+FETCH_WAIT_MS = "20"  # Spark waits for the whole of it at the end of a log; Kafka's 500 ms would be the latency
+EARLIEST_OFFSET, LATEST_OFFSET = -2, -1
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a batch reads of its topics; without them from each source's own start to the end."""
+
+    start: Start | None = None
+    end: Start | None = None
+
+
+def is_topic(source: Source) -> bool:
+    return isinstance(source.origin, TopicOrigin)
+
+
+def read_stream(
+    session: SparkSession, source: Source, pipeline: Pipeline, partitions: Callable[[str], int]
+) -> DataFrame:
+    origin = source.origin
+    if isinstance(origin, TopicOrigin):
+        options = {**topic_options(origin, pipeline), **start_options(origin, origin.start, partitions, "starting")}
+        if origin.max_records_per_batch is not None:
+            options["maxOffsetsPerTrigger"] = str(origin.max_records_per_batch)
+        return session.readStream.format("kafka").options(**options).load()
+    if isinstance(origin, FileOrigin):
+        reader = session.readStream.format(str(origin.format)).options(**file_options(origin))
+        if source.format.schema is not None:
+            reader = reader.schema(source.format.schema.ddl)
+        return reader.load(below(pipeline, origin.path))
+    raise ValueError(f"source '{source.name}': a database is no stream")
+
+
+def read_once(
+    session: SparkSession,
+    source: Source,
+    pipeline: Pipeline,
+    partitions: Callable[[str], int],
+    span: Range | None = None,
+) -> DataFrame:
+    """All rows that are there, or those of a range of a topic."""
+    origin = source.origin
+    if isinstance(origin, TopicOrigin):
+        chosen = span or Range()
+        options = {
+            **topic_options(origin, pipeline),
+            **start_options(origin, chosen.start or origin.start, partitions, "starting"),
+            **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending"),
+        }
+        return session.read.format("kafka").options(**options).load()
+    if isinstance(origin, FileOrigin):
+        reader = session.read.format(str(origin.format)).options(**file_options(origin))
+        if source.format.schema is not None:
+            reader = reader.schema(source.format.schema.ddl)
+        return reader.load(below(pipeline, origin.path))
+    return session.read.format("jdbc").options(**jdbc_options(origin)).load()
+
+
+def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
+    chosen = {"pattern": origin.pattern} if origin.pattern is not None else {"topics": ",".join(origin.topics)}
+    subscription = {"subscribePattern" if key == "pattern" else "subscribe": value for key, value in chosen.items()}
+    client = {"fetch.max.wait.ms": FETCH_WAIT_MS, **pipeline.kafka, **origin.kafka}
+    return {
+        **subscription,
+        "includeHeaders": "true",
+        "kafka.bootstrap.servers": origin.bootstrap_servers or pipeline.bootstrap_servers,
+        **{f"kafka.{key}": value for key, value in client.items()},
+    }
+
+
+def start_options(origin: TopicOrigin, start: Start, partitions: Callable[[str], int], which: str) -> dict[str, str]:
+    """`starting…` or `ending…`: Spark wants an offset for every partition, ours may name some."""
+    if start.at is StartAt.TIME:
+        timestamp = {f"{which}Timestamp": str(start.time_ms)}
+        return {**timestamp, "startingOffsetsByTimestampStrategy": "latest"} if which == "starting" else timestamp
+    if start.at is not StartAt.OFFSETS:
+        return {f"{which}Offsets": str(start.at)}
+    other = EARLIEST_OFFSET if which == "starting" else LATEST_OFFSET
+    return {f"{which}Offsets": json.dumps(all_offsets(origin.topics, start.offsets, partitions, other))}
+
+
+def all_offsets(
+    topics: tuple[str, ...],
+    offsets: Mapping[str, Mapping[int, int]],
+    partitions: Callable[[str], int],
+    other: int,
+) -> dict[str, dict[str, int]]:
+    return {
+        topic: {str(index): offsets.get(topic, {}).get(index, other) for index in range(partitions(topic))}
+        for topic in topics
+    }
+
+
+def file_options(origin: FileOrigin) -> dict[str, str]:
+    defaults = {"header": "true"} if origin.format is FileFormat.CSV else {}
+    return {**defaults, **origin.options}
+
+
+def jdbc_options(origin: JdbcOrigin) -> dict[str, str]:
+    table = {"dbtable": origin.table} if origin.table is not None else {"query": origin.query or ""}
+    return {"url": origin.url, **table, **origin.options}
+
+
+def below(pipeline: Pipeline, path: str) -> str:
+    """A path as it is meant: from the definition's folder, unless it says where it begins."""
+    return path if "://" in path else str(Path(pipeline.directory, path).absolute())

@@ -1,0 +1,103 @@
+"""Steps as functions of DataFrames: the same for a stream and for a batch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.definition.model import Aggregation, Deduplication, Join, KeyedState, PythonFunction, Sql
+from odradek.pipelines.definition.vocabulary import SinkMode, StateClock
+from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
+from odradek.pipelines.spark.python_references import load_reference
+from odradek.pipelines.spark.steps_sql import run_query
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Step, Watermark
+
+
+class StepBroken(PipelineError):
+    """A step that does not do what it should."""
+
+
+def run_step(
+    session: SparkSession, step: Step, tables: Mapping[str, DataFrame], mode: SinkMode, directory: str
+) -> DataFrame:
+    """A step's rows, before its expectations. `tables` holds what it reads; `mode` matters to keyed state only."""
+    operation = step.operation
+    if isinstance(operation, Sql):
+        frame = run_query(session, operation.text, tables)
+    elif isinstance(operation, PythonFunction):
+        frame = call_function(step, operation, tables, directory)
+    elif isinstance(operation, Aggregation):
+        frame = aggregate(tables[operation.input], operation)
+    elif isinstance(operation, Deduplication):
+        frame = deduplicate(tables[operation.input], operation)
+    elif isinstance(operation, Join):
+        frame = join(tables[operation.input], tables[operation.table], operation)
+    else:
+        frame = keep_state(tables[operation.input], operation, mode, directory)
+    return watermarked(frame, step.watermark)
+
+
+def watermarked(frame: DataFrame, watermark: Watermark | None) -> DataFrame:
+    if watermark is None or not frame.isStreaming:
+        return frame
+    return frame.withWatermark(watermark.column, watermark.delay.spark)
+
+
+def call_function(step: Step, operation: PythonFunction, tables: Mapping[str, DataFrame], directory: str) -> DataFrame:
+    function = load_reference(operation.function, directory)
+    result = function(*(tables[name] for name in operation.inputs))
+    if not isinstance(result, DataFrame):
+        raise StepBroken(f"{step.place}: {operation.function} returned {type(result).__name__} instead of a DataFrame")
+    return result
+
+
+def aggregate(frame: DataFrame, operation: Aggregation) -> DataFrame:
+    by = [F.col(quoted(name)) for name in operation.by]
+    aggregates = [F.expr(each.expression).alias(each.name) for each in operation.aggregates]
+    window = operation.window
+    if window is None:
+        return frame.groupBy(*by).agg(*aggregates)
+    slide = None if window.slide is None else window.slide.spark
+    span = F.window(F.col(quoted(window.column)), window.size.spark, slide).alias("__window")
+    grouped = frame.groupBy(span, *by).agg(*aggregates)
+    edges = [F.col("__window.start").alias("window_start"), F.col("__window.end").alias("window_end")]
+    names = [*operation.by, *(each.name for each in operation.aggregates)]
+    return grouped.select(*edges, *(F.col(quoted(name)) for name in names))
+
+
+def deduplicate(frame: DataFrame, operation: Deduplication) -> DataFrame:
+    """Within a time by Spark's watermark of the input; `within` was checked to be there only with one."""
+    by = list(operation.by)
+    if operation.within is not None and frame.isStreaming:
+        return frame.dropDuplicatesWithinWatermark(by)
+    return frame.dropDuplicates(by)
+
+
+def join(frame: DataFrame, table: DataFrame, operation: Join) -> DataFrame:
+    kinds = {"semi": "left_semi", "anti": "left_anti"}
+    taken = {name.lower() for name in frame.columns} - {name.lower() for name in operation.on}
+    beside = without_hidden(table)
+    beside = beside.drop(*(name for name in beside.columns if name.lower() in taken))
+    return frame.join(beside, list(operation.on), kinds.get(str(operation.how), str(operation.how)))
+
+
+def keep_state(frame: DataFrame, operation: KeyedState, mode: SinkMode, directory: str) -> DataFrame:
+    processor = load_reference(operation.processor, directory)
+    made: Any = processor() if operation.timeout is None else processor(operation.timeout.milliseconds)
+    if operation.columns is not None:
+        schema: Any = ", ".join(each.ddl for each in operation.columns)
+    else:
+        schema = made.output_schema
+    time_mode = "ProcessingTime" if operation.clock is StateClock.PROCESSING else "EventTime"
+    output_mode = "Append" if mode is SinkMode.APPEND else "Update"
+    rows = without_hidden(frame).groupBy(*(F.col(quoted(name)) for name in operation.by))
+    return rows.transformWithState(made, schema, output_mode, time_mode)

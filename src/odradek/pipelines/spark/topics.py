@@ -1,0 +1,87 @@
+"""Topics of a pipeline, looked after by a Kafka client before Spark starts: sources must exist, targets are made."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
+from odradek.pipelines.spark.failures import PipelineError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.pipelines.definition.model import Pipeline
+
+TIMEOUT_S = 10.0
+
+
+class TopicMissing(PipelineError):
+    """A source's topic does not exist."""
+
+
+class BrokersAway(PipelineError):
+    """No broker answers."""
+
+
+class Cluster:
+    """Topics of one cluster and their partitions, as they were when they were asked for."""
+
+    def __init__(self, bootstrap_servers: str, settings: Mapping[str, str]) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self._admin = AdminClient({**settings, "bootstrap.servers": bootstrap_servers, "log_level": 0})
+        self.partitions = self._look()
+
+    def _look(self) -> dict[str, int]:
+        try:
+            found = self._admin.list_topics(timeout=TIMEOUT_S).topics
+        except KafkaException as error:
+            raise BrokersAway(f"no broker answers at {self.bootstrap_servers}: {error.args[0].str()}") from None
+        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+    def partitions_of(self, topic: str) -> int:
+        if topic not in self.partitions:
+            raise TopicMissing(f"topic {topic} does not exist on {self.bootstrap_servers}")
+        return self.partitions[topic]
+
+    def create(self, topics: set[str]) -> None:
+        """With the broker's own number of partitions; one that exists stays as it is."""
+        missing = sorted(topics - set(self.partitions))
+        if not missing:
+            return
+        for future in self._admin.create_topics([NewTopic(name, -1, -1) for name in missing]).values():
+            try:
+                future.result(TIMEOUT_S)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+        self.partitions = self._look()
+
+
+def prepare_topics(pipeline: Pipeline) -> Cluster:
+    """Refuses sources that do not exist, makes the topics that the pipeline writes to."""
+    cluster = Cluster(pipeline.bootstrap_servers, pipeline.kafka)
+    for source in pipeline.sources:
+        origin = source.origin
+        if not isinstance(origin, TopicOrigin) or origin.bootstrap_servers not in {None, pipeline.bootstrap_servers}:
+            continue
+        for topic in origin.topics:
+            if topic not in cluster.partitions:
+                raise TopicMissing(
+                    f"{source.place}: topic {topic} of source '{source.name}' does not exist on "
+                    f"{cluster.bootstrap_servers}; create it with: odradek topic create {topic}"
+                )
+        if origin.pattern is not None and not any(re.fullmatch(origin.pattern, name) for name in cluster.partitions):
+            raise TopicMissing(f"{source.place}: no topic on {cluster.bootstrap_servers} matches {origin.pattern}")
+    written = {
+        sink.target.topic
+        for sink in pipeline.sinks
+        if isinstance(sink.target, TopicTarget) and sink.target.bootstrap_servers in {None, pipeline.bootstrap_servers}
+    }
+    if pipeline.dead_letters is not None:
+        written.add(pipeline.dead_letters)
+    cluster.create(written)
+    return cluster

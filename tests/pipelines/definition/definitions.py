@@ -1,0 +1,57 @@
+"""Definitions for tests: a small sound one, and what is said of a text."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+from hypothesis import strategies as st
+
+from odradek.pipelines.definition.loading import Definition, define_yaml
+from odradek.pipelines.definition.places import Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.vocabulary import Engine
+
+SOURCE = """
+pipeline: p
+sources:
+  rigs:
+    topic: rigs
+    schema: "id BIGINT, at TIMESTAMP, reading STRUCT<pressure: DOUBLE, unit: STRING>"
+    watermark: {column: at, delay: 1 minute}
+  raw: {topic: raw, format: text}
+  pumps: {files: {path: pumps.csv, format: csv}, schema: "id BIGINT, name STRING"}
+"""
+
+
+def mappings(keys: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Small dictionaries; `st.dictionaries` of a recursive strategy warns about its own description when it retries."""
+    return st.lists(st.tuples(st.sampled_from(keys), values), max_size=4).map(dict)
+
+
+def define(text: str, environment: Mapping[str, str] | None = None, engine: Engine | None = None) -> Definition:
+    """A definition in a file named p.yml."""
+    return define_yaml(textwrap.dedent(text), "p.yml", environment or {}, engine, Problems())
+
+
+def told(text: str, environment: Mapping[str, str] | None = None, engine: Engine | None = None) -> list[str]:
+    """What is said of a definition, a line a problem."""
+    return [str(each).removeprefix("p.yml:") for each in define(text, environment, engine).problems]
+
+
+def sound(text: str) -> Pipeline:
+    """The pipeline of a definition that can run; warnings do not matter."""
+    definition = define(text)
+    assert [str(each) for each in definition.problems if each.severity == "error"] == []
+    assert definition.pipeline is not None
+    return definition.pipeline
+
+
+def told_of(steps_and_ends: str, engine: Engine | None = None, head: str = SOURCE) -> list[str]:
+    """What is said of steps, sinks and views over the sources above; without their lines."""
+    text = head + textwrap.dedent(steps_and_ends)
+    return [f"{each.severity}: {each.text}" for each in define(text, engine=engine).problems]

@@ -1,0 +1,206 @@
+"""Pipelines in Python: the same model as from YAML, with places in the Python file."""
+
+from __future__ import annotations
+
+import datetime
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines import Pipeline
+from odradek.pipelines.definition.loading import Definition, load_yaml
+from odradek.pipelines.definition.python_files import load_python
+from odradek.pipelines.definition.vocabulary import Engine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PYTHON = '''
+import datetime
+
+from odradek.pipelines import Pipeline
+
+rigs = Pipeline("rigs", dead_letters="dead", trigger=datetime.timedelta(milliseconds=100), spark={"a": 1, "b": True})
+
+rigs.source(
+    "rigs",
+    topic="rigs",
+    schema="""id BIGINT, at TIMESTAMP, pressure DOUBLE""",
+    watermark={"column": "at", "delay": "1 minute"},
+)
+rigs.source("pumps", files={"path": "pumps.csv", "format": "csv"}, schema="id BIGINT, name STRING")
+rigs.step("high", sql="select * from rigs where pressure > 100", expect={"e": {"check": "id > 0", "otherwise": "drop"}})
+rigs.step(
+    "per_minute",
+    from_="high",
+    window={"column": "at", "size": "1 minute"},
+    by=["id"],
+    aggregate={"n": "count(*)"},
+)
+
+
+@rigs.step(from_=["high", "pumps"])
+def located(high, pumps):
+    return high.join(pumps, "id")
+
+
+@rigs.view(from_="high", key=["id"], order_by="at")
+def last(high):
+    return high
+
+
+rigs.sink("out", from_="located", topic="out", key="id")
+rigs.sink("table", from_="per_minute", table="t", key=["id", "window_start"])
+rigs.view("totals", from_="high", by=["id"], aggregate={"n": "count(*)"})
+
+
+@rigs.sink(from_="high")
+def call(batch, number):
+    pass
+'''
+
+YAML = """
+pipeline: rigs
+dead_letters: dead
+trigger: 100 ms
+spark: {a: 1, b: true}
+sources:
+  rigs:
+    topic: rigs
+    schema: id BIGINT, at TIMESTAMP, pressure DOUBLE
+    watermark: {column: at, delay: 60 s}
+  pumps: {files: {path: pumps.csv, format: csv}, schema: "id bigint, name string"}
+steps:
+  high:
+    sql: select * from rigs where pressure > 100
+    expect: {e: {check: id > 0, otherwise: drop}}
+  per_minute: {from: high, window: {column: at, size: 1 minute}, by: id, aggregate: {n: count(*)}}
+  located: {from: [high, pumps], python: "defined:located"}
+  last: {from: high, python: "defined:last", view: {key: id, order_by: at}}
+sinks:
+  out: {from: located, topic: out, key: id}
+  table: {from: per_minute, table: t, key: [id, window_start], mode: upsert}
+  call: {from: high, python: "defined:call"}
+views:
+  totals: {from: high, by: id, aggregate: {n: count(*)}}
+"""
+
+
+EXPRESSION_HINT = "a SQL expression, such as pressure > 100"
+
+
+def load(folder: Path, text: str, name: str = "defined") -> list[Definition]:
+    (folder / f"{name}.py").write_text(text)
+    return load_python(str(folder / f"{name}.py"))
+
+
+def said(folder: Path, text: str, name: str = "wrong") -> list[str]:
+    return [
+        str(each).removeprefix(f"{folder}/")
+        for definition in load(folder, "from odradek.pipelines import Pipeline\n" + textwrap.dedent(text), name)
+        for each in definition.problems
+    ]
+
+
+def test_python_and_yaml_give_the_same_model(tmp_path: Path) -> None:
+    (definition,) = load(tmp_path, PYTHON)
+    (tmp_path / "p.yml").write_text(YAML)
+    from_yaml = load_yaml(str(tmp_path / "p.yml"), {})
+    assert (definition.problems, from_yaml.problems) == ((), ())
+    assert definition.pipeline == from_yaml.pipeline
+    assert definition.pipeline is not None
+    assert definition.pipeline.place.file != from_yaml.pipeline.place.file  # type: ignore[union-attr]
+    assert definition.pipeline.directory == str(tmp_path)
+
+
+def test_decorated_functions_stay_functions() -> None:
+    pipeline = Pipeline("p")
+
+    @pipeline.step(from_="a")
+    def double(number: int) -> int:
+        return 2 * number
+
+    assert double(2) == 4
+
+
+def test_problems_point_at_the_very_value_in_the_python_file(tmp_path: Path) -> None:
+    text = '''\
+        p = Pipeline("p", engin="standard")
+        p.source(
+            "s",
+            topic="t",
+            schema="""
+                a INT,
+                b DUBLE
+            """,
+        )
+        p.step("x", sql="select c from s", expect={"e": {"check": "a >", "otherwise": "dorp"}})
+        p.sink("o", from_="y", topic="u")
+    '''
+    assert [line.split(": error: ") for line in said(tmp_path, text)] == [
+        ["wrong.py:2:25", "unknown key 'engin' of the pipeline; did you mean 'engine'?"],
+        ["wrong.py:8:11", "schema of source 's': 'DUBLE' is not a type; did you mean 'DOUBLE'?"],
+        ["wrong.py:11:62", f"expectation 'e' of step 'x' is wrong: something is missing after '>'; {EXPRESSION_HINT}"],
+        ["wrong.py:11:79", "otherwise of expectation 'e' of step 'x' cannot be 'dorp'; did you mean 'drop'?"],
+        ["wrong.py:12:19", "sink 'o' reads 'y', which is neither a source nor a step; sources and steps are: s, x"],
+    ]
+
+
+def test_values_from_elsewhere_have_the_place_of_their_argument(tmp_path: Path) -> None:
+    lines = said(tmp_path, 'name = "a b"\np = Pipeline("p", dead_letters=name)\n')
+    assert any(line.startswith("wrong.py:3:32: error: dead_letters of the pipeline must be") for line in lines)
+
+
+def test_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
+    text = """\
+        p = Pipeline("p")
+        p.source("s", topic="t", format="text")
+        p.source("s", topic="u", format="text")
+        p.sink("o", from_="s", console=True)
+    """
+    (line,) = said(tmp_path, text)
+    assert line.startswith("wrong.py:4:10: error: the name 's' is taken already, in line 3; choose another")
+
+
+def test_what_no_definition_can_hold_is_told(tmp_path: Path) -> None:
+    lines = said(tmp_path, 'p = Pipeline("p", dead_letters=object())')
+    assert any("dead_letters: object cannot stand in the definition" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x = 1\n", "wrong.py:1:1: error: the file defines no pipeline"),
+        ("x = \n", "wrong.py:2:5: error: this is not Python: invalid syntax"),
+        ("\n\n1 / 0\n", "wrong.py:4:1: error: importing the file fails: ZeroDivisionError: division by zero"),
+        ("import nowhere_at_all\n", "wrong.py:2:1: error: importing the file fails: ModuleNotFoundError"),
+    ],
+)
+def test_python_files_that_cannot_be_loaded_are_told(tmp_path: Path, text: str, expected: str) -> None:
+    assert said(tmp_path, text)[0].startswith(expected)
+
+
+def test_a_python_file_may_hold_several_pipelines(tmp_path: Path) -> None:
+    text = 'from odradek.pipelines import Pipeline\na = Pipeline("a")\nb = Pipeline("b")\nsame = a\n'
+    assert [each.pipeline.name for each in load(tmp_path, text, "several") if each.pipeline is not None] == ["a", "b"]
+
+
+def test_functions_of_a_package_are_found_by_their_full_path(tmp_path: Path) -> None:
+    folder = tmp_path / "plant"
+    folder.mkdir()
+    (folder / "__init__.py").write_text("")
+    text = (
+        'from odradek.pipelines import Pipeline\np = Pipeline("p")\np.source("s", topic="t", format="text")\n'
+        '@p.sink(from_="s")\ndef call(batch, number): ...\n'
+    )
+    (definition,) = load(folder, text, "rigs")
+    assert definition.problems == ()
+    assert str(definition.pipeline.sinks[0].target.function) == "plant.rigs:call"  # type: ignore[union-attr]
+
+
+def test_the_engine_can_be_chosen_from_outside() -> None:
+    pipeline = Pipeline("p", trigger=datetime.timedelta(seconds=1))
+    found = pipeline.define(Engine.BATCH).pipeline
+    assert found is not None
+    assert found.engine is Engine.BATCH

@@ -1,0 +1,43 @@
+"""The reference of pipelines tells the truth: it names every key, and its examples are sound."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.parsing import PIPELINE_KEYS
+from odradek.pipelines.definition.parsing_sinks import SINK_KEYS
+from odradek.pipelines.definition.parsing_sources import SOURCE_KEYS
+from odradek.pipelines.definition.parsing_steps import STEP_KEYS, VIEW_KEYS
+from odradek.pipelines.definition.python_files import load_python
+
+REFERENCE = (Path(__file__).resolve().parents[3] / "docs" / "pipelines.md").read_text()
+SECTIONS = {title.split("\n")[0]: title for title in REFERENCE.split("\n## ")}
+
+
+@pytest.mark.parametrize(
+    ("section", "keys"),
+    [
+        ("The pipeline", PIPELINE_KEYS),
+        ("Sources", SOURCE_KEYS),
+        ("Steps", STEP_KEYS),
+        ("Sinks", SINK_KEYS),
+        ("Views", VIEW_KEYS),
+    ],
+)
+def test_every_key_is_in_its_section(section: str, keys: tuple[str, ...]) -> None:
+    missing = [key for key in keys if not re.search(rf"[`{{ ,]{key}[`:,}}]", SECTIONS[section])]
+    assert not missing
+
+
+def test_the_examples_are_sound(tmp_path: Path) -> None:
+    (yaml_text,) = re.findall(r"```yaml\n(.*?)```", REFERENCE, re.DOTALL)
+    (tmp_path / "pipeline.yml").write_text(yaml_text)
+    assert load_yaml(str(tmp_path / "pipeline.yml"), {}).problems == ()
+    (python_text,) = re.findall(r"```python\n(.*?)```", REFERENCE, re.DOTALL)
+    (tmp_path / "example.py").write_text(python_text)
+    (definition,) = load_python(str(tmp_path / "example.py"))
+    assert definition.problems == ()

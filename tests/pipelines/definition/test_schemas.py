@@ -1,0 +1,270 @@
+"""Schemas: DDL, JSON Schema and Avro give columns, or an error at the right place."""
+
+from __future__ import annotations
+
+import json
+import string
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.pipelines.definition.avro_schema import AvroSchemaError, avro_columns
+from odradek.pipelines.definition.column_types import (
+    Array,
+    Column,
+    ColumnType,
+    Decimal,
+    Map,
+    Primitive,
+    Struct,
+    columns_ddl,
+)
+from odradek.pipelines.definition.ddl import PRIMITIVES, DdlError, parse_ddl
+from odradek.pipelines.definition.json_schema import JsonSchemaError, columns_of
+from odradek.pipelines.definition.loading import load_yaml
+from tests.pipelines.definition.definitions import mappings
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = st.tuples(st.sampled_from("abC_"), st.text(string.ascii_letters + " `:<>,", max_size=7)).map("".join)
+
+
+def tables_of(types: st.SearchStrategy[ColumnType]) -> st.SearchStrategy[list[Column]]:
+    columns = st.builds(Column, NAMES, types, st.booleans())
+    by_name = st.lists(columns, min_size=1, max_size=3).map(lambda found: {each.name.lower(): each for each in found})
+    return by_name.map(lambda found: list(found.values()))
+
+
+TYPES: st.SearchStrategy[ColumnType] = st.recursive(
+    st.sampled_from([Primitive(name) for name in set(PRIMITIVES.values())])
+    | st.builds(lambda digits, after: Decimal(digits, min(after, digits)), st.integers(1, 38), st.integers(0, 38)),
+    lambda inner: (
+        st.builds(Array, inner)
+        | st.builds(Map, inner, inner)
+        | tables_of(inner).map(lambda fields: Struct(tuple(fields)))
+    ),
+    max_leaves=8,
+)
+
+
+@given(tables_of(TYPES))
+def test_columns_written_as_ddl_are_read_back(columns: list[Column]) -> None:
+    assert parse_ddl(columns_ddl(tuple(columns))) == tuple(columns)
+
+
+@given(st.text(string.ascii_letters + string.digits + " ,<>():`'\n-", max_size=40))
+def test_no_ddl_crashes(text: str) -> None:
+    place = (1, 1)
+    try:
+        parse_ddl(text)
+    except DdlError as error:
+        place = (error.line, error.column)
+    assert (1, 1) <= place <= (text.count("\n") + 1, len(text) + 1)
+
+
+def test_words_of_ddl_are_read_as_spark_reads_them() -> None:
+    text = """
+      a long, b integer NOT NULL COMMENT 'it''s', `c d` DECIMAL(12, 3), -- a comment
+      e STRUCT<f: ARRAY<MAP<STRING, INT>>, g INT NOT NULL>, h dec, i VARCHAR(10)
+    """.replace("''", "")
+    assert columns_ddl(parse_ddl(text)) == (
+        "a BIGINT, b INT NOT NULL, `c d` DECIMAL(12,3), "
+        "e STRUCT<f: ARRAY<MAP<STRING, INT>>, g: INT NOT NULL>, h DECIMAL(10,0), i VARCHAR(10)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "said"),
+    [
+        ("", 1, 1, "the schema is empty"),
+        ("a", 1, 2, "the column 'a' has no type"),
+        ("a INT b INT", 1, 7, "'b' cannot stand here"),
+        ("a INT,\n  b STRNG", 2, 5, "'STRNG' is not a type"),
+        ("a INT,", 1, 7, "the end where a column's name should stand"),
+        ("a ARRAY<INT", 1, 12, "the end where '>' should stand"),
+        ("a MAP<INT>", 1, 10, "'>' where ',' should stand"),
+        ("a STRUCT<b INT", 1, 15, "the end where '>' should stand"),
+        ("a DECIMAL(40)", 1, 3, "DECIMAL(40,0) cannot be"),
+        ("a DECIMAL(x)", 1, 11, "'x' where a number of DECIMAL should stand"),
+        ("a INT NOT", 1, 10, "NOT without NULL"),
+        ("a INT, A INT", 1, 8, "the column 'A' stands here twice"),
+        ("a " + "ARRAY<" * 100 + "INT" + ">" * 100, 1, 369, "types are nested too deeply"),
+    ],
+)
+def test_wrong_ddl_is_told_where_it_is_wrong(text: str, line: int, column: int, said: str) -> None:
+    with pytest.raises(DdlError) as caught:
+        parse_ddl(text)
+    assert said in caught.value.message
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+def test_the_nearest_type_is_offered() -> None:
+    with pytest.raises(DdlError) as caught:
+        parse_ddl("a BIGNT")
+    assert caught.value.hint == "did you mean 'BIGINT'?"
+
+
+def test_a_json_schema_gives_columns() -> None:
+    schema = {
+        "type": "object",
+        "required": ["id", "maybe"],
+        "$defs": {"point": {"type": "object", "properties": {"x": {"type": "number"}}}},
+        "properties": {
+            "id": {"type": "integer"},
+            "maybe": {"type": ["string", "null"]},
+            "at": {"type": "string", "format": "date-time"},
+            "day": {"type": "string", "format": "date"},
+            "ok": {"type": "boolean"},
+            "tags": {"type": "array", "items": {"type": "string"}},
+            "point": {"$ref": "#/$defs/point"},
+            "by_name": {"type": "object", "additionalProperties": {"type": "integer"}},
+            "any": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+            "mixed": {"type": ["integer", "string"]},
+        },
+    }
+    assert columns_ddl(columns_of(schema)) == (
+        "id BIGINT NOT NULL, maybe STRING, at TIMESTAMP, day DATE, ok BOOLEAN, tags ARRAY<STRING>, "
+        "point STRUCT<x: DOUBLE>, by_name MAP<STRING, BIGINT>, any BIGINT, mixed STRING"
+    )
+
+
+@pytest.mark.parametrize(
+    ("schema", "said", "path"),
+    [
+        ([], "a JSON Schema is a mapping", ()),
+        ({"type": "string"}, "a record is an object, not string", ("type",)),
+        ({"type": "object"}, "an object without properties gives no columns", ()),
+        ({"properties": {"a": {"type": "text"}}}, "'text' is not a type of JSON", ("properties", "a", "type")),
+        ({"properties": {"a": {"$ref": "#/nowhere"}}}, "points at nothing", ("properties", "a", "$ref")),
+        ({"properties": {"a": {"$ref": "http://x"}}}, "leaves the document", ("properties", "a", "$ref")),
+        ({"properties": {"a": {"$ref": "#/properties/a"}}}, "goes in circles", ("properties", "a", "$ref")),
+        ({"properties": {"a": 5}}, "a schema is a mapping", ("properties", "a")),
+        ({"properties": {"a": {}, "A": {}}}, "differs from another by case only", ("properties", "A")),
+    ],
+)
+def test_wrong_json_schemas_are_told_by_path(schema: Any, said: str, path: tuple[str, ...]) -> None:
+    with pytest.raises(JsonSchemaError) as caught:
+        columns_of(schema)
+    assert said in caught.value.message
+    assert caught.value.path == path
+
+
+def test_a_json_schema_that_contains_itself_is_refused() -> None:
+    with pytest.raises(JsonSchemaError, match="nested too deeply, or refers to itself"):
+        columns_of({"properties": {"a": {"properties": {"b": {"$ref": "#/properties/a"}}}}})
+
+
+JSON_TREES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["object", "array", "string", "#", "#/properties/a"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | mappings(["type", "properties", "items", "$ref", "required", "anyOf", "additionalProperties", "a"], inner)
+    ),
+    max_leaves=15,
+)
+
+
+@given(JSON_TREES)
+def test_no_json_schema_crashes(schema: Any) -> None:
+    try:
+        said = columns_ddl(columns_of(schema))
+    except JsonSchemaError as error:
+        said = error.message
+    assert said
+
+
+def test_an_avro_schema_gives_columns() -> None:
+    schema = {
+        "type": "record",
+        "name": "Reading",
+        "fields": [
+            {"name": "id", "type": "long"},
+            {"name": "note", "type": ["null", "string"]},
+            {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+            {"name": "cost", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+            {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["A"]}},
+            {"name": "again", "type": "Kind"},
+            {"name": "tags", "type": {"type": "array", "items": "string"}},
+            {"name": "more", "type": {"type": "map", "values": "double"}},
+            {"name": "in", "type": {"type": "record", "name": "In", "fields": [{"name": "x", "type": "int"}]}},
+        ],
+    }
+    assert columns_ddl(avro_columns(schema)) == (
+        "id BIGINT NOT NULL, note STRING, at TIMESTAMP NOT NULL, cost DECIMAL(9,2) NOT NULL, kind STRING NOT NULL, "
+        "again STRING NOT NULL, tags ARRAY<STRING> NOT NULL, more MAP<STRING, DOUBLE> NOT NULL, "
+        "in STRUCT<x: INT NOT NULL> NOT NULL"
+    )
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "string",
+        {"type": "record"},
+        {"type": "record", "name": "A", "fields": [{"name": "a", "type": "lng"}]},
+        {"type": "record", "name": "A", "fields": [{"name": "a", "type": ["null", "A"]}]},
+        5,
+        {},
+    ],
+)
+def test_what_is_no_avro_schema_of_records_is_refused(schema: Any) -> None:
+    with pytest.raises(AvroSchemaError):
+        avro_columns(schema)
+
+
+AVRO_TREES = st.recursive(
+    st.none() | st.integers() | st.sampled_from(["record", "long", "null", "array", "map", "A", "decimal", "fixed"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | mappings(["type", "name", "fields", "items", "values", "logicalType", "precision", "size"], inner)
+    ),
+    max_leaves=15,
+)
+
+
+@given(
+    st.fixed_dictionaries({"type": st.just("record"), "name": st.just("A"), "fields": st.lists(AVRO_TREES)})
+    | AVRO_TREES
+)
+def test_no_avro_schema_crashes(schema: Any) -> None:
+    try:
+        said = columns_ddl(avro_columns(schema)) or "a record without fields"
+    except AvroSchemaError as error:
+        said = str(error)
+    assert said
+
+
+def validate(folder: Path, schema: str, encoding: str = "json") -> list[str]:
+    (folder / "p.yml").write_text(
+        f"pipeline: p\nsources:\n  s:\n    topic: t\n    format: {encoding}\n    schema: {schema}\n"
+        "sinks: {o: {from: s, console: true}}\n"
+    )
+    definition = load_yaml(str(folder / "p.yml"), {})
+    return [str(each).removeprefix(f"{folder}/") for each in definition.problems]
+
+
+def test_schemas_come_from_files_beside_the_definition(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(json.dumps({"properties": {"a": {"type": "integer"}}}))
+    record = {"type": "record", "name": "A", "fields": [{"name": "a", "type": "long"}]}
+    (tmp_path / "a.avsc").write_text(json.dumps(record))
+    assert validate(tmp_path, "{file: a.json}") == []
+    assert validate(tmp_path, "{file: a.avsc}", "avro") == []
+    assert validate(tmp_path, "{avro: {file: a.avsc}}", "avro") == []
+    assert validate(tmp_path, json.dumps(record), "avro") == []
+    assert validate(tmp_path, "{properties: {a: {type: integer}}}") == []
+
+
+def test_wrong_files_of_schemas_are_told(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text('{\n "a": ]')
+    assert "cannot be read" in validate(tmp_path, "{file: nowhere.json}")[0]
+    assert validate(tmp_path, "{file: broken.json}")[0].startswith(
+        "broken.json:2:7: error: schema of source 's' is not JSON"
+    )
+    assert "must be an Avro schema" in validate(tmp_path, "a INT", "avro")[0]
+    assert "is not an Avro schema" in validate(tmp_path, "{type: record}", "avro")[0]
+    assert "is Avro's, the format is json" in validate(tmp_path, "{avro: {type: record}}")[0]
+    assert "cannot be a list" in validate(tmp_path, "[a]")[0]
+    assert validate(tmp_path, "{properties: {a: {type: text}}}")[0].startswith("p.yml:6:37: error:")

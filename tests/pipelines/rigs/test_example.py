@@ -1,0 +1,80 @@
+"""`examples/rigs`: both definitions are sound, say the same where they can, and fit the simulator and the dashboard."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.model import Pipeline, Sql, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.rigs.dashboard_model import Topics
+from odradek.pipelines.rigs.fleet import encoded
+from odradek.pipelines.rigs.pump import Readings
+from tests.pipelines.rigs.stand_in import LIMITS
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rigs"
+STANDARD, REALTIME = str(EXAMPLE / "pipeline.yml"), str(EXAMPLE / "pipeline-realtime.yml")
+
+
+def loaded(file: str, engine: Engine | None = None) -> Pipeline:
+    definition = load_yaml(file, {}, engine)
+    assert definition.is_sound, definition.problems
+    assert not definition.problems
+    assert definition.pipeline is not None
+    return definition.pipeline
+
+
+def sql_of(pipeline: Pipeline, name: str) -> str:
+    (operation,) = [step.operation for step in pipeline.steps if step.name == name]
+    assert isinstance(operation, Sql)
+    return operation.text
+
+
+@pytest.mark.parametrize(
+    ("file", "engine"), [(STANDARD, None), (STANDARD, Engine.BATCH), (REALTIME, None), (REALTIME, Engine.STANDARD)]
+)
+def test_the_definitions_are_sound(file: str, engine: Engine | None) -> None:
+    assert loaded(file, engine).sinks
+
+
+def test_the_realtime_engine_refuses_what_keeps_state() -> None:
+    definition = load_yaml(STANDARD, {}, Engine.REALTIME)
+    refused = " ".join(problem.message for problem in definition.problems)
+    assert not definition.is_sound
+    for name in ("pressure_by_minute", "silent", "per_minute", "minutes", "pump_state"):
+        assert f"'{name}'" in refused
+    assert "'over_limit'" not in refused
+
+
+def test_both_definitions_have_the_same_limits_and_expectations() -> None:
+    standard, realtime = loaded(STANDARD), loaded(REALTIME)
+    assert sql_of(standard, "over_limit") == sql_of(realtime, "over_limit")
+    assert standard.steps[0].expectations == realtime.steps[0].expectations
+    assert standard.sources[0].format == realtime.sources[0].format
+
+
+def test_the_stand_in_has_the_limits_of_the_pipeline() -> None:
+    rows = re.findall(r"'(\w+)',\s*\1,\s*(-?\d+),\s*(-?\d+)", sql_of(loaded(STANDARD), "over_limit"))
+    assert {name: (int(lowest), int(highest)) for name, lowest, highest in rows} == LIMITS
+
+
+@pytest.mark.parametrize("file", [STANDARD, REALTIME])
+def test_the_dashboard_watches_the_topics_of_the_pipeline(file: str) -> None:
+    pipeline, topics = loaded(file), Topics()
+    (origin,) = [source.origin for source in pipeline.sources]
+    assert isinstance(origin, TopicOrigin)
+    assert origin.topics == (topics.source,)
+    written = {sink.target.topic for sink in pipeline.sinks if isinstance(sink.target, TopicTarget)}
+    assert written == {topics.pressure, topics.temperature, topics.warnings}
+    assert pipeline.dead_letters == topics.dead_letters
+
+
+def test_the_schema_is_that_of_the_simulated_records() -> None:
+    record = json.loads(encoded(1, 2, 0.0, Readings(1, 2, 3, 4, 5)))
+    schema = loaded(STANDARD).sources[0].format.schema
+    assert schema is not None
+    assert [column.name for column in schema.columns] == list(record)

@@ -1,0 +1,32 @@
+"""One warm Spark session for each worker of pytest: it takes seconds to start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.spark.session import start_session
+from tests.pipelines.spark.stage import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from odradek.testing import RunningBroker
+
+SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = start_session("tests", SETTINGS, "local[4]")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def stage(spark: SparkSession, odradek_session_broker: RunningBroker, tmp_path: Path) -> Stage:
+    return Stage(spark, odradek_session_broker.bootstrap_servers, tmp_path)

@@ -1,0 +1,128 @@
+"""A stage for pipelines: topics of a real broker with names of their own, and engines run until they have caught up."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import textwrap
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.spark.engines.batch import run_batch
+from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.topics import prepare_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.spark.progress import BatchReport
+
+WAIT_S = 90.0
+
+
+@dataclass(frozen=True)
+class Written:
+    """A record of a topic."""
+
+    key: str | None
+    value: bytes | None
+    headers: dict[str, str]
+    place: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.value or b"null")
+
+
+@dataclass
+class Stage:
+    spark: SparkSession
+    bootstrap_servers: str
+    folder: Path
+    prefix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
+
+    def topic(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def create(self, name: str, partitions: int = 2) -> str:
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        for future in admin.create_topics([NewTopic(self.topic(name), partitions, 1)]).values():
+            future.result(10)
+        return self.topic(name)
+
+    def produce(self, name: str, values: Iterable[Any], *, partition: int = 0, key: str | None = None) -> None:
+        """Bytes and None as they are, anything else as JSON."""
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        for value in values:
+            data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
+            producer.produce(self.topic(name), data, key, partition=partition, headers=[("sent", b"by test")])
+        assert producer.flush(10) == 0
+
+    def read(self, name: str) -> list[Written]:
+        """All records of a topic, in order within each partition."""
+        consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": "none", "fetch.wait.max.ms": 20})
+        try:
+            topic = self.topic(name)
+            partitions = consumer.list_topics(topic, 10).topics[topic].partitions
+            ends = {index: consumer.get_watermark_offsets(TopicPartition(topic, index), 10) for index in partitions}
+            consumer.assign([TopicPartition(topic, index, low) for index, (low, _) in ends.items()])
+            wanted = sum(high - low for low, high in ends.values())
+            found: list[Written] = []
+            give_up_at = time.monotonic() + WAIT_S
+            while len(found) < wanted and time.monotonic() < give_up_at:
+                for message in consumer.consume(1000, 0.2):
+                    assert message.error() is None
+                    found.append(written(message))
+            assert len(found) == wanted
+            return found
+        finally:
+            consumer.close()
+
+    def pipeline(self, text: str, name: str = "p") -> Pipeline:
+        """The definition of a text, in which topics are written as `@name`."""
+        file = self.folder / "pipeline.yml"
+        head = f"pipeline: {name}\nbootstrap_servers: {self.bootstrap_servers}\ncheckpoints: checkpoints\n"
+        body = textwrap.dedent(text).replace("@", f"{self.prefix}-")
+        file.write_text(head + body)
+        definition = load_yaml(str(file), {})
+        assert definition.is_sound, definition.problems
+        assert definition.pipeline is not None
+        return definition.pipeline
+
+    def run(self, pipeline: Pipeline) -> list[BatchReport]:
+        """On the standard engine, until everything that is there is done."""
+        reports: list[BatchReport] = []
+        engine = StandardEngine(self.spark, pipeline, prepare_topics(pipeline), reports.append)
+        running = engine.start(until_caught_up=True)
+        give_up_at = time.monotonic() + WAIT_S
+        try:
+            running.wait(lambda: time.monotonic() > give_up_at)
+            assert not running.is_active
+        finally:
+            running.stop()
+        return reports
+
+    def run_once(self, pipeline: Pipeline) -> BatchReport:
+        """On the batch engine."""
+        return run_batch(self.spark, pipeline, prepare_topics(pipeline))
+
+
+def written(message: Any) -> Written:
+    headers = {name: (value or b"").decode() for name, value in message.headers() or ()}
+    key = message.key()
+    place = f"{message.partition()}:{message.offset()}"
+    return Written(None if key is None else key.decode(), message.value(), headers, place)
+
+
+def renamed(pipeline: Pipeline, **changes: Any) -> Pipeline:
+    return dataclasses.replace(pipeline, **changes)

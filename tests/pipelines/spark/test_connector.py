@@ -1,0 +1,78 @@
+"""Spark's Kafka connector: the exact version first, the pinned set when there is none, once for all processes."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from odradek.pipelines.spark import connector
+from odradek.pipelines.spark.connector import PINNED, ConnectorMissing, Jar, connector_jars, fetch_connector
+
+SAID: list[str] = []
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "odradek" / "spark"
+
+
+class Registry:
+    """A registry that has some jars."""
+
+    def __init__(self, *versions: str) -> None:
+        self.versions = set(versions)
+        self.asked: list[str] = []
+
+    def __call__(self, jar: Jar, folder: Path) -> None:
+        self.asked.append(str(jar))
+        if jar.version not in self.versions:
+            raise ConnectorMissing(f"{jar}: not found")
+        (folder / jar.file).write_bytes(b"jar")
+
+
+OTHERS = ("3.9.2", "2.13.1")
+
+
+def test_the_exact_version_comes_first(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry("9.9.9", "4.2.0", "4.0.0", *OTHERS)
+    monkeypatch.setattr(connector, "fetchers", lambda: [registry])
+    jars = connector_jars("9.9.9", SAID.append)
+    assert sum("9.9.9" in Path(jar).name for jar in jars) == 2
+    assert len(jars) == 4
+
+
+def test_the_pinned_set_is_the_fallback_and_nothing_is_fetched_twice(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry = Registry("4.2.0", "4.0.0", *OTHERS)
+    monkeypatch.setattr(connector, "fetchers", lambda: [registry])
+    jars = connector_jars("9.9.9", SAID.append)
+    assert sorted(Path(jar).name for jar in jars) == sorted(jar.file for jar in PINNED)
+    asked = len(registry.asked)
+    assert connector_jars("9.9.9", SAID.append) == jars
+    assert len(registry.asked) == asked
+
+
+def test_a_set_that_is_not_whole_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(ConnectorMissing, match=r"no registry has Spark's Kafka connector: .*9\.9\.9: not found"):
+        fetch_connector("9.9.9", tmp_path, [Registry("4.2.0")], SAID.append)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_anything_to_fetch_with_the_error_says_so(tmp_path: Path) -> None:
+    with pytest.raises(ConnectorMissing, match="neither mvn nor java"):
+        fetch_connector("9.9.9", tmp_path, [], SAID.append)
+
+
+def test_runs_at_the_same_time_fetch_once(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry("9.9.9", *OTHERS)
+    monkeypatch.setattr(connector, "fetchers", lambda: [registry])
+    threads = [threading.Thread(target=connector_jars, args=("9.9.9", SAID.append)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(registry.asked) == 4

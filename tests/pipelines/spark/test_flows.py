@@ -1,0 +1,68 @@
+"""How a graph is split into streaming queries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.spark.flows import Flow, split_flows
+from tests.pipelines.definition.definitions import define
+
+RIGS = Path(__file__).resolve().parents[3] / "examples" / "rigs" / "pipeline.yml"
+SOURCE = """
+pipeline: p
+dead_letters: dead
+sources:
+  a: {topic: a, schema: "id BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
+  b: {topic: b, schema: "id BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
+"""
+
+
+def flows_of(text: str) -> dict[str, Flow]:
+    definition = define(SOURCE + text)
+    assert definition.is_sound, definition.problems
+    assert definition.pipeline is not None
+    return {flow.name: flow for flow in split_flows(definition.pipeline, build_graph(definition.pipeline))}
+
+
+def test_a_stream_without_state_is_one_flow() -> None:
+    flows = flows_of("""
+steps: {s: {sql: select * from a}, t: {sql: select * from s}}
+sinks: {x: {from: s, topic: x}, y: {from: t, topic: y}, z: {from: a, topic: z}}
+""")
+    assert flows["a"].after == ("s", "t")
+    assert [sink.name for sink in flows["a"].sinks] == ["x", "y", "z"]
+    assert set(flows) == {"a", "b"}  # records of b that do not parse are dead letters, even if nobody reads the rest
+
+
+def test_each_step_with_state_is_a_flow_and_refusals_have_one_owner() -> None:
+    definition = load_yaml(str(RIGS), {})
+    assert definition.pipeline is not None
+    flows = {flow.name: flow for flow in split_flows(definition.pipeline, build_graph(definition.pipeline))}
+    assert set(flows) == {"rigs", "pressure_by_minute-changes", "silent", "per_minute-changes"}
+    assert flows["rigs"].owned == {"rigs", "readings"}
+    assert not any(flow.owned for name, flow in flows.items() if name != "rigs")
+    assert flows["pressure_by_minute-changes"].after == ("rising",)
+    assert flows["pressure_by_minute-changes"].mode is SinkMode.UPDATE
+    assert flows["silent"].mode is SinkMode.APPEND
+
+
+def test_two_streams_meet_in_a_root() -> None:
+    flows = flows_of("""
+steps: {both: {sql: select id from a union all select id from b}, odd: {sql: select * from both where id % 2 = 1}}
+sinks: {x: {from: odd, topic: x}}
+""")
+    assert flows["both"].after == ("odd",)
+    assert flows["a"].owned == {"a"}
+    assert flows["b"].owned == {"b"}
+
+
+def test_files_and_aggregate_views_are_flows_of_their_own() -> None:
+    flows = flows_of("""
+warehouse: sqlite:///w.db
+sinks: {x: {from: a, files: {path: out, format: json}}, y: {from: a, topic: y}}
+views: {v: {from: b, by: [id], aggregate: {n: count(*)}}}
+""")
+    assert set(flows) == {"files-x", "a", "view-v", "b"}

@@ -1,0 +1,110 @@
+"""The realtime engine writes what the standard engine writes, by one pass over the source."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.engines.realtime import RealtimeEngine, branches
+from odradek.pipelines.spark.engines.realtime_rows import exploded_records
+from odradek.pipelines.spark.engines.row_arrays import NotLiftable
+from odradek.pipelines.spark.sources import read_once
+from odradek.pipelines.spark.topics import prepare_topics
+from tests.pipelines.spark.stage import WAIT_S, Stage, renamed
+from tests.pipelines.spark.test_topics import BAD, DEFINITION, check_outputs, fill
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from odradek.pipelines.definition.model import Pipeline
+
+pytestmark = pytest.mark.spark
+
+STRANGE = """
+dead_letters: "@dead"
+sources:
+  readings:
+    topic: "@in"
+    schema: "id BIGINT NOT NULL, pressure DOUBLE, meter STRUCT<unit: STRING>"
+    columns: {half: pressure / 2}
+steps:
+  good:
+    sql: select r.*, meter.*, 'it''s' as `a name` from readings as r where r.id is not null
+    expect:
+      plausible: {check: pressure between 0 and 400, otherwise: quarantine}
+      small: {check: id < 7, otherwise: drop}
+  limits:
+    sql: |
+      select id, concat(what, if(value > highest, ' high', ' low')) as rule, cast(value as int) as value, l.highest
+      from good lateral view stack(2, 'pressure', pressure, 100, 'half', half, 20) l as what, value, highest
+      where value > highest
+  items:
+    sql: select id, item from good lateral view explode(array(id, id * 10)) as item
+sinks:
+  all: {from: good, topic: "@all", key: id, headers: {unit: unit, name: "`a name`"}}
+  limits: {from: limits, topic: "@limits", key: _key}
+  items: {from: items, topic: "@items", value: ["concat(id, '/', item)"], format: text}
+"""
+
+
+def records(frame: DataFrame) -> list[tuple[object, ...]]:
+    rows = [
+        (
+            row.topic,
+            bytes(row.key or b""),
+            bytes(row.value or b"-"),
+            [(each.key, bytes(each.value or b"-")) for each in row.headers],
+        )
+        for row in frame.collect()
+    ]
+    return sorted(rows, key=repr)
+
+
+def both(stage: Stage, pipeline: Pipeline) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
+    """What one pass writes, and what a branch for each output writes, over all that is there."""
+    cluster, graph = prepare_topics(pipeline), build_graph(pipeline)
+    tables = Tables(
+        stage.spark, pipeline, graph, lambda source: read_once(stage.spark, source, pipeline, cluster.partitions_of)
+    )
+    lifted = records(exploded_records(pipeline, graph, tables))
+    branched = [row for branch in branches(pipeline, tables) for row in records(branch)]
+    return lifted, sorted(branched, key=repr)
+
+
+@pytest.mark.parametrize("definition", [DEFINITION, STRANGE.replace("key: _key", "key: id")])
+def test_one_pass_writes_what_branches_write(stage: Stage, definition: str) -> None:
+    fill(stage)
+    lifted, branched = both(stage, stage.pipeline(definition))
+    assert len(lifted) > len(BAD)
+    assert lifted == branched
+
+
+def test_what_is_no_plain_select_is_not_lifted(stage: Stage) -> None:
+    fill(stage)
+    pipeline = stage.pipeline("""
+        sources: {readings: {topic: "@in", schema: "id BIGINT"}}
+        steps: {both: {sql: select id from readings union all select -id from readings}}
+        sinks: {all: {from: both, topic: "@out"}}
+        """)
+    with pytest.raises(NotLiftable):
+        both(stage, pipeline)
+
+
+def test_records_leave_while_the_batch_runs(stage: Stage) -> None:
+    fill(stage)
+    pipeline = renamed(stage.pipeline(DEFINITION), engine=Engine.REALTIME)
+    running = RealtimeEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()
+    try:
+        give_up_at = time.monotonic() + WAIT_S
+        while len(stage.read("dead")) < len(BAD) or len(stage.read("out")) < 2 or not stage.read("warnings"):
+            running.raise_failure()
+            assert time.monotonic() < give_up_at
+            time.sleep(0.2)  # a poll's pause
+    finally:
+        running.stop()
+    check_outputs(stage)

@@ -1,0 +1,215 @@
+"""Steps, tables, views and files on a real broker: windows, joins, deduplication, keyed state, Avro, Python."""
+
+from __future__ import annotations
+
+import io
+import json
+import sqlite3
+import time
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import fastavro
+import pytest
+
+from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.topics import prepare_topics
+from tests.pipelines.spark.stage import WAIT_S, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = pytest.mark.spark
+
+START = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SOURCE = """
+warehouse: sqlite:///w.db
+dead_letters: "@dead"
+sources:
+  readings:
+    topic: "@in"
+    schema: "id BIGINT, pump BIGINT, at TIMESTAMP, pressure DOUBLE"
+    watermark: {column: at, delay: 10 seconds}
+"""
+
+
+def reading(number: int, pump: int, seconds: float, pressure: float) -> dict[str, Any]:
+    return {
+        "id": number,
+        "pump": pump,
+        "at": (START + timedelta(seconds=seconds)).isoformat(),
+        "pressure": pressure,
+    }
+
+
+def table(stage: Stage, query: str) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(stage.folder / "w.db") as connection:
+        return connection.execute(query).fetchall()
+
+
+def await_true(condition: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + WAIT_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.1)  # a poll's pause
+
+
+AGGREGATES = """
+steps:
+  minutes:
+    from: readings
+    window: {column: at, size: 1 minute}
+    by: [pump]
+    aggregate: {events: count(*), mean: avg(pressure)}
+sinks:
+  table: {from: minutes, table: minutes, key: [pump, window_start], mode: upsert}
+  finished: {from: minutes, topic: "@finished", key: pump}
+views:
+  last: {from: readings, key: [pump], order_by: at}
+  totals: {from: readings, by: [pump], aggregate: {events: count(*), highest: max(pressure)}}
+"""
+ROWS = [reading(1, 1, 0, 10), reading(2, 1, 59, 20), reading(3, 2, 61, 30), reading(4, 1, 61, 5), reading(5, 1, 30, 7)]
+
+
+def check_tables(stage: Stage) -> None:
+    minutes = table(stage, "select pump, window_start, events from minutes order by 1, 2")
+    assert [(pump, start[11:16], events) for pump, start, events in minutes] == [
+        (1, "12:00", 3),
+        (1, "12:01", 1),
+        (2, "12:01", 1),
+    ]
+    assert table(stage, "select pump, id, pressure from last order by 1") == [(1, 4, 5.0), (2, 3, 30.0)]
+    assert table(stage, "select pump, events, highest from totals order by 1") == [(1, 4, 20.0), (2, 1, 30.0)]
+
+
+def test_windows_and_views_are_kept_as_tables(stage: Stage) -> None:
+    stage.create("in", 1)
+    pipeline = stage.pipeline(SOURCE + AGGREGATES)
+    stage.produce("in", ROWS[:3])
+    stage.run(pipeline)
+    stage.produce("in", ROWS[3:])
+    stage.run(pipeline)
+    check_tables(stage)
+    assert stage.read("finished") == []
+    stage.produce("in", [reading(6, 3, 75, 1)])  # ten seconds after the first minute
+    stage.run(pipeline)
+    assert [(record.key, record.json["events"]) for record in stage.read("finished")] == [("1", 3)]
+
+
+def test_a_batch_fills_the_same_tables(stage: Stage) -> None:
+    stage.create("in", 1)
+    stage.produce("in", ROWS)
+    stage.run_once(stage.pipeline(SOURCE + AGGREGATES))
+    check_tables(stage)
+
+
+def test_duplicates_are_left_out_and_tables_joined(stage: Stage) -> None:
+    stage.create("in", 1)
+    (stage.folder / "pumps.csv").write_text("pump,name\n1,Ada\n")
+    (stage.folder / "own_steps.py").write_text(
+        "def louder(frame):\n    return frame.selectExpr('id', 'upper(name) as name')\n"
+    )
+    stage.produce("in", [reading(1, 1, 0, 1), reading(1, 1, 1, 1), reading(2, 2, 2, 2)])
+    stage.run(
+        stage.pipeline(
+            SOURCE
+            + """
+  pumps: {files: {path: pumps.csv, format: csv}, schema: "pump BIGINT, name STRING"}
+steps:
+  unique: {from: readings, deduplicate: {by: [id], within: 10 seconds}}
+  named: {from: unique, join: {table: pumps, on: pump, how: left}}
+  loud: {from: [named], python: "own_steps:louder", schema: "id BIGINT, name STRING"}
+sinks:
+  out: {from: loud, topic: "@out"}
+  archive: {from: named, files: {path: archive, format: json}}
+"""
+        )
+    )
+    assert [record.json for record in stage.read("out")] == [{"id": 1, "name": "ADA"}, {"id": 2, "name": None}]
+    lines = [line for file in (stage.folder / "archive").glob("*.json") for line in file.read_text().splitlines()]
+    assert sorted(json.loads(line)["id"] for line in lines) == [1, 2]
+
+
+def test_avro_is_decoded(stage: Stage) -> None:
+    schema = {
+        "type": "record",
+        "name": "reading",
+        "fields": [{"name": "id", "type": "long"}, {"name": "note", "type": ["null", "string"]}],
+    }
+
+    def encoded(record: dict[str, Any], prefix: bytes = b"") -> bytes:
+        stream = io.BytesIO()
+        fastavro.schemaless_writer(stream, schema, record)
+        return prefix + stream.getvalue()
+
+    stage.create("in", 1)
+    (stage.folder / "reading.avsc").write_text(json.dumps(schema))
+    values = [encoded({"id": 1, "note": "x"}), encoded({"id": 2, "note": None}, b"\0\0\0\0\x07"), b"\xff", None]
+    stage.produce("in", values)
+    pipeline = stage.pipeline("""
+        dead_letters: "@dead"
+        sources: {readings: {topic: "@in", format: avro, schema: {file: reading.avsc}}}
+        sinks: {out: {from: readings, topic: "@out"}}
+        """)
+    stage.run(pipeline)
+    assert [record.json for record in stage.read("out")] == [{"id": 1, "note": "x"}, {"id": 2, "note": None}]
+    dead = stage.read("dead")
+    assert [(each.value, each.headers["odradek-reason"].partition(":")[0]) for each in dead] == [
+        (b"\xff", "not Avro of this schema"),
+        (None, "no value"),
+    ]
+
+
+PROCESSOR = """
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Silence(StatefulProcessor):
+    def __init__(self, timeout_ms):
+        self.timeout_ms = timeout_ms
+
+    def init(self, handle):
+        self.handle = handle
+        self.seen = handle.getValueState("seen", "n BIGINT")
+
+    def handleInputRows(self, key, rows, timerValues):
+        count = sum(1 for _ in rows) + (self.seen.get()[0] if self.seen.exists() else 0)
+        self.seen.update((count,))
+        self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + self.timeout_ms)
+        return iter(())
+
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
+        if self.seen.exists():
+            count = self.seen.get()[0]
+            self.seen.clear()
+            yield Row(pump=key[0], seen=count)
+"""
+
+
+def test_keyed_state_keeps_time(stage: Stage) -> None:
+    stage.create("in", 1)
+    (stage.folder / "own_rules.py").write_text(PROCESSOR)
+    pipeline = stage.pipeline(
+        SOURCE
+        + """
+steps:
+  silent:
+    from: readings
+    state: {by: [pump], processor: "own_rules:Silence", timeout: 1 s}
+    schema: pump BIGINT, seen BIGINT
+sinks: {out: {from: silent, topic: "@out", key: pump}}
+"""
+    )
+    stage.produce("in", [reading(1, 1, 0, 1), reading(2, 1, 1, 1), reading(3, 2, 1, 1)])
+    running = StandardEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()
+    try:
+
+        def is_told() -> bool:
+            running.raise_failure()
+            return len(stage.read("out")) == 2
+
+        await_true(is_told)
+    finally:
+        running.stop()
+    assert {record.key: record.json["seen"] for record in stage.read("out")} == {"1": 2, "2": 1}

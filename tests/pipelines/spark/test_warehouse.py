@@ -1,0 +1,78 @@
+"""Tables: all changes of a batch and its number in one transaction; a batch that comes again changes nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sqlalchemy as sa
+from pyspark.sql import types as T  # noqa: N812 - its usual name
+
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber, TableChange, Warehouse, WarehouseRefused, reading
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ID = T.StructType().add("id", T.LongType())
+SCHEMA = (
+    T.StructType()
+    .add("id", T.LongType())
+    .add("at", T.TimestampType())
+    .add("value", T.DoubleType())
+    .add("tags", T.ArrayType(T.StringType()))
+)
+T1, T2 = datetime(2026, 1, 1, 12, tzinfo=UTC), datetime(2026, 1, 1, 13, tzinfo=UTC)
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path / 'w.db'}"
+
+
+def rows(url: str, table: str = "t") -> list[tuple[Any, ...]]:
+    with reading(url) as connection:
+        return [tuple(row) for row in connection.execute(sa.text(f"select id, value, tags from {table} order by id"))]
+
+
+def change(*values: tuple[Any, ...], key: tuple[str, ...] = ("id",), order_by: str | None = None) -> TableChange:
+    return TableChange("t", SCHEMA, values, key, order_by)
+
+
+def test_a_row_replaces_that_of_its_key(url: str) -> None:
+    warehouse = Warehouse(url)
+    warehouse.write(BatchNumber("q", 0), [change((1, T1, 1.0, ["a"]), (2, T1, 2.0, None))])
+    warehouse.write(BatchNumber("q", 1), [change((2, T2, 3.0, []))])
+    assert rows(url) == [(1, 1.0, '["a"]'), (2, 3.0, "[]")]
+
+
+def test_a_batch_that_comes_again_changes_nothing(url: str) -> None:
+    for _ in range(2):
+        assert Warehouse(url).write(BatchNumber("q", 0), [change((1, T1, 1.0, None), key=())]) == (_ == 0)
+    assert Warehouse(url).write(BatchNumber("other", 0), [change((1, T1, 1.0, None), key=())])
+    assert len(rows(url)) == 2
+
+
+def test_a_batch_is_written_whole_or_not_at_all(url: str) -> None:
+    warehouse = Warehouse(url)
+    broken = TableChange("u", ID, [(1,), ("x", "y")], ())
+    with pytest.raises(ValueError, match="zip"):
+        warehouse.write(BatchNumber("q", 0), [change((1, T1, 1.0, None)), broken])
+    assert rows(url) == []
+    assert warehouse.write(BatchNumber("q", 0), [change((1, T1, 1.0, None))])
+
+
+def test_an_older_row_does_not_replace_a_newer_one(url: str) -> None:
+    warehouse = Warehouse(url)
+    for number, (time, value) in enumerate([(T2, 1.0), (T1, 2.0), (None, 3.0), (T2, 4.0)]):
+        warehouse.write(BatchNumber("q", number), [change((1, time, value, None), order_by="at")])
+    assert rows(url) == [(1, 4.0, None)]
+
+
+def test_columns_that_the_table_lacks_are_named(url: str) -> None:
+    Warehouse(url).write(None, [change((1, T1, 1.0, None))])
+    wider = TableChange(
+        "t", T.StructType().add("id", T.LongType()).add("colour", T.StringType()), [(1, "red")], ("id",)
+    )
+    with pytest.raises(WarehouseRefused, match="table t has no column colour"):
+        Warehouse(url).write(None, [wider])
