@@ -69,7 +69,7 @@ def test_it_runs_until_it_has_caught_up(bootstrap_server: str, topic: str, tmp_p
     assert "p runs: readings" in done.stderr
     assert "WARN" not in done.stderr
     read = run_odradek(
-        "consume", f"{topic}-out", "--from-beginning", "--count", "3", "-b", bootstrap_server, "--format", "json"
+        "consume", f"{topic}-out", "--from-beginning", "-n", "3", "-b", bootstrap_server, "--format", "json"
     )
     assert sorted(row["key"] for row in read.rows) == ["0", "1", "2"]
 

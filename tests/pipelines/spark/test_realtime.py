@@ -34,7 +34,7 @@ sources:
     columns: {half: pressure / 2}
 steps:
   good:
-    sql: select r.*, meter.*, 'it''s' as `a name` from readings as r where r.id is not null
+    sql: select r.*, meter.*, 'it\\'s' as `a name` from readings as r where r.id is not null
     expect:
       plausible: {check: pressure between 0 and 400, otherwise: quarantine}
       small: {check: id < 7, otherwise: drop}
@@ -84,12 +84,21 @@ def test_one_pass_writes_what_branches_write(stage: Stage, definition: str) -> N
     assert lifted == branched
 
 
-def test_what_is_no_plain_select_is_not_lifted(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select id from readings union all select -id from readings",
+        "select distinct id from readings",
+        "select id, 'it''s' as name from readings",
+        "select id, i from readings lateral view explode(array(1)) as i lateral view explode(array(2)) as j",
+    ],
+)
+def test_what_cannot_be_lifted_is_left_to_branches(stage: Stage, sql: str) -> None:
     fill(stage)
-    pipeline = stage.pipeline("""
-        sources: {readings: {topic: "@in", schema: "id BIGINT"}}
-        steps: {both: {sql: select id from readings union all select -id from readings}}
-        sinks: {all: {from: both, topic: "@out"}}
+    pipeline = stage.pipeline(f"""
+        sources: {{readings: {{topic: "@in", schema: "id BIGINT"}}}}
+        steps: {{both: {{sql: "{sql}"}}}}
+        sinks: {{all: {{from: both, topic: "@out", mode: update}}}}
         """)
     with pytest.raises(NotLiftable):
         both(stage, pipeline)

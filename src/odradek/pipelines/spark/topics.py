@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 5.0
 
 
 class TopicMissing(PipelineError):

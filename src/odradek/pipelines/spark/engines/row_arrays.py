@@ -7,12 +7,15 @@ exploded at the end. Only plain SELECTs can be written so; `NotLiftable` says th
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 from sqlglot import exp
+from sqlglot.dialects import Spark
+from sqlglot.tokenizer_core import TokenType
 
 from odradek.pipelines.definition.model import Sql
 from odradek.pipelines.definition.sql_text import DIALECT, parse_expression, parse_query
@@ -47,6 +50,7 @@ class Scope:
         return expression.copy().transform(self._resolved).sql(DIALECT)
 
     def text(self, expression: str) -> str:
+        refuse_doubled_quotes(expression)
         return self.sql(parse_expression(expression))
 
     def _resolved(self, node: exp.Expr) -> exp.Expr:
@@ -86,12 +90,21 @@ class RowArrays:
         if not isinstance(step.operation, Sql) or step.watermark is not None:
             raise NotLiftable(step.name)
         text = step.operation.text
+        refuse_doubled_quotes(text)
         known = {name.removeprefix("__rows_") for name in self.frame.columns if name.startswith("__rows_")}
         table = carrying_table(text, known)
         query = parse_query(text)
         if table is None or len(list(query.find_all(exp.Table))) != 1:
             raise NotLiftable(step.name)
         self.add(step.name, select_expression(query, table, self.elements(table)))
+
+
+def refuse_doubled_quotes(text: str) -> None:
+    """Spark reads 'it''s' as one text, sqlglot as two."""
+    tokens = Spark().tokenize(text)
+    for before, after in itertools.pairwise(tokens):
+        if before.token_type == after.token_type == TokenType.STRING and before.end + 1 == after.start:
+            raise NotLiftable(text)
 
 
 def select_expression(query: exp.Expr, table: str, columns: T.StructType) -> str:
