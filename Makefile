@@ -30,7 +30,7 @@ check: $(READY) ## Style, types, import contracts
 test: check ## Everything that must hold; finishes in 20 minutes on 2 cores
 	$(BIN)/pytest -n 2 --dist worksteal $(ARGS)
 
-conformance: $(READY) ## Apache Kafka's own tests, those that take minutes too; some 10 minutes
+conformance: $(READY) ## Apache Kafka's own tests, those that take minutes too; some 15 minutes
 	CONFORMANCE=all $(BIN)/pytest -v tests/clients/test_kafka_conformance.py
 
 bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md

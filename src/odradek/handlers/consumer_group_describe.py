@@ -16,7 +16,7 @@ from odradek.protocol.messages.consumer_group_describe import (
     Member,
     TopicPartitions,
 )
-from odradek.security.authorizer import Operation, ResourceType, authorized_operations
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -39,9 +39,7 @@ def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> Co
     if request.include_authorized_operations:
         for group in described:
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = authorized_operations(
-                    context.services.authorizer, context.connection.principal, ResourceType.GROUP, group.group_id
-                )
+                group.authorized_operations = context.authorized_operations(ResourceType.GROUP, group.group_id)
     return ConsumerGroupDescribeResponse(groups=described)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.security.authorizer import Authorizer, Operation, ResourceType
+from odradek.security.authorizer import Authorizer, Operation, ResourceType, authorized_operations
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -79,6 +79,10 @@ class RequestContext:
     def allows(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
         """The one place where a handler asks whether the principal may do a thing."""
         return self.services.authorizer.allows(self.connection.principal, operation, resource_type, resource_name)
+
+    def authorized_operations(self, resource_type: ResourceType, resource_name: str) -> int:
+        """All that the principal may do with a resource, as clients are told it: a bit for each operation."""
+        return authorized_operations(self.services.authorizer, self.connection.principal, resource_type, resource_name)
 
     def allows_on_cluster(self, operation: Operation) -> bool:
         return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME)

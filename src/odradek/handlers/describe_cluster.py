@@ -11,7 +11,7 @@ from odradek.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
-from odradek.security.authorizer import Operation, ResourceType, authorized_operations
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
@@ -39,7 +39,5 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
             for host, port in (broker.endpoints[context.connection.listener_name],)
         ]
     if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = authorized_operations(
-            services.authorizer, context.connection.principal, ResourceType.CLUSTER, CLUSTER_NAME
-        )
+        response.cluster_authorized_operations = context.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
     return response

@@ -13,7 +13,7 @@ from odradek.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
-from odradek.security.authorizer import Operation, ResourceType, authorized_operations
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
@@ -26,9 +26,7 @@ def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeG
     if request.include_authorized_operations:
         for group in described:
             if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = authorized_operations(
-                    context.services.authorizer, context.connection.principal, ResourceType.GROUP, group.group_id
-                )
+                group.authorized_operations = context.authorized_operations(ResourceType.GROUP, group.group_id)
     return DescribeGroupsResponse(groups=described)
 
 

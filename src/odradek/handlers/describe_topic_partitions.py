@@ -13,7 +13,7 @@ from odradek.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponsePartition,
     DescribeTopicPartitionsResponseTopic,
 )
-from odradek.security.authorizer import Operation, ResourceType, authorized_operations
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
@@ -94,7 +94,5 @@ def _describe(
             )
             for partition in page
         ],
-        topic_authorized_operations=authorized_operations(
-            context.services.authorizer, context.connection.principal, ResourceType.TOPIC, topic.name
-        ),
+        topic_authorized_operations=context.authorized_operations(ResourceType.TOPIC, topic.name),
     )

@@ -21,7 +21,7 @@ from odradek.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from odradek.security.authorizer import Operation, ResourceType, authorized_operations
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -86,9 +86,7 @@ def _answer(request: MetadataRequest, context: RequestContext) -> MetadataRespon
         topics=_topics(request, context),
     )
     if request.include_cluster_authorized_operations and context.api_version <= LAST_VERSION_WITH_CLUSTER_OPERATIONS:
-        response.cluster_authorized_operations = authorized_operations(
-            context.services.authorizer, context.connection.principal, ResourceType.CLUSTER, CLUSTER_NAME
-        )
+        response.cluster_authorized_operations = context.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
     return response
 
 
@@ -147,7 +145,5 @@ def _describe(topic: TopicImage, request: MetadataRequest, context: RequestConte
         ],
     )
     if request.include_topic_authorized_operations:
-        described.topic_authorized_operations = authorized_operations(
-            context.services.authorizer, context.connection.principal, ResourceType.TOPIC, topic.name
-        )
+        described.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, topic.name)
     return described
