@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import FileOrigin, JdbcOrigin, Start, TopicOrigin
-from odradek.pipelines.definition.vocabulary import FileFormat, StartAt
+from odradek.pipelines.definition.vocabulary import Delivery, FileFormat, StartAt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -79,6 +79,8 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
     chosen = {"pattern": origin.pattern} if origin.pattern is not None else {"topics": ",".join(origin.topics)}
     subscription = {"subscribePattern" if key == "pattern" else "subscribe": value for key, value in chosen.items()}
     client = {"fetch.max.wait.ms": FETCH_WAIT_MS, **pipeline.kafka, **origin.kafka}
+    if pipeline.delivery is Delivery.EXACTLY_ONCE:  # what was aborted was never written
+        client.setdefault("isolation.level", "read_committed")
     return {
         **subscription,
         "includeHeaders": "true",

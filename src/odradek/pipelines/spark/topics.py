@@ -9,7 +9,9 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
+from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.transaction_check import prepare_transactions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,12 +49,12 @@ class Cluster:
             raise TopicMissing(f"topic {topic} does not exist on {self.bootstrap_servers}")
         return self.partitions[topic]
 
-    def create(self, topics: set[str]) -> None:
-        """With the broker's own number of partitions; one that exists stays as it is."""
+    def create(self, topics: set[str], partitions: int = -1) -> None:
+        """Without a number with the broker's own; a topic that exists stays as it is."""
         missing = sorted(topics - set(self.partitions))
         if not missing:
             return
-        for future in self._admin.create_topics([NewTopic(name, -1, -1) for name in missing]).values():
+        for future in self._admin.create_topics([NewTopic(name, partitions, -1) for name in missing]).values():
             try:
                 future.result(TIMEOUT_S)
             except KafkaException as error:
@@ -76,6 +78,8 @@ def prepare_topics(pipeline: Pipeline) -> Cluster:
                 )
         if origin.pattern is not None and not any(re.fullmatch(origin.pattern, name) for name in cluster.partitions):
             raise TopicMissing(f"{source.place}: no topic on {cluster.bootstrap_servers} matches {origin.pattern}")
+    if pipeline.delivery is Delivery.EXACTLY_ONCE:
+        prepare_transactions(pipeline, Cluster)
     written = {
         sink.target.topic
         for sink in pipeline.sinks
