@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
@@ -46,4 +46,5 @@ def committed_records(bootstrap_servers: str, topic: str) -> list[Message]:
 
 
 def header_of(message: Message, name: str) -> str:
-    return next((value or b"").decode() for key, value in message.headers() or () if key == name)  # type: ignore[union-attr]
+    headers: Any = message.headers() or ()
+    return str(next((value or b"").decode() for key, value in headers if key == name))

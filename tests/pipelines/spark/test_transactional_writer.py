@@ -1,4 +1,4 @@
-"""Splits in transactions, on Apache Kafka and without Spark: whatever dies and comes again, each record is there once."""
+"""Splits in transactions, on Apache Kafka, without Spark: whatever dies and comes again, each record is there once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from odradek.pipelines.spark.transactional_writer import (
 from tests.pipelines.committed import committed_records
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from tests.jvm.shared_kafka import KafkaAddress
 
@@ -63,10 +63,9 @@ class Topic:
 
     def records(self, batch: int, split: int, count: int = 3) -> pa.RecordBatch:
         value = f"{batch}/{split}".encode()
-        rows = [
-            {"topic": self.name, "key": str(n).encode(), "value": value, "headers": [{"key": "h", "value": b"1"}], SPLIT: split}
-            for n in range(count)
-        ]  # fmt: skip
+        headers = [{"key": "h", "value": b"1"}]
+        row = {"topic": self.name, "key": b"k", "value": value, "headers": headers, SPLIT: split}
+        rows = [row] * count
         return pa.RecordBatch.from_pylist(rows, SCHEMA)
 
     def values(self) -> Counter[str]:
@@ -89,7 +88,7 @@ def test_a_driver_that_was_replaced_cannot_commit(topic: Topic) -> None:
         yield topic.records(1, 0)
         assert write_split(topic.assignment(1), [topic.records(1, 0)], {}) == 3
 
-    with pytest.raises(DeliveryFailed, match="batch 1 was not committed to .* another run of this pipeline"):
+    with pytest.raises(DeliveryFailed, match=r"batch 1 was not committed to .* another run of this pipeline"):
         write_split(topic.assignment(1), more(), {})
     assert topic.values() == {"0/0": 3, "1/0": 3}
 
@@ -103,7 +102,7 @@ def test_what_fails_in_the_middle_is_not_there(topic: Topic) -> None:
     with pytest.raises(RuntimeError, match="out of memory"):
         write_split(topic.assignment(0), broken(), {})
     large = topic.records(0, 0).set_column(2, SCHEMA.field("value"), pa.array([b"x" * 2_000_000] * 3))
-    with pytest.raises(DeliveryFailed, match="batch 0 was not committed to .*: .*too large"):
+    with pytest.raises(DeliveryFailed, match=r"batch 0 was not committed to .*: .*too large"):
         write_split(topic.assignment(0), [topic.records(0, 0), large], {})
     assert topic.values() == {}
     assert write_split(topic.assignment(0), [topic.records(0, 0)], {}) == 3
@@ -117,7 +116,7 @@ def test_a_task_without_records_opens_nothing(topic: Topic) -> None:
     assert not kept
 
 
-def machine_for(bootstrap_servers: str) -> Callable[[], RuleBasedStateMachine]:
+def machine_for(bootstrap_servers: str) -> type[RuleBasedStateMachine]:
     class Replays(RuleBasedStateMachine):
         """Two splits, written by two workers that keep their producers; a batch is tried until all of it is written."""
 
@@ -173,4 +172,4 @@ def machine_for(bootstrap_servers: str) -> Callable[[], RuleBasedStateMachine]:
 @pytest.mark.jvm
 def test_replays_write_each_record_once(apache_kafka: KafkaAddress) -> None:
     run: Any = settings(max_examples=4, stateful_step_count=12, deadline=None, database=None)
-    run_state_machine_as_test(machine_for(apache_kafka.bootstrap_servers), settings=run)  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(machine_for(apache_kafka.bootstrap_servers), settings=run)

@@ -18,6 +18,7 @@ from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threa
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError, plain_message
 from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.shipping import ship_modules
 from odradek.pipelines.spark.topics import prepare_topics
 
 if TYPE_CHECKING:
@@ -77,11 +78,13 @@ def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSessio
         Path(folder).mkdir(parents=True, exist_ok=True)
         log_file = str(Path(folder) / "spark.log")
     try:
-        return start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file)
+        session = start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file)
+        ship_modules(session, pipeline)
     except PySparkException as error:
         raise PipelineError(
             f"Spark did not start: {plain_message(error)} (is there a Java 17? see {log_file})"
         ) from error
+    return session
 
 
 def start_streams(
