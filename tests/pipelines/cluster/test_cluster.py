@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from odradek.pipelines.spark.sinks.warehouse import reading
 from tests.pipelines.cluster.standalone import StandaloneCluster
@@ -93,7 +93,7 @@ class Scene:
         with reading(f"sqlite:///{self.folder}/w.db") as connection:
             if not sa.inspect(connection).has_table("totals"):
                 return []
-            return [tuple(row) for row in connection.execute(sa.text("select pump, events, highest from totals"))]  # type: ignore[misc]
+            return [tuple(row) for row in connection.execute(sa.text("select pump, events, highest from totals"))]
 
     def is_complete(self) -> bool:
         return len(self.outputs()) == self.sent and sum(events for _, events, _ in self.totals()) == self.sent

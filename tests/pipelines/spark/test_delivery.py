@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from tests.jvm.shared_kafka import KafkaAddress
 
-pytestmark = [pytest.mark.spark, pytest.mark.jvm]
+pytestmark = [pytest.mark.spark, pytest.mark.jvm, pytest.mark.timeout(600)]
 
 DEFINITION = """
 delivery: exactly_once

@@ -30,7 +30,7 @@ def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
     folder = Path(tempfile.mkdtemp(prefix="odradek-modules-"))
     weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)  # Spark sends the files from where they are
     context = session.sparkContext
-    if not is_local(context.master):
+    if not str(context.master).startswith("local"):
         package = Path(odradek.__file__).parent
         ours = [file for name in OWN for file in python_files(package / name)]
         context.addPyFile(zipped(folder / "odradek.zip", ours, package.parent))
@@ -38,10 +38,6 @@ def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
     theirs = list(modules_beside(beside))
     if theirs:
         context.addPyFile(zipped(folder / f"{pipeline.name}-modules.zip", theirs, beside))
-
-
-def is_local(master: str) -> bool:
-    return master.startswith("local")
 
 
 def modules_beside(folder: Path) -> Iterator[Path]:

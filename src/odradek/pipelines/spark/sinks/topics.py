@@ -76,7 +76,10 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Tr
         if transactions is not None:
             transactions.write(producer, parts)
             continue
-        servers, settings = producer
         every = functools.reduce(DataFrame.unionByName, parts)
-        options = {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
-        every.write.format("kafka").options(**options).save()
+        every.write.format("kafka").options(**producer_options(producer)).save()
+
+
+def producer_options(producer: Producer) -> dict[str, str]:
+    servers, settings = producer
+    return {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
