@@ -75,6 +75,16 @@ class Scene:
         self.send(FEED_ROWS)
         threading.Event().wait(self.random.uniform(0, LATEST_S))
 
+    def run_on_or_end(self, running: Leashed) -> None:
+        """What a pipeline does when its broker was away: it waits for it, or says so and ends, to be started again."""
+        batches = running.text.count(" batch ") + MOST_BATCHES
+
+        def is_settled() -> bool:
+            self.send(FEED_ROWS)
+            return not running.is_running or running.text.count(" batch ") >= batches
+
+        running.until(is_settled, FEED_S)
+
     def finish(self, *more: str) -> None:
         """Until everything that was sent is through."""
         running = self.start("--until-caught-up", *more)

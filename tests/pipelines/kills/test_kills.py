@@ -88,8 +88,7 @@ def test_nothing_is_lost_when_driver_and_broker_are_killed(tmp_path: Path) -> No
                 if turn % 2:
                     broker.kill()
                     broker.start()
-                    if running.is_running:  # or it has given up, and the next turn starts it again
-                        scene.send(1)
+                    scene.run_on_or_end(running)
             finally:
                 running.kill()
         scene.finish()

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.spark.progress import BatchReport
 
-WAIT_S = 90.0
+WAIT_S = 300.0  # not how long it takes, but how long a busy machine may need
 
 
 @dataclass(frozen=True)
