@@ -13,9 +13,9 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from odradek.pipelines.definition.vocabulary import Delivery
-from odradek.pipelines.spark.delivery import marks_topic
+from odradek.pipelines.spark.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.topics import prepare_topics
-from odradek.pipelines.spark.transaction_check import SPLITS, TransactionsMissing
+from odradek.pipelines.spark.transaction_check import TransactionsMissing
 from tests.pipelines.committed import committed_records
 from tests.pipelines.spark.stage import Stage, renamed
 

@@ -10,8 +10,9 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
+from odradek.pipelines.spark.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.transaction_check import prepare_transactions
+from odradek.pipelines.spark.transaction_check import check_transactions, producers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +80,9 @@ def prepare_topics(pipeline: Pipeline) -> Cluster:
         if origin.pattern is not None and not any(re.fullmatch(origin.pattern, name) for name in cluster.partitions):
             raise TopicMissing(f"{source.place}: no topic on {cluster.bootstrap_servers} matches {origin.pattern}")
     if pipeline.delivery is Delivery.EXACTLY_ONCE:
-        prepare_transactions(pipeline, Cluster)
+        for servers, settings in producers_of(pipeline):
+            check_transactions(pipeline, servers, dict(settings))
+            Cluster(servers, dict(settings)).create({marks_topic(pipeline)}, SPLITS)
     written = {
         sink.target.topic
         for sink in pipeline.sinks

@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, Producer
 
 from odradek.pipelines.definition.model import TopicTarget
-from odradek.pipelines.spark.delivery import marks_topic
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.sinks.topics import producer_of
 from odradek.pipelines.spark.transactional_writer import DEFAULTS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.spark.sinks.topics import Producer as Settings
-    from odradek.pipelines.spark.topics import Cluster
 
-SPLITS = 4  # when we make the topic that stands for them; whoever makes it first may choose another number
 CHECK_S = 30.0
 SLICE_S = 0.5
 REFUSAL = "INVALID_REQUEST"  # what a broker without transactions says when it is asked who coordinates them
@@ -31,14 +26,8 @@ class TransactionsMissing(PipelineError):
     """Exactly once needs a broker with transactions."""
 
 
-def prepare_transactions(pipeline: Pipeline, clusters: Callable[[str, dict[str, str]], Cluster]) -> None:
-    """Before anything starts: every cluster that is written to has transactions, and the topic of the splits."""
-    for servers, settings in producers_of(pipeline):
-        check_transactions(pipeline, servers, dict(settings))
-        clusters(servers, dict(settings)).create({marks_topic(pipeline)}, SPLITS)
-
-
 def producers_of(pipeline: Pipeline) -> list[Settings]:
+    """Every cluster that is written to, with the settings that it is written with."""
     found = [producer_of(pipeline, sink.target) for sink in pipeline.sinks if isinstance(sink.target, TopicTarget)]
     if pipeline.dead_letters is not None:
         found.append(producer_of(pipeline))

