@@ -86,20 +86,17 @@ def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
     """With the sinks and views that are meant, and none that a part of the log would spoil."""
     from odradek.pipelines.operating.effects import is_safe_to_backfill  # noqa: PLC0415 - help does not need it
 
-    names = {each.name for each in (*found.sinks, *found.views)}
+    names = {sink.name for sink in found.sinks} | {view.name for view in found.views}
     for each in only:
         if each not in names:
             raise Failure(f"{found.name} has no sink or view {each}; it has {', '.join(sorted(names))}")
     meant = set(only) or names
     for view in found.views:
         if view.name in meant and not is_safe_to_backfill(view):
+            why = f"a part of the log does not make view {view.name}, `odradek pipeline rebuild` does"
             if view.name in only:
-                raise Failure(
-                    f"a part of the log does not make view {view.name}; `odradek pipeline rebuild` makes it from the whole"
-                )
-            note(
-                f"view {view.name} is left alone: a part of the log does not make it (`odradek pipeline rebuild` does)"
-            )
+                raise Failure(why)
+            note(f"{why}: it is left alone")
     sinks = tuple(each for each in found.sinks if each.name in meant)
     views = tuple(each for each in found.views if each.name in meant and is_safe_to_backfill(each))
     return dataclasses.replace(found, sinks=sinks, views=views)

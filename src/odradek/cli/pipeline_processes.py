@@ -1,4 +1,4 @@
-"""`odradek pipeline start | stop | status | logs | watch`: pipelines as processes of their own. None of it needs Spark."""
+"""`odradek pipeline start | stop | status | logs | watch`: pipelines as processes of their own. None imports Spark."""
 
 from __future__ import annotations
 
@@ -18,7 +18,14 @@ from odradek.cli.options import format_option
 from odradek.cli.output import note, print_columns, print_json, say
 from odradek.cli.parameter_types import POSITIVE, TEXT, NumberType
 from odradek.cli.pipeline import choose, load
-from odradek.cli.pipeline_options import from_option, metrics_options, override_arguments, override_options, yes_option
+from odradek.cli.pipeline_options import (
+    from_option,
+    metrics_options,
+    overridden,
+    override_arguments,
+    override_options,
+    yes_option,
+)
 from odradek.pipelines.operating.figures import clock_text, duration_text, rate_text
 from odradek.pipelines.operating.state_folders import LOG, folder_of, started_names
 from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
@@ -55,7 +62,7 @@ def start(
 
     Returns when they run, or says why one does not. One that fails later is started again, with pauses that grow.
     """
-    from odradek.cli.pipeline_run import overridden, require_spark  # noqa: PLC0415 - the other commands do without
+    from odradek.cli.pipeline_run import require_spark  # noqa: PLC0415 - the other commands do without
 
     require_spark()
     if len(files) > 1 and metrics.port:

@@ -61,7 +61,7 @@ def checkpoints(file: str, name: str | None, checkpoints: str | None, as_json: b
 def flow_rows(flow: FlowCheckpoint) -> list[tuple[object, ...]]:
     """A row for each partition; what is the same stands in the first one only."""
     age = "-" if flow.time_ms is None else age_text(int(time.time() * 1000) - flow.time_ms) + " ago"
-    places = [
+    places: list[tuple[object, ...]] = [
         (topic, int(partition), offset)
         for topic, partitions in flow.positions.items()
         for partition, offset in sorted(partitions.items(), key=lambda item: int(item[0]))
@@ -81,7 +81,7 @@ def local_checkpoints(found: Pipeline) -> Checkpoints:
     kept = Checkpoints(found)
     if not kept.is_local:
         raise Failure(
-            f"the checkpoints of {found.name} are in {kept.place}, and only folders of this machine can be looked into; "
+            f"the checkpoints of {found.name} are in {kept.place}; only folders of this machine can be looked into; "
             "to forget a flow, remove its folder there"
         )
     return kept

@@ -59,7 +59,7 @@ class Attempt:
                 yield from self._lines.take(data)
             else:
                 *lines, self._text = (self._text + data).split(b"\n")
-                yield from (note(line.decode(errors="replace")) for line in lines)
+                yield from (note(line.decode(errors="replace")) for line in lines if line.strip())
 
     @property
     def is_over(self) -> bool:

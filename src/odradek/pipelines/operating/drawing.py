@@ -1,4 +1,4 @@
-"""A pipeline on a terminal: a line about the whole, a row for each flow, what was expected and not met. Imports rich."""
+"""A pipeline on a terminal: a line about the whole, a row for each flow, expectations not met. Imports rich."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def title_line(status: PipelineStatus, now_s: float, width: int) -> Text:
 
 
 def flows_panel(status: PipelineStatus, rows: int, width: int) -> Panel:
-    table = plain_table(("flow", None), ("input/s", 7), ("done/s", 7), ("batch", 6), ("lag", 7), ("state", 15))
+    table = plain_table(("flow", None), ("input/s", 7), ("done/s", 7), ("batch", 6), ("lag", 7), ("state", 16))
     for flow in status.flows[:rows]:
         table.add_row(*flow_cells(flow))
     more = len(status.flows) - rows

@@ -20,6 +20,7 @@ def progress_event(flow: str, progress: Mapping[str, Any]) -> Event:
         "kind": "progress",
         "flow": flow,
         "batch": progress["batchId"],
+        "is_idle": "addBatch" not in (progress.get("durationMs") or {}),  # it looked, and there was nothing to do
         "at": progress["timestamp"],  # when the batch began
         "batch_ms": progress.get("batchDuration") or 0,
         "rows_per_s": number(progress.get("processedRowsPerSecond")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
@@ -40,15 +41,22 @@ class FlowModel:
         self.arrived.clear()
 
     def take_progress(self, event: Event, now_s: float) -> None:
+        if event["is_idle"]:
+            for topic, partitions in event["positions"].items():
+                self.positions.setdefault(topic, dict(partitions))
+            self.sample(self.read, self.positions, now_s)
+            return
         batch: int = event["batch"]
-        if batch != self.last_batch:
+        began_s = datetime.fromisoformat(event["at"]).timestamp()
+        is_new = batch != self.last_batch
+        if is_new:
             done = 1 if self.last_batch is None else batch - self.last_batch
             self.status = replace(self.status, batches=self.status.batches + max(done, 1))
         self.last_batch = batch
         self.rows_per_s = event["rows_per_s"]
         totals = Counter(self.status.read)
         for topic, partitions in event["positions"].items():
-            before = self.positions.get(topic, event.get("began", {}).get(topic, {}))
+            before = self.positions.get(topic, event["began"].get(topic, {}))
             for partition, offset in partitions.items():
                 totals[topic] += max(0, offset - before.get(partition, offset))
             self.positions.setdefault(topic, {}).update(partitions)
@@ -61,7 +69,9 @@ class FlowModel:
             state_bytes=event["state_bytes"],
             read=dict(totals),
         )
-        self.sample(self.read, self.positions, now_s)
+        if not self.read and event["began"]:
+            self.sample(self.read, event["began"], began_s)
+        self.sample(self.read, self.positions, began_s + event["batch_ms"] / 1000 if is_new else now_s)
 
     def take_ends(self, ends: Offsets, now_s: float) -> None:
         """Where the topics end now, by their brokers."""
@@ -70,7 +80,7 @@ class FlowModel:
 
     def sample(self, samples: deque[Sample], offsets: Offsets, now_s: float) -> None:
         records = sum(sum(each.values()) for each in offsets.values())
-        samples.append(Sample(now_s, records))
+        samples.append(Sample(max(now_s, samples[-1].at_s) if samples else now_s, records))
         oldest = now_s - max(RATE_S, 2.5 * self.status.batch_ms / 1000)
         while len(samples) > 2 and samples[1].at_s <= oldest:
             samples.popleft()

@@ -1,8 +1,8 @@
 """Views computed again from the log, into tables of their own that take the place of the old ones in a transaction.
 
-A view of latest rows is a batch over what its flow has read so far, so that the stream goes on from there. A view of an
-aggregate lives with the state of its own flow: both are made anew by a stream over the whole log, and the new checkpoint
-takes the place of the old one after the table has. Between the two the old one would go on as it was.
+A view of latest rows is a batch over what its flow has read so far, so that the stream goes on from there. A view of
+an aggregate lives with the state of its own flow: both are made anew by a stream over the whole log, and the new
+checkpoint takes the place of the old one after the table has. Between the two the old one would go on as it was.
 """
 
 from __future__ import annotations
@@ -49,42 +49,38 @@ def rebuild_views(
 ) -> None:
     """`done` is told each view and its rows. Nobody may run the pipeline meanwhile."""
     cluster = prepare_topics(pipeline)
-    checkpoints = Checkpoints(pipeline)
-    url = database_url(pipeline, None)
-    with alone_at(checkpoints, pipeline.name), session_of(pipeline, say) as session:
-        rebuilding = Rebuilding(session, pipeline, cluster, checkpoints, url, say)
+    with alone_at(Checkpoints(pipeline), pipeline.name), session_of(pipeline, say) as session:
+        rebuilding = Rebuilding(session, pipeline, cluster, say)
         for view in views:
-            drop_table(url, view.name + SUFFIX)
-            if isinstance(view.content, LatestRows):
-                rebuilding.fill_latest(view)
-                done(view, swap_tables(url, view.name, view.name + SUFFIX))
-            else:
-                rebuilding.fill_aggregate(view)
-                rows = swap_tables(url, view.name, view.name + SUFFIX)
-                rebuilding.adopt_checkpoint(view)
-                done(view, rows)
+            done(view, rebuilding.rebuild(view))
 
 
 class Rebuilding:
-    """Fills the new tables."""
+    """One view after the other."""
 
     def __init__(
-        self,
-        session: SparkSession,
-        pipeline: Pipeline,
-        cluster: Cluster,
-        checkpoints: Checkpoints,
-        url: str,
-        say: Callable[[str], None],
+        self, session: SparkSession, pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None]
     ) -> None:
         self._session = session
         self._pipeline = pipeline
         self._cluster = cluster
-        self._checkpoints = checkpoints
-        self._url = url
+        self._checkpoints = Checkpoints(pipeline)
+        self._url = database_url(pipeline, None)
         self._say = say
 
-    def fill_latest(self, view: View) -> None:
+    def rebuild(self, view: View) -> int:
+        """The rows of the view as it is now."""
+        new = view.name + SUFFIX
+        drop_table(self._url, new)
+        if isinstance(view.content, LatestRows):
+            self._fill_latest(view)
+            return swap_tables(self._url, view.name, new)
+        self._fill_aggregate(view)
+        rows = swap_tables(self._url, view.name, new)
+        self._adopt_checkpoint(view)
+        return rows
+
+    def _fill_latest(self, view: View) -> None:
         read = self._read_so_far(view)
         if read is None:
             self._say(f"{view.name}: the stream has written nothing yet; made from the whole log")
@@ -96,7 +92,7 @@ class Rebuilding:
         alone = replace(alone, sources=tuple(by_name(each, read) for each in alone.sources))
         run_batch(self._session, alone, self._cluster, Range(end=end))
 
-    def fill_aggregate(self, view: View) -> None:
+    def _fill_aggregate(self, view: View) -> None:
         aside = self._checkpoints.folder / ASIDE
         shutil.rmtree(aside, ignore_errors=True)
         self._say(f"{view.name}: counted anew over the whole log")
@@ -107,7 +103,7 @@ class Rebuilding:
         finally:
             running.stop()
 
-    def adopt_checkpoint(self, view: View) -> None:
+    def _adopt_checkpoint(self, view: View) -> None:
         """The flow goes on with the state that the new table was made with."""
         aside = self._checkpoints.folder / ASIDE
         flow = f"view-{view.name}"
@@ -122,7 +118,7 @@ class Rebuilding:
             self._checkpoints.note_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
 
     def _alone(self, view: View) -> Pipeline:
-        """The pipeline with nothing to write but the new table, from the start of the log where it begins at the end."""
+        """The pipeline with nothing to write but the new table. One that began at the end begins at the start."""
         sources = tuple(
             source_at(each, Start())
             if isinstance(each.origin, TopicOrigin) and each.origin.start.at is StartAt.LATEST

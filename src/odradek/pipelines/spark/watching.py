@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
@@ -58,9 +58,8 @@ class ProgressWatch:
         if last is None:
             return
         if flow not in self._positions:
-            first = query.recentProgress[0]
-            if first["batchId"] != last["batchId"]:
-                self._send(progress_event(flow, first))
+            for each in query.recentProgress[:-1]:
+                self._send(progress_event(flow, each))
         event = progress_event(flow, last)
         self._positions[flow] = event["positions"]
         self._send(event)
@@ -70,9 +69,9 @@ class TopicEnds:
     """Asks the brokers of a pipeline for the ends of its topics; what they do not say in time is left out."""
 
     def __init__(self, pipeline: Pipeline) -> None:
-        self._admin = AdminClient(
-            {**pipeline.kafka, "bootstrap.servers": pipeline.bootstrap_servers, "log_level": 0, "error_cb": ignore}
-        )
+        settings: dict[str, Any] = {**pipeline.kafka, "bootstrap.servers": pipeline.bootstrap_servers, "log_level": 0}
+        settings["error_cb"] = ignore
+        self._admin = AdminClient(settings)
         self._partitions: dict[str, list[int]] = {}
 
     def now(self, topics: set[str]) -> Offsets:
@@ -82,8 +81,9 @@ class TopicEnds:
             if not topics <= self._partitions.keys():
                 known = self._admin.list_topics(timeout=TIMEOUT_S).topics
                 self._partitions = {name: sorted(topic.partitions) for name, topic in known.items()}
+            latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
             places = [TopicPartition(topic, each) for topic in topics for each in self._partitions.get(topic, ())]
-            asked = self._admin.list_offsets(dict.fromkeys(places, OffsetSpec.latest()), request_timeout=TIMEOUT_S)
+            asked = self._admin.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT_S)
             found: Offsets = {}
             for place, future in asked.items():
                 found.setdefault(place.topic, {})[str(place.partition)] = future.result(TIMEOUT_S).offset
