@@ -88,7 +88,7 @@ def start(
     }
     failures = [each for each in (wait_until_running(name, processes[name], as_json) for name in names) if each]
     if failures:
-        raise Failure("\n".join(failures))
+        raise Failure("; ".join(failures))
 
 
 def launch(file: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
@@ -287,7 +287,7 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
     (found,) = statuses([name])
     ends_at_s = None if seconds is None else time.monotonic() + seconds
     is_live = sys.stdout.isatty() and not as_json
-    screen = LiveView()
+    screen = LiveView(is_at_once=True)
     is_stopped = threading.Event()
     try:
         with stop_on_interrupt(is_stopped):

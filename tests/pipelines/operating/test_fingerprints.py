@@ -123,7 +123,10 @@ def test_offsets_of_another_cluster_mean_nothing() -> None:
 
 def test_a_sink_that_another_flow_feeds_would_begin_anew() -> None:
     found = changes(
-        ("pressure: {from: readings, topic: pressure, key: hcid}", "pressure: {from: unique, topic: pressure, key: hcid}")
+        (
+            "pressure: {from: readings, topic: pressure, key: hcid}",
+            "pressure: {from: unique, topic: pressure, key: hcid}",
+        )
     )
     assert found == ["sink pressure: fed by: flow rigs → flow unique"]
 

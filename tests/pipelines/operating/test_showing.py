@@ -84,6 +84,12 @@ def test_a_line_tells_all_that_matters() -> None:
     )
 
 
+VIOLATIONS = (
+    'odradek_pipeline_expectation_violations_total{pipeline="rigs",step="readings",'
+    'expectation="plausible \\"pressure\\"",otherwise="quarantine"} 7'
+)
+
+
 def test_metrics_have_units_and_labels() -> None:
     lines = metrics_text(STATUS).splitlines()
     for line in (
@@ -94,8 +100,7 @@ def test_metrics_have_units_and_labels() -> None:
         'odradek_pipeline_read_records_total{pipeline="rigs",flow="rigs",topic="rigs"} 13000',
         'odradek_pipeline_lag_records{pipeline="rigs",flow="rigs",topic="rigs"} 12',
         'odradek_pipeline_unparsed_records_total{pipeline="rigs",flow="rigs"} 4',
-        'odradek_pipeline_expectation_violations_total{pipeline="rigs",step="readings",'
-        'expectation="plausible \\"pressure\\"",otherwise="quarantine"} 7',
+        VIOLATIONS,
     ):
         assert line in lines
 

@@ -1,8 +1,10 @@
-"""A pipeline as a process: started, looked at, robbed of its Spark, stopped; and what its checkpoint makes of changes."""
+"""A pipeline as a process: started, looked at, robbed of its Spark, stopped; and what its checkpoint can carry."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 import time
 import urllib.request
@@ -131,7 +133,7 @@ def test_one_that_cannot_run_says_why_and_leaves_nothing_behind(tmp_path: Path) 
         'pipeline: away\nbootstrap_servers: 127.0.0.1:1\nsources: {a: {topic: a, schema: "id INT"}}\n'
         "sinks: {b: {from: a, topic: b}}\n"
     )
-    home = {"XDG_STATE_HOME": str(tmp_path)}
+    home: Any = {"XDG_STATE_HOME": str(tmp_path)}
     ran = run_odradek("pipeline", "start", str(file), **home)
     assert ran.code == 1
     assert "away does not run: no broker answers at 127.0.0.1:1" in ran.errors
@@ -139,13 +141,11 @@ def test_one_that_cannot_run_says_why_and_leaves_nothing_behind(tmp_path: Path) 
     assert shown["state"] == "failed"
     assert not psutil.pid_exists(shown["pid"])
     assert run_odradek("pipeline", "stop", "away", **home).code == 0
-    assert "no pipeline other was started here; there are away" in run_odradek("pipeline", "logs", "other", **home).errors
+    other = run_odradek("pipeline", "logs", "other", **home)
+    assert "no pipeline other was started here; there are away" in other.errors
 
 
-def test_what_does_not_need_spark_does_not_import_it(tmp_path: Path) -> None:
-    import subprocess
-    import sys
-
+def test_what_does_not_need_spark_does_not_import_it() -> None:
     script = (
         "import sys; from odradek.cli.main import run; run(['pipeline', 'status']);"
         "print(sorted({'pyspark', 'pandas', 'sqlglot', 'confluent_kafka', 'rich'} & set(sys.modules)))"

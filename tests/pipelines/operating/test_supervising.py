@@ -128,7 +128,7 @@ def test_it_stops_when_it_is_asked_to() -> None:
         def stop(*_): tell(kind="note", text="stopping"); sys.exit(0)
         signal.signal(signal.SIGINT, stop)
         tell(kind="running", flows=["a"])
-        while True: time.sleep(0.05)
+        signal.pause()
     """)
     thread = threading.Thread(target=stage.supervisor.run)
     thread.start()

@@ -96,7 +96,7 @@ def test_what_a_checkpoint_carries_goes_on(stage: Stage) -> None:
     stage.produce("in", [{"id": 1, "v": 1}])
     run(stage, stage.pipeline(DEFINITION))
     more = DEFINITION.replace("select id, v from rows", "select id, v + 1 as v from rows")
-    pipeline = stage.pipeline(more.replace('sinks: {', 'sinks: {more: {from: good, topic: "@more"}, '))
+    pipeline = stage.pipeline(more.replace("sinks: {", 'sinks: {more: {from: good, topic: "@more"}, '))
     stage.produce("in", [{"id": 2, "v": 2}])
     run(stage, pipeline)
     assert [each.json["v"] for each in stage.read("out")] == [1, 3]

@@ -15,7 +15,7 @@ from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.fingerprints import Fingerprints
 from odradek.pipelines.operating.spark_progress import merged
-from odradek.pipelines.operating.state_folders import LOCK, folder_of
+from odradek.pipelines.operating.state_folders import folder_of
 from odradek.pipelines.operating.status_files import write_whole
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.operating.status import Offsets
 
 DEFINITION = "definition.json"
+LOCK = "checkpoint.lock"
 START = "start.json"
 
 

@@ -67,9 +67,10 @@ class LogLines(BatchLines):
 
 
 class LiveView(BatchLines):
-    """A picture once it runs; before that, and after it, lines."""
+    """A picture, at once or when it runs; before that, and after it, lines."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_at_once: bool = False) -> None:
+        self._is_at_once = is_at_once
         self._live: Live | None = None
         self._last: PipelineStatus | None = None
 
@@ -86,7 +87,7 @@ class LiveView(BatchLines):
         from odradek.pipelines.operating.drawing import draw  # noqa: PLC0415
 
         if self._live is None:
-            if not status.flows:
+            if not status.flows and not self._is_at_once:
                 return
             self._live = Live(auto_refresh=False, screen=True)
             self._live.start()

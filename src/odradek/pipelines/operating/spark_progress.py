@@ -33,8 +33,9 @@ def progress_event(flow: str, progress: Mapping[str, Any]) -> Event:
 
 def began_at(source: Mapping[str, Any]) -> Any:
     """Where the batch began. Spark does not tell of the very first one, but how many rows it had."""
-    if source.get("startOffset") is not None:
-        return source["startOffset"]
+    began = topic_offsets(source.get("startOffset"))
+    if began:
+        return began
     ends = topic_offsets(source.get("endOffset"))
     places = [(topic, partition) for topic, partitions in ends.items() for partition in partitions]
     if not places:

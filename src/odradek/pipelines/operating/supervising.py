@@ -96,9 +96,9 @@ class Supervisor:
             code = attempt.wait()
         if running_since_s is not None:
             outcome.ran_s = time.monotonic() - running_since_s
-        if code and outcome.error is None:
+        if code and outcome.error is None and not self._is_stopped.is_set():
             outcome.error = f"its process ended with {ending(code)}, without a word"
-            outcome.healing = Healing.LIKELY
+            outcome.healing = Healing.LIKELY if code < 0 else Healing.PERHAPS
             self._publisher.take({"kind": "failed", "error": outcome.error, "healing": str(outcome.healing)})
         return outcome
 

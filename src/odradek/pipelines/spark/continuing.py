@@ -83,15 +83,12 @@ def tell_of_flows(before: Fingerprints, now: Fingerprints, begun: set[str], say:
 
 
 def refusal(pipeline: Pipeline, checkpoints: Checkpoints, changes: list[Change]) -> str:
-    lines = [
-        f"{pipeline.name} has changed in a way that its checkpoint in {checkpoints.place} cannot carry:",
-        *(f"  {each}" for each in changes),
-        "what can be done:",
-        "  undo the change",
-        f"  forget how far it is: odradek pipeline reset {pipeline.place.file} (--to a time begins there)",
-        "  leave the checkpoint alone: give the pipeline another name, or another folder with --checkpoints",
-    ]
-    return "\n".join(lines)
+    return (
+        f"{pipeline.name} has changed in a way that its checkpoint in {checkpoints.place} cannot carry: "
+        f"{'; '.join(map(str, changes))}. Undo that; or forget how far it is with `odradek pipeline reset "
+        f"{pipeline.place.file}` (--to begins at a time); or make a view that has changed anew with `odradek pipeline "
+        "rebuild`; or leave the checkpoint alone: another name, or another folder with --checkpoints"
+    )
 
 
 def started_at(pipeline: Pipeline, start: Start) -> Pipeline:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
+import threading
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -115,11 +117,25 @@ def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSessio
     log_file = log_of(pipeline)
     Path(log_file).parent.mkdir(parents=True, exist_ok=True)
     try:
-        return start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file)
+        with own_interrupt():
+            return start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file)
     except PySparkException as error:
         raise PipelineError(
             f"Spark did not start: {plain_message(error)} (is there a Java 17? see {log_file})"
         ) from error
+
+
+@contextmanager
+def own_interrupt() -> Iterator[None]:
+    """PySpark takes Ctrl-C for itself when it starts, to cancel all jobs in the middle: it is ours again."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def log_of(pipeline: Pipeline) -> str:

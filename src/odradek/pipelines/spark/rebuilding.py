@@ -58,9 +58,7 @@ def rebuild_views(
 class Rebuilding:
     """One view after the other."""
 
-    def __init__(
-        self, session: SparkSession, pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None]
-    ) -> None:
+    def __init__(self, session: SparkSession, pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None]) -> None:
         self._session = session
         self._pipeline = pipeline
         self._cluster = cluster
