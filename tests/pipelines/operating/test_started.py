@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
+from odradek.pipelines.operating.processes import mark_of
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
     assert "tried again in" in scene("pipeline", "logs", "started", "-n", "100").output
     assert "started stopped" in scene("pipeline", "stop", "started").output
     assert scene.status()["state"] == "stopped"
-    assert not psutil.pid_exists(found["pid"])
+    assert not mark_of(found["pid"]).began
 
     # The checkpoint does not carry another key, and is told where to begin.
     shown = scene("pipeline", "checkpoints", scene.file, "--format", "json")
@@ -139,7 +140,7 @@ def test_one_that_cannot_run_says_why_and_leaves_nothing_behind(tmp_path: Path) 
     assert "away does not run: no broker answers at 127.0.0.1:1" in ran.errors
     shown = run_odradek("pipeline", "status", "--format", "json", **home).row
     assert shown["state"] == "failed"
-    assert not psutil.pid_exists(shown["pid"])
+    assert not mark_of(shown["pid"]).began
     assert run_odradek("pipeline", "stop", "away", **home).code == 0
     other = run_odradek("pipeline", "logs", "other", **home)
     assert "no pipeline other was started here; there are away" in other.errors

@@ -24,6 +24,7 @@ EXPECTED = [
     (SparkGone("gone"), Healing.LIKELY),
     (sa.exc.OperationalError("insert", {}, Exception("disk full")), Healing.LIKELY),
     (RuntimeError("org.apache.kafka.common.errors.TimeoutException: expired"), Healing.LIKELY),
+    (RuntimeError("[USER_RAISED_EXCEPTION] a row does not meet it, which stops the pipeline"), Healing.NEVER),
     (ZeroDivisionError("in a step"), Healing.PERHAPS),
 ]
 

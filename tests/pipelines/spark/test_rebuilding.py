@@ -76,6 +76,8 @@ def test_views_are_rebuilt_and_the_stream_goes_on(stage: Stage) -> None:
     assert rows(stage, "last") == [(1, 4), (2, 2), (3, 7)]
     assert rows(stage, "totals") == [(1, 3, 8), (2, 1, 2), (3, 1, 7)]  # the state went on, nothing counted twice
     assert len(stage.read("out")) == 5
+    with changing(f"sqlite:///{stage.folder / 'w.db'}") as connection:
+        assert sorted(sa.inspect(connection).get_table_names()) == ["last", "odradek_batches", "totals"]
 
 
 def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:

@@ -118,7 +118,7 @@ def flow_cells(flow: FlowStatus) -> list[Text]:
         Text(rate_text(flow.input_per_s)),
         Text(rate_text(flow.processed_per_s), style="bold"),
         Text("–" if flow.batch is None else duration_text(flow.batch_ms)),
-        Text(count_text(lag), style="bold red" if is_behind else "green"),
+        Text(count_text(lag) if flow.lag else "–", style="bold red" if is_behind else "green" if flow.lag else ""),
         Text(state, style=FAINT if not flow.state_rows else ""),
     ]
 

@@ -31,7 +31,7 @@ NEVER: tuple[type[BaseException], ...] = (
 # Something outside is away, or full, for as long as that takes.
 LIKELY: tuple[type[BaseException], ...] = (BrokersAway, TopicMissing, SparkGone, sa.exc.OperationalError, OSError)
 # Words of Spark's and Kafka's own, where the kind of an error is lost on the way.
-NEVER_WORDS = ("STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE", "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE", "STATE_SCHEMA")
+NEVER_WORDS = ("which stops the pipeline", "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
 LIKELY_WORDS = ("TimeoutException", "DisconnectException", "NotLeaderOrFollower", "No space left on device")
 
 

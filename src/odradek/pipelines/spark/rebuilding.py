@@ -24,6 +24,7 @@ from odradek.pipelines.spark.flows import split_flows
 from odradek.pipelines.spark.launching import session_of
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.tables import drop_table, last_batch, swap_tables
+from odradek.pipelines.spark.sinks.warehouse import warehouse
 from odradek.pipelines.spark.sources import Range
 from odradek.pipelines.spark.topics import prepare_topics
 
@@ -70,12 +71,15 @@ class Rebuilding:
         """The rows of the view as it is now."""
         new = view.name + SUFFIX
         drop_table(self._url, new)
-        if isinstance(view.content, LatestRows):
+        is_latest = isinstance(view.content, LatestRows)
+        if is_latest:
             self._fill_latest(view)
-            return swap_tables(self._url, view.name, new)
-        self._fill_aggregate(view)
+        else:
+            self._fill_aggregate(view)
         rows = swap_tables(self._url, view.name, new)
-        self._adopt_checkpoint(view)
+        warehouse(self._url).forget(view.name, new)
+        if not is_latest:
+            self._adopt_checkpoint(view)
         return rows
 
     def _fill_latest(self, view: View) -> None:
