@@ -69,7 +69,11 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]]) -> None:
     by_producer: dict[Producer, list[DataFrame]] = {}
     for producer, frame in frames:
         by_producer.setdefault(producer, []).append(frame)
-    for (servers, settings), parts in by_producer.items():
+    for producer, parts in by_producer.items():
         every = functools.reduce(DataFrame.unionByName, parts)
-        options = {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
-        every.write.format("kafka").options(**options).save()
+        every.write.format("kafka").options(**producer_options(producer)).save()
+
+
+def producer_options(producer: Producer) -> dict[str, str]:
+    servers, settings = producer
+    return {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
