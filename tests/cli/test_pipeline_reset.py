@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.cli.failure import Failure
-from odradek.cli.pipeline_places import parse_place, place_text
+from odradek.cli.pipeline_places import parse_place, parse_range, place_text
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.locks import held
+from odradek.pipelines.spark.sources import Range
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,6 +96,29 @@ def test_what_is_no_place_is_told(pipeline: Pipeline, texts: list[str], told: st
         parse_place(texts, pipeline)
 
 
+@pytest.mark.parametrize(
+    ("first", "last", "start", "end"),
+    [
+        (["rigs:0:5"], [], {0: 5}, {0: -1}),
+        (["earliest"], ["rigs:1:9"], {1: -2}, {1: 9}),
+        (["rigs:0:5", "rigs:2:1"], ["rigs:0:6"], {0: 5, 2: 1}, {0: 6, 2: -1}),
+    ],
+)
+def test_a_range_of_offsets_is_of_the_partitions_that_are_named(
+    pipeline: Pipeline, first: list[str], last: list[str], start: dict[int, int], end: dict[int, int]
+) -> None:
+    found = parse_range(first, last, pipeline)
+    assert found.only_named
+    assert found.start is not None
+    assert found.end is not None
+    assert (found.start.offsets, found.end.offsets) == ({"rigs": start}, {"rigs": end})
+
+
+def test_a_range_of_times_is_of_all_partitions(pipeline: Pipeline) -> None:
+    found = parse_range(["1000"], ["2000"], pipeline)
+    assert found == Range(Start(StartAt.TIME, 1000), Start(StartAt.TIME, 2000))
+
+
 def test_checkpoints_show_how_far_each_flow_is(offline: Run, file: str, begun: Path) -> None:
     shown = offline("pipeline", "checkpoints", file)
     assert shown.code == 0
@@ -155,6 +179,7 @@ def test_a_pipeline_at_work_is_not_reset(offline: Run, file: str, begun: Path) -
     ("arguments", "told"),
     [
         (("backfill", "--from", "latest"), "there is nothing after the latest record"),
+        (("backfill", "--from", "rigs:0:1", "--to", "-1h"), "of times or of offsets, not of both"),
         (("backfill", "--from", "earliest", "--only", "odd"), "p has no sink or view odd"),
         (("backfill", "--from", "earliest", "--only", "totals"), "a part of the log does not make view totals"),
         (("rebuild", "odd"), "p has no view odd; it has last, totals"),

@@ -17,7 +17,7 @@ from odradek.cli.output import count_text, note, print_json, say
 from odradek.cli.parameter_types import TEXT
 from odradek.cli.pipeline import choose, load
 from odradek.cli.pipeline_options import overridden, plain_override_options
-from odradek.cli.pipeline_places import parse_place, place_text
+from odradek.cli.pipeline_places import parse_range
 from odradek.cli.pipeline_run import launch, require_spark
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ PLACES = "earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable)"
 
 @command(
     examples=[
-        ("a day", "odradek pipeline backfill pipeline.yml --from 2026-01-30T00:00 --to 2026-01-31T00:00"),
+        ("a day", "odradek pipeline backfill p.yml --from 2026-01-30T00:00 --to 2026-01-31T00:00"),
         ("the last hour, into one sink", "odradek pipeline backfill pipeline.yml --from -1h --only archive"),
-        ("some offsets", "odradek pipeline backfill p.yml --from rigs:0:1000 --to rigs:0:2000 --to rigs:1:0"),
+        ("some offsets", "odradek pipeline backfill p.yml --from rigs:0:1000 --to rigs:0:2000"),
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
@@ -54,20 +54,14 @@ def backfill(
     How far the stream is does not change. Views that a part of the log says nothing about are left alone: those of
     aggregates, and of latest rows without an order.
     """
-    from odradek.pipelines.definition.vocabulary import StartAt  # noqa: PLC0415 - help does not need it
-
     found = overridden(choose(file, load(file, "batch"), name), overrides)
     require_spark()
-    start = parse_place(from_places, found)
-    end = parse_place(to_places, found) if to_places else None
-    if start.at is StartAt.LATEST or (end is not None and end.at is StartAt.EARLIEST):
-        raise Failure("there is nothing after the latest record, and nothing before the earliest")
+    span = parse_range(from_places, to_places, found)
     chosen = narrowed(found, only)
     from odradek.pipelines.operating.effects import backfill_effects  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.spark.launching import Audience, Wishes  # noqa: PLC0415
-    from odradek.pipelines.spark.sources import Range  # noqa: PLC0415
 
-    note(f"{found.name} from {place_text(start)} to {'the end' if end is None else place_text(end)}")
+    note(f"{found.name} {' '.join(('from', *from_places, 'to', *(to_places or ('the end',))))}")
     for line in backfill_effects(chosen.sinks):
         note(f"  {line}")
 
@@ -79,7 +73,7 @@ def backfill(
 
     is_stopped = threading.Event()
     with stop_on_interrupt(is_stopped, signal.SIGTERM):
-        launch(chosen, Wishes(span=Range(start, end)), is_stopped, Audience(note, report))
+        launch(chosen, Wishes(span=span), is_stopped, Audience(note, report))
 
 
 def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:

@@ -11,6 +11,7 @@ from odradek.cli.parameter_types import INT32_MAX, INT64_MAX, quoted
 from odradek.cli.times import iso_text, parse_time_ms
 from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.spark.sources import EARLIEST_OFFSET, LATEST_OFFSET, Range
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,27 @@ def parse_place(texts: Sequence[str], pipeline: Pipeline) -> Start:
         return Start(StartAt.TIME, max(0, parse_time_ms(texts[0], int(time.time() * 1000))))
     except (ValueError, OverflowError):
         raise Failure(f"{quoted(texts[0])} is no place in a topic; {HINT}") from None
+
+
+def parse_range(from_texts: Sequence[str], to_texts: Sequence[str], pipeline: Pipeline) -> Range:
+    """What a backfill reads. With offsets only partitions that are named: from their first, or to their last record."""
+    start = parse_place(from_texts, pipeline)
+    end = parse_place(to_texts, pipeline) if to_texts else Start(StartAt.LATEST)
+    if start.at is StartAt.LATEST or end.at is StartAt.EARLIEST:
+        raise Failure("there is nothing after the latest record, and nothing before the earliest")
+    if StartAt.OFFSETS not in {start.at, end.at}:
+        return Range(start, end)
+    if StartAt.TIME in {start.at, end.at}:
+        raise Failure("a range is of times or of offsets, not of both")
+    named = [(topic, each) for place in (start, end) for topic, found in place.offsets.items() for each in found]
+    return Range(with_all(start, named, EARLIEST_OFFSET), with_all(end, named, LATEST_OFFSET), only_named=True)
+
+
+def with_all(place: Start, named: Sequence[tuple[str, int]], other: int) -> Start:
+    offsets: dict[str, dict[int, int]] = {}
+    for topic, partition in named:
+        offsets.setdefault(topic, {})[partition] = place.offsets.get(topic, {}).get(partition, other)
+    return Start(StartAt.OFFSETS, offsets=offsets)
 
 
 def parse_offset(text: str) -> tuple[str, int, int] | None:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
+from odradek.cli.pipeline_places import parse_range
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, alone_at, continuing
+from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.rebuilding import Rebuilding
 from odradek.pipelines.spark.sinks.tables import changing
 from odradek.pipelines.spark.topics import prepare_topics
@@ -108,7 +110,7 @@ def test_what_a_checkpoint_carries_goes_on(stage: Stage) -> None:
 def test_a_run_begins_where_a_reset_has_said(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [{"id": number, "v": 0} for number in range(5)])
-    pipeline = stage.pipeline(DEFINITION.replace("views:", "no_views:").split("no_views")[0])
+    pipeline = stage.pipeline(DEFINITION.split("views:", maxsplit=1)[0])
     run(stage, pipeline)
     kept = Checkpoints(pipeline)
     for flow in kept.begun():
@@ -127,3 +129,14 @@ def test_a_checkpoint_has_one_at_a_time(stage: Stage) -> None:
         stack.enter_context(alone_at(Checkpoints(pipeline), "p"))
         with pytest.raises(CheckpointTaken, match="at work already"):
             run(stage, pipeline)
+
+
+def test_a_backfill_reads_the_offsets_that_are_named_and_no_others(stage: Stage) -> None:
+    stage.create("in")
+    for partition in (0, 1):
+        stage.produce("in", [{"id": number, "v": partition} for number in range(5)], partition=partition)
+    pipeline = stage.pipeline(DEFINITION.split("views:", maxsplit=1)[0])
+    topic = stage.topic("in")
+    span = parse_range([f"{topic}:0:1"], [f"{topic}:0:4"], pipeline)
+    run_batch(stage.spark, pipeline, prepare_topics(pipeline), span)
+    assert [(each.json["id"], each.json["v"]) for each in stage.read("out")] == [(1, 0), (2, 0), (3, 0)]
