@@ -28,7 +28,7 @@ pytestmark = pytest.mark.spark
 DEFINITION = """
     warehouse: sqlite:///w.db
     sources: {rows: {topic: "@in", schema: "id BIGINT, v BIGINT", start: earliest}}
-    steps: {good: {sql: "select id, v from rows"}}
+    steps: {good: {sql: "select id, v from rows", expect: {whole: {check: v >= 0, otherwise: drop}}}}
     sinks: {out: {from: good, topic: "@out"}}
     views:
       last: {from: good, key: [id], order_by: v}
@@ -65,7 +65,7 @@ def rebuild(stage: Stage, pipeline: Pipeline) -> dict[str, int]:
 
 def test_views_are_rebuilt_and_the_stream_goes_on(stage: Stage) -> None:
     stage.create("in")
-    stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 1, "v": 3}])
+    stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 1, "v": 3}, {"id": 2, "v": -1}])
     pipeline = stage.pipeline(DEFINITION)
     run(stage, pipeline)
     stage.produce("in", [{"id": 3, "v": 7}], partition=1)  # not read yet: not in a view of latest rows
