@@ -72,7 +72,9 @@ def start(
     twice = next((each for each in names if names.count(each) > 1), None)
     if twice is not None:
         raise Failure(f"two of these are named {twice}; a name stands for one pipeline")
-    for each in found.values():
+    for file, each in found.items():
+        if each.engine == "batch":
+            raise Failure(f"{each.name} is a batch, which ends by itself; `odradek pipeline run {file}`")
         running = read_status(each.name)
         if running is not None and running.state not in ENDED:
             raise Failure(

@@ -139,6 +139,20 @@ def test_another_engine_has_other_checkpoints() -> None:
     ]
 
 
+def test_the_realtime_engine_has_one_flow_of_all_sources() -> None:
+    text = """
+        pipeline: p
+        engine: realtime
+        sources: {one: {topic: one, schema: "id INT"}, other: {topic: other, schema: "id INT"}}
+        sinks: {a: {from: one, topic: a}, b: {from: other, topic: b}}
+    """
+    definition = define_yaml(textwrap.dedent(text), "p.yml", {}, None, Problems())
+    pipeline = definition.require()
+    found = Reader(pipeline, build_graph(pipeline), {}, {}).read()
+    assert found.flows.keys() == {"realtime"}
+    assert found.flows["realtime"].facts == {"source one": "topics one", "source other": "topics other"}
+
+
 def test_a_flow_that_has_not_begun_may_change_in_any_way() -> None:
     before = read()
     after = read(("topic: rigs", "topic: wells"), ("partitions: 2", "partitions: 4"))

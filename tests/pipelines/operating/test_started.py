@@ -135,6 +135,8 @@ def test_one_that_cannot_run_says_why_and_leaves_nothing_behind(tmp_path: Path) 
         "sinks: {b: {from: a, topic: b}}\n"
     )
     home: Any = {"XDG_STATE_HOME": str(tmp_path)}
+    batch = run_odradek("pipeline", "start", str(file), "--engine", "batch", **home)
+    assert "away is a batch, which ends by itself" in batch.errors
     ran = run_odradek("pipeline", "start", str(file), **home)
     assert ran.code == 1
     assert "away does not run: no broker answers at 127.0.0.1:1" in ran.errors
