@@ -14,13 +14,14 @@ from odradek.cli.failure import Failure
 from odradek.cli.options import format_option
 from odradek.cli.output import count_text, print_json, say, strong
 from odradek.cli.parameter_types import TEXT
+from odradek.cli.pipeline_options import ENGINES
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
 
-ENGINES = ("standard", "realtime", "batch")
+
 NEEDED_PACKAGES = {"yaml": "PyYAML", "sqlglot": "sqlglot", "fastavro": "fastavro"}
 
 engine_option = click.option(
@@ -33,17 +34,27 @@ engine_option = click.option(
         "validate": ("odradek.cli.pipeline:validate", "Check definitions and say what is wrong, with the line."),
         "graph": ("odradek.cli.pipeline:graph", "Draw the lineage of a pipeline."),
         "run": ("odradek.cli.pipeline_run:run", "Run a pipeline until Ctrl-C."),
+        "start": ("odradek.cli.pipeline_processes:start", "Start pipelines in the background."),
+        "stop": ("odradek.cli.pipeline_processes:stop", "Stop started pipelines."),
+        "status": ("odradek.cli.pipeline_processes:status", "Show how the started pipelines do."),
+        "logs": ("odradek.cli.pipeline_processes:logs", "Show what a started pipeline has to say."),
+        "watch": ("odradek.cli.pipeline_processes:watch", "Show a started pipeline live."),
+        "checkpoints": ("odradek.cli.pipeline_reset:checkpoints", "Show how far a pipeline is."),
+        "reset": ("odradek.cli.pipeline_reset:reset", "Let a pipeline forget how far it is."),
+        "backfill": ("odradek.cli.pipeline_backfill:backfill", "Compute a range of offsets or times as a batch."),
+        "rebuild": ("odradek.cli.pipeline_backfill:rebuild", "Compute views again from the log."),
     },
     examples=[
         ("is it sound?", "odradek pipeline validate pipeline.yml"),
         ("what reads what", "odradek pipeline graph pipeline.yml"),
         ("run it", "odradek pipeline run pipeline.yml"),
+        ("keep it running in the background", "odradek pipeline start pipeline.yml"),
     ],
 )
 def pipeline() -> None:
     """Declared pipelines: sources → steps → sinks, in YAML or in Python.
 
-    Only `run` starts Spark and needs brokers.
+    Only `run`, `start`, `backfill` and `rebuild` start Spark and need brokers.
     """
 
 

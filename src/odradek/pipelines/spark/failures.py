@@ -18,6 +18,10 @@ class PipelineError(Exception):
     """What keeps a pipeline from running, told in a sentence; where a line of the definition is to blame, with it."""
 
 
+class SparkGone(PipelineError):
+    """Spark's own process has ended."""
+
+
 def plain_message(error: BaseException) -> str:
     """The first thing that is wrong, without Spark's numbers, plans and stack traces."""
     text = str(error.getMessage() if isinstance(error, PySparkException) else error) or type(error).__name__

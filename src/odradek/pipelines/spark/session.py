@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyspark
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from odradek.pipelines.spark.connector import connector_jars
@@ -45,7 +46,8 @@ def start_session(
 ) -> SparkSession:
     """A session with the Kafka connector; `settings` come before ours."""
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
+    for logger in (logging.getLogger("py4j"), PySparkLogger.getLogger("SQLQueryContextLogger")):
+        logger.setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
     chosen = master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     address = own_address(chosen)
     os.environ["PYSPARK_PYTHON"] = worker_python(chosen, settings)

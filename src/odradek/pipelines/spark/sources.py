@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 FETCH_WAIT_MS = "20"  # Spark waits for the whole of it at the end of a log; Kafka's 500 ms would be the latency
 EARLIEST_OFFSET, LATEST_OFFSET = -2, -1
+NOTHING_OFFSET = 0  # as start and as end
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class Range:
 
     start: Start | None = None
     end: Start | None = None
+    only_named: bool = False  # partitions without an offset are not read
 
 
 def is_topic(source: Source) -> bool:
@@ -63,8 +65,8 @@ def read_once(
         chosen = span or Range()
         options = {
             **topic_options(origin, pipeline),
-            **start_options(origin, chosen.start or origin.start, partitions, "starting"),
-            **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending"),
+            **start_options(origin, chosen.start or origin.start, partitions, "starting", chosen.only_named),
+            **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending", chosen.only_named),
         }
         return session.read.format("kafka").options(**options).load()
     if isinstance(origin, FileOrigin):
@@ -89,14 +91,16 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
     }
 
 
-def start_options(origin: TopicOrigin, start: Start, partitions: Callable[[str], int], which: str) -> dict[str, str]:
+def start_options(
+    origin: TopicOrigin, start: Start, partitions: Callable[[str], int], which: str, only_named: bool = False
+) -> dict[str, str]:
     """`starting…` or `ending…`: Spark wants an offset for every partition, ours may name some."""
     if start.at is StartAt.TIME:
         timestamp = {f"{which}Timestamp": str(start.time_ms)}
         return {**timestamp, "startingOffsetsByTimestampStrategy": "latest"} if which == "starting" else timestamp
     if start.at is not StartAt.OFFSETS:
         return {f"{which}Offsets": str(start.at)}
-    other = EARLIEST_OFFSET if which == "starting" else LATEST_OFFSET
+    other = NOTHING_OFFSET if only_named else EARLIEST_OFFSET if which == "starting" else LATEST_OFFSET
     return {f"{which}Offsets": json.dumps(all_offsets(origin.topics, start.offsets, partitions, other))}
 
 

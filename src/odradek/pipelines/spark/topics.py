@@ -40,10 +40,11 @@ class Cluster:
 
     def _look(self) -> dict[str, int]:
         try:
-            found = self._admin.list_topics(timeout=TIMEOUT_S).topics
+            found = self._admin.list_topics(timeout=TIMEOUT_S)
         except KafkaException as error:
             raise BrokersAway(f"no broker answers at {self.bootstrap_servers}: {error.args[0].str()}") from None
-        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+        self.id: str | None = found.cluster_id
+        return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
     def partitions_of(self, topic: str) -> int:
         if topic not in self.partitions:

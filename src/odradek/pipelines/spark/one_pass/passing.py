@@ -141,7 +141,7 @@ class PassBuilder:
         root = self._flow.root
         self._columns = RowColumns(frame)
         self._rows[root] = self._columns.add_record(rows_name(root), frame.columns)
-        if root in self._steps:
+        if root in self._steps and self._flow.aggregate is None:  # else they were judged before they were counted
             self._judge(self._steps[root])
         return self._finished()
 

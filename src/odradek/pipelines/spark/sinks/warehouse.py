@@ -82,6 +82,14 @@ class Warehouse:
                     apply_change(connection, table, change)
         return True
 
+    def forget(self, *tables: str) -> None:
+        """What others have changed is looked at anew."""
+        with self._lock:
+            for name in tables:
+                known = self._metadata.tables.get(name)
+                if known is not None:
+                    self._metadata.remove(known)
+
     def _is_new(self, connection: Connection, batch: BatchNumber) -> bool:
         """Notes the number of the batch, unless it is there."""
         mine = self._batches.c.query == batch.query
