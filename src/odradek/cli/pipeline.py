@@ -16,6 +16,8 @@ from odradek.cli.output import count_text, print_json, say, strong
 from odradek.cli.parameter_types import TEXT
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
@@ -32,6 +34,7 @@ engine_option = click.option(
     lazy={
         "validate": ("odradek.cli.pipeline:validate", "Check definitions and say what is wrong, with the line."),
         "graph": ("odradek.cli.pipeline:graph", "Draw the lineage of a pipeline."),
+        "test": ("odradek.cli.pipeline_test:test", "Test pipelines: given rows, expected rows, no broker."),
         "run": ("odradek.cli.pipeline_run:run", "Run a pipeline until Ctrl-C."),
     },
     examples=[
@@ -43,15 +46,19 @@ engine_option = click.option(
 def pipeline() -> None:
     """Declared pipelines: sources → steps → sinks, in YAML or in Python.
 
-    Only `run` starts Spark and needs brokers.
+    Only `test` and `run` start Spark, and only `run` needs brokers.
     """
+
+
+def require_packages(packages: Mapping[str, str] = NEEDED_PACKAGES) -> None:
+    missing = [package for module, package in packages.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
 
 
 def load(file: str, engine: str | None) -> list[Definition]:
     """The definitions of a file, where the packages for reading them are installed."""
-    missing = [package for module, package in NEEDED_PACKAGES.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
+    require_packages()
     from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import os
 import threading
 from pathlib import Path
@@ -17,7 +16,7 @@ from odradek.cli.interrupt import stop_on_interrupt
 from odradek.cli.options import format_option
 from odradek.cli.output import print_json, say
 from odradek.cli.parameter_types import POSITIVE, TEXT
-from odradek.cli.pipeline import ENGINES, choose, load
+from odradek.cli.pipeline import ENGINES, choose, load, require_packages
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
@@ -55,9 +54,7 @@ def run(
     It goes on where it stopped the last time. One line tells of each batch with rows.
     """
     found = overridden(choose(file, load(file, engine), name), **others)
-    missing = [package for module, package in SPARK_PACKAGES.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
+    require_packages(SPARK_PACKAGES)
     from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
     from odradek.pipelines.spark.launching import Wishes, run_pipeline  # noqa: PLC0415
 

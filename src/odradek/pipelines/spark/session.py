@@ -39,15 +39,18 @@ def start_session(
     master: str | None = None,
     say: Callable[[str], None] = lambda _text: None,
     log_file: str = os.devnull,
+    *,
+    has_connector: bool = True,
 ) -> SparkSession:
-    """A session with the Kafka connector; `settings` come before ours."""
+    """A session with the Kafka connector, where it is wanted; `settings` come before ours."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
     chosen = master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     is_local = chosen.startswith("local")
     if is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    jars = [*connector_jars(pyspark.__version__, say), *filter(None, settings.get("spark.jars", "").split(","))]
+    connector = connector_jars(pyspark.__version__, say) if has_connector else []
+    jars = [*connector, *filter(None, settings.get("spark.jars", "").split(","))]
     say(f"starting Spark {pyspark.__version__} on {chosen}")
     every = {**DEFAULTS, **(LOOPBACK if is_local else {}), **settings, "spark.jars": ",".join(jars)}
     builder = SparkSession.builder.appName(name).master(chosen)
