@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 
 from pyspark.errors import PySparkException
 
@@ -11,6 +12,7 @@ STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
 TERMINATED = re.compile(r"terminated with exception:\s*", re.DOTALL)
 JAVA_CLASS = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):\s*")
 TRACEBACK = "Traceback (most recent call last)"
+LIBRARIES = re.compile(r"[/\\](?:site-packages|odradek[/\\]pipelines|lib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
 LONGEST = 400
 
 
@@ -22,6 +24,15 @@ def plain_message(error: BaseException) -> str:
     """The first thing that is wrong, without Spark's numbers, plans and stack traces."""
     text = str(error.getMessage() if isinstance(error, PySparkException) else error) or type(error).__name__
     return plain_text(text)
+
+
+def told_with_place(error: BaseException) -> str:
+    """An exception of the user's own code: what it says, and where in that code it was raised."""
+    words = f"{type(error).__name__}: {error}".rstrip(": ")
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not LIBRARIES.search(each.filename)]
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg} ({error.filename}, line {error.lineno})"
+    return f"{words} ({frames[-1].filename}, line {frames[-1].lineno}, in {frames[-1].name})" if frames else words
 
 
 def plain_text(text: str) -> str:

@@ -18,6 +18,7 @@ from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threa
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError, plain_message
 from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.sinks.batches import check_databases
 from odradek.pipelines.spark.topics import prepare_topics
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def run_pipeline(
     report: Callable[[BatchReport], None],
 ) -> None:
     """In the foreground, with a Spark session of its own."""
+    check_databases(pipeline)
     cluster = prepare_topics(pipeline)
     if pipeline.engine is Engine.REALTIME and pipeline.master is None:
         pipeline = dataclasses.replace(pipeline, master=f"local[{local_threads(pipeline, cluster)}]")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
 
 TIMEOUT_S = 5.0
+TOPIC_CONFIG = {"max.message.bytes": str(8 * 1024 * 1024)}
 
 
 class TopicMissing(PipelineError):
@@ -48,11 +49,16 @@ class Cluster:
         return self.partitions[topic]
 
     def create(self, topics: set[str]) -> None:
-        """With the broker's own number of partitions; one that exists stays as it is."""
+        """With the broker's own number of partitions; one that exists stays as it is.
+
+        A record of ours has headers beside the value of the one that it was made of, and must fit all the same.
+        """
         missing = sorted(topics - set(self.partitions))
         if not missing:
             return
-        for future in self._admin.create_topics([NewTopic(name, -1, -1) for name in missing]).values():
+        for future in self._admin.create_topics(
+            [NewTopic(name, -1, -1, config=TOPIC_CONFIG) for name in missing]
+        ).values():
             try:
                 future.result(TIMEOUT_S)
             except KafkaException as error:

@@ -111,7 +111,10 @@ def unmatched(
 
 def is_similar(expected: Any, fields: Sequence[FieldDifference]) -> bool:
     """Something of it is as expected."""
-    return isinstance(expected, dict) and len({each.path.partition(".")[0] for each in fields}) < len(expected)
+    if not isinstance(expected, dict):
+        return False
+    different = {each.path.partition(".")[0].partition("[")[0] for each in fields}
+    return not different.issuperset(expected)
 
 
 def shown(row: FoundRow) -> Any:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
+LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # what a topic takes is its own to say
 Producer = tuple[str, tuple[tuple[str, str], ...]]  # brokers, and settings of the client
 
 
@@ -71,5 +72,6 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]]) -> None:
         by_producer.setdefault(producer, []).append(frame)
     for (servers, settings), parts in by_producer.items():
         every = functools.reduce(DataFrame.unionByName, parts)
-        options = {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
+        client = {"max.request.size": LARGEST_REQUEST_BYTES, **dict(settings), "bootstrap.servers": servers}
+        options = {f"kafka.{key}": value for key, value in client.items()}
         every.write.format("kafka").options(**options).save()
