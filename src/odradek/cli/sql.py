@@ -61,8 +61,8 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **places
     """
     require_packages()
     require_packages(SPARK_PACKAGES)
-    from odradek.pipelines.definition.sql_text import SqlError  # noqa: PLC0415 - help does not need Spark
-    from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415
+    check_query(query)
+    from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
     from odradek.pipelines.spark.querying import answer  # noqa: PLC0415
 
     try:
@@ -74,11 +74,19 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **places
                     print_json(row)
             else:
                 print_csv(found.names, islice(found.rows, limit))
+    except PipelineError as error:
+        raise Failure(str(error)) from None
+
+
+def check_query(query: str) -> None:
+    """Whether it is one, before anything is started for it."""
+    from odradek.pipelines.definition.sql_text import SqlError, parse_query  # noqa: PLC0415 - help does not need it
+
+    try:
+        parse_query(query)
     except SqlError as error:
         hint = "; names with dashes go in backticks" if "-" in query else ""
         raise Failure(f"the query, line {error.line}, column {error.column}: {error.message}{hint}") from None
-    except PipelineError as error:
-        raise Failure(str(error)) from None
 
 
 def surroundings(

@@ -55,7 +55,7 @@ def test_records_that_drift_are_read_as_far_as_they_fit(stage: Stage) -> None:
     stage.produce("in", drifted)
     stage.run(stage.pipeline(SOURCE + 'sinks: {out: {from: readings, topic: "@out", key: id}}'))
     out = {record.key: record.json for record in stage.read("out")}
-    assert sorted(out) == ["1", "2", "3", "4", "6"]
+    assert list(out) == ["1", "2", "3", "4", "6"]
     assert out["2"] == {"id": 2, "name": "b", "pressure": 2.0}
     assert out["3"] == out["4"] | {"id": 3}
     assert json.loads(out["6"]["name"]) == {"first": "f"}

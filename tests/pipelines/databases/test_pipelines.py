@@ -12,10 +12,10 @@ from odradek.pipelines.spark.jdbc import DRIVERS, DriverMissing, driver_jar
 from odradek.pipelines.spark.sinks.warehouse import warehouse
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.warehouse_tables import read_table, table_names
+from tests.pipelines.spark.stage import Stage, renamed
 
 if TYPE_CHECKING:
     from tests.pipelines.databases.server import Server
-    from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
 
@@ -62,7 +62,7 @@ def test_tables_are_joined_and_views_kept(stage: Stage, postgres: Server, databa
     stage.create("in", 1)
     text = DEFINITION % {"jdbc": postgres.jdbc_url(database)}
     url = postgres.url(database)
-    pipeline = stage.pipeline(f"warehouse: {url}\n{text}")
+    pipeline = renamed(stage.pipeline(f"warehouse: sqlite:///w.db\n{text}"), warehouse=url)
     stage.produce("in", [reading(1, 1, 0, "1.0001"), reading(2, 2, 1, "12345678901234.5678")])
     stage.run(pipeline)
     stage.produce("in", [reading(3, 1, 2, "2"), reading(4, 1, 1, "3"), reading(1, 1, 0, "9")])
@@ -98,5 +98,5 @@ def test_a_database_that_cannot_be_read_is_told_with_its_source(stage: Stage) ->
     stage.produce("in", [reading(1, 1, 0, "1")])
     text = DEFINITION % {"jdbc": "jdbc:postgresql://127.0.0.1:1/d"}
     pipeline = stage.pipeline(f"warehouse: sqlite:///w.db\n{text}")
-    with pytest.raises(StepBroken, match=r"pipeline.yml:\d+:\d+: source 'pumps': .*127.0.0.1:1"):
+    with pytest.raises(StepBroken, match=r"pipeline.yml:\d+:\d+: source 'pumps': .*Connection to 127.0.0.1:1 refused"):
         stage.run_once(pipeline)

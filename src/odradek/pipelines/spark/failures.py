@@ -23,7 +23,19 @@ class PipelineError(Exception):
 def plain_message(error: BaseException) -> str:
     """The first thing that is wrong, without Spark's numbers, plans and stack traces."""
     text = str(error.getMessage() if isinstance(error, PySparkException) else error) or type(error).__name__
+    if isinstance(error, PySparkException) and (error.getCondition() or "").startswith("FAILED_JDBC"):
+        text = f"{plain_text(text)}: {cause_of(error)}"
     return plain_text(text)
+
+
+def cause_of(error: PySparkException) -> str:
+    """What the database said; Spark hides it behind words of its own."""
+    cause = getattr(error, "_origin", None)
+    while cause is not None and cause.getCause() is not None:
+        cause = cause.getCause()
+        if "SQLException" in cause.getClass().getName():
+            break
+    return "" if cause is None else str(cause.getMessage())
 
 
 def told_with_place(error: BaseException) -> str:
