@@ -72,6 +72,7 @@ def test_a_topic_is_asked(bootstrap_server: str, topic: str) -> None:
         (["select * from t"], "no broker answers at 127.0.0.1:1"),
         (["select 1", "--schema", "t=id BIGNIT"], "--schema of t: "),
         (["select 1", "--warehouse", "here"], "'here' is no URL of a database"),
+        (["select 1", "--warehouse", "sqlite:///no-such-file.db"], "there is no such file"),
         (["select 1", "--definition", "no.yml"], "the file cannot be read"),
     ],
 )

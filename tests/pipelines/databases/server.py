@@ -114,7 +114,9 @@ def needed_packages() -> list[str]:
     server = max(servers, key=lambda name: int(name.removeprefix("postgresql-")))
     options = [f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
     listed = run_or_refuse(["apt-cache", "depends", "--recurse", *options, server], Path.cwd()).splitlines()
-    libraries = sorted({line for line in listed if line.startswith("lib") and not line.startswith("libc6")})
+    libraries = sorted(
+        {line for line in listed if line.startswith("lib") and not line.startswith("libc6") and "perl" not in line}
+    )
     present = subprocess.run(
         ["dpkg-query", "-W", "-f", "${Package} ${Status}\n"], capture_output=True, text=True, check=False
     ).stdout
@@ -147,6 +149,16 @@ def somebody() -> dict[str, Any]:
     raise NoPostgres("PostgreSQL does not run as root, and there is no user `nobody`")
 
 
+def reachable(programs: Programs, folder: Path) -> Programs:
+    """A copy that somebody else may run: root's own cache is closed to them."""
+    if programs.libraries is None:
+        return programs
+    root = next(each for each in programs.folder.parents if each.name == "root")
+    shutil.copytree(root, folder / "root", symlinks=True)
+    copy = folder / "root"
+    return Programs(copy / programs.folder.relative_to(root), copy / programs.libraries.relative_to(root))
+
+
 @contextmanager
 def running_server() -> Iterator[Server]:
     programs, owner = find_programs(), somebody()
@@ -154,6 +166,7 @@ def running_server() -> Iterator[Server]:
     try:
         if owner:
             os.chown(folder, owner["user"], owner["group"])
+            programs = reachable(programs, folder)
         made = subprocess.run(
             [programs.folder / "initdb", "-D", folder / "data", "-U", "odradek", "-A", "trust", "-E", "UTF8", "-N"],
             env=programs.environment, cwd=folder, capture_output=True, text=True, check=False, **owner,

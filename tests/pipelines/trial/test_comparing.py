@@ -45,6 +45,13 @@ def test_order_does_not_count_unless_asked(rows: list[dict[str, Any]]) -> None:
     assert [each.kind for each in told] == ([] if rows == sorted_rows else ["order"])
 
 
+def test_rows_that_fit_in_several_ways_are_in_order_if_one_of_them_is() -> None:
+    found = [{"a": 1, "b": 1}, {"a": 1, "b": 2}, {"a": 1, "b": 3}]
+    assert not compare(expected({"a": 1}, {"b": 2}, {"a": 1}, in_order=True), *found)
+    assert not compare(expected({"a": 1}, {"b": 3}, in_order=True, may_have_more=True), *found)
+    assert [each.kind for each in compare(expected({"b": 2}, {"a": 1}, {"b": 3}, in_order=True), *found)] == ["order"]
+
+
 def test_columns_that_are_not_named_may_hold_anything_unless_asked() -> None:
     assert not compare(expected({"a": 1}), {"a": 1, "b": 2})
     (told,) = compare(expected({"a": 1}, all_columns=True), {"a": 1, "b": 2})

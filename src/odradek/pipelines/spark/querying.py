@@ -27,7 +27,7 @@ from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS
 from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.topics import Cluster
-from odradek.pipelines.spark.warehouse_tables import read_table, table_names
+from odradek.pipelines.spark.warehouse_tables import exists, read_table, table_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -59,9 +59,12 @@ class Catalog:
         self._pipeline = from_the_beginning(where.pipeline)
         self._graph = build_graph(self._pipeline)
         self._cluster: Cluster | None = None
-        url = where.warehouse or (where.pipeline.warehouse and database_url(where.pipeline, None))
-        self._warehouse = url or None
-        self._stored = table_names(url) if url else []
+        self._warehouse, self._stored = where.warehouse or "", list[str]()
+        if where.warehouse is not None:
+            self._stored = table_names(where.warehouse)
+        elif where.pipeline.warehouse is not None:
+            self._warehouse = database_url(where.pipeline, None)
+            self._stored = table_names(self._warehouse) if exists(self._warehouse) else []
 
     @property
     def reads_topics(self) -> bool:
@@ -76,7 +79,7 @@ class Catalog:
     def _reader(self, name: str, text: str) -> Callable[[SparkSession], DataFrame]:
         stored = {each.lower(): each for each in self._stored}
         if name.lower() in stored:
-            url, table = self._warehouse or "", stored[name.lower()]
+            url, table = self._warehouse, stored[name.lower()]
             return lambda session: read_table(session, url, table)
         declared = {each.lower(): each for each in self._graph.order}
         if name.lower() in declared:

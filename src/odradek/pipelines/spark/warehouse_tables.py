@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from odradek.pipelines.spark.hidden_columns import quoted
-from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, reading
+from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, WarehouseRefused, parsed_url, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+def exists(url: str) -> bool:
+    """SQLite makes a file that is not there; whoever only asks should not."""
+    parsed = parsed_url(url)
+    return parsed.get_backend_name() != "sqlite" or Path(parsed.database or "").exists()
+
+
 def table_names(url: str) -> list[str]:
+    if not exists(url):
+        raise WarehouseRefused(f"{url}: there is no such file")
     with reading(url) as connection:
         inspector = sa.inspect(connection)
         return [name for name in (*inspector.get_table_names(), *inspector.get_view_names()) if name != BATCH_TABLE]

@@ -70,9 +70,9 @@ def compare_rows(expected: ExpectedRows, found: Sequence[FoundRow]) -> list[Diff
     apart = [[row_differences(row.value, each, expected.all_columns) for each in found] for row in expected.rows]
     matched = match_all([[not fields for fields in row] for row in apart])
     differences += unmatched(expected, found, apart, matched)
-    order = [number for number in matched if number is not None]
-    if expected.in_order and not differences and order != sorted(order):
-        message = f"the rows are there in another order: {', '.join(str(number + 1) for number in order)}"
+    if expected.in_order and not differences and not is_in_order([[not fields for fields in row] for row in apart]):
+        order = ", ".join(str(number + 1) for number in matched if number is not None)
+        message = f"the rows are there in another order: {order}"
         differences.append(Difference(expected.label, "order", expected.place, message))
     return differences
 
@@ -124,8 +124,7 @@ def shown(row: FoundRow) -> Any:
 def match_all(fits: Sequence[Sequence[bool]]) -> list[int | None]:
     """Pairs as many expected rows with found ones as can be: which found row each gets, or None.
 
-    An expected row that names few columns may fit several found ones, so pairs are made anew where that helps; what
-    is in order stays in order as far as possible, because the first that fits is tried first.
+    An expected row that names few columns may fit several found ones, so pairs are made anew where that helps.
     """
     owner: dict[int, int] = {}
 
@@ -142,6 +141,16 @@ def match_all(fits: Sequence[Sequence[bool]]) -> list[int | None]:
         place(row, set())
     by_row = {row: candidate for candidate, row in owner.items()}
     return [by_row.get(row) for row in range(len(fits))]
+
+
+def is_in_order(fits: Sequence[Sequence[bool]]) -> bool:
+    """Whether the rows can be paired so that they follow one another, others between them or not."""
+    position = 0
+    for row in fits:
+        position = next((number + 1 for number in range(position, len(row)) if row[number]), -1)
+        if position < 0:
+            return False
+    return True
 
 
 def row_differences(expected: Any, row: FoundRow, all_columns: bool) -> tuple[FieldDifference, ...]:

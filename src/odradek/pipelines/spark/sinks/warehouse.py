@@ -130,7 +130,7 @@ def parsed_url(url: str) -> sa.URL:
     return parsed.set(drivername=names.get(parsed.drivername, parsed.drivername))
 
 
-def connect(url: str) -> Engine:
+def connect(url: str, *, is_reader: bool = False) -> Engine:
     parsed = parsed_url(url)
     try:
         is_sqlite = parsed.get_backend_name() == "sqlite"
@@ -142,15 +142,19 @@ def connect(url: str) -> Engine:
         advice = "pip install 'odradek[postgresql]'" if error.name == "psycopg" else f"install {error.name}"
         raise WarehouseRefused(f"{shown_url(parsed)}: Python's {error.name} is missing: {advice}") from None
     if is_sqlite:
-        sa.event.listen(engine, "connect", prepare_sqlite)
-        sa.event.listen(engine, "begin", begin_at_once)
+        sa.event.listen(engine, "connect", prepare_reader if is_reader else prepare_sqlite)
+        sa.event.listen(engine, "begin", begin_snapshot if is_reader else begin_at_once)
     return engine
 
 
 def check_database(url: str) -> None:
-    """Whether it can be reached, before anything depends on it."""
-    with reading(url):
-        pass
+    """Whether it can be reached and written to, before anything depends on it."""
+    engine = connect(url)
+    try:
+        with told_of(engine.url), engine.begin():
+            pass
+    finally:
+        engine.dispose()
 
 
 @contextmanager
@@ -172,6 +176,15 @@ def prepare_sqlite(connection: Any, _record: object) -> None:
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
+
+
+def prepare_reader(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+
+
+def begin_snapshot(connection: Connection) -> None:
+    """A reader sees one instant, and keeps nobody waiting."""
+    connection.exec_driver_sql("BEGIN")
 
 
 def begin_at_once(connection: Connection) -> None:
@@ -271,7 +284,7 @@ def value_of(kind: T.DataType, dialect: str) -> Callable[[Any], Any]:
 @contextmanager
 def reading(url: str) -> Iterator[Connection]:
     """For those who query tables and views while the stream runs."""
-    engine = connect(url)
+    engine = connect(url, is_reader=True)
     try:
         with told_of(engine.url), engine.connect() as connection:
             yield connection
