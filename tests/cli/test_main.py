@@ -69,7 +69,7 @@ def test_every_option_is_explained(path: str) -> None:
             assert parameter.help, f"{path} {parameter.opts}"
 
 
-WITHOUT_A_CLUSTER = {"broker", "log dump", "demo", "completion", "pipeline validate", "pipeline graph"}
+WITHOUT_A_CLUSTER = {"broker", "log dump", "demo", "completion", "pipeline validate", "pipeline graph", "pipeline test"}
 
 
 @pytest.mark.parametrize("path", [path for path in LEAVES if path not in WITHOUT_A_CLUSTER])

@@ -30,11 +30,11 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 
 @command(
     examples=[
-        ("the views and tables of a pipeline", "odradek sql --definition pipeline.yml 'select * from pump_state'"),
+        ("views and tables of a pipeline", "odradek sql --definition p.yml 'select * from pump_state'"),
         ("a topic: key, value, timestamp, partition, offset, headers", "odradek sql 'select key, value from warnings'"),
         ("names with dashes in backticks", "odradek sql 'select count(*) from `rigs-dead-letters`'"),
         ("JSON as columns", "odradek sql 'select avg(pressure) from pressure' --infer pressure"),
-        ("", "odradek sql 'select id from t' --schema 't=id BIGINT, at TIMESTAMP' --format csv > t.csv"),
+        ("", "odradek sql 'select id from t' --schema 't=id BIGINT' --format csv"),
     ]
 )
 @click.argument("query", type=TEXT)
