@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import subprocess
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +14,9 @@ from odradek.cli.main import run
 from odradek.cli.sql import print_csv, print_table
 from odradek.pipelines.spark.querying import Answer
 from tests.cli.conftest import run_odradek
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LIMIT_S = 110
 ROWS: list[dict[str, Any]] = [
@@ -61,6 +66,20 @@ def test_a_topic_is_asked(bootstrap_server: str, topic: str) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == '{"records":2,"mean":20.0}\n'
     assert "WARN" not in done.stderr
+
+
+@pytest.mark.spark
+def test_what_spark_refuses_is_told_in_a_line(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "w.db")) as connection:
+        connection.execute("create table pumps (id integer, name text)")
+    done = subprocess.run(
+        [sys.executable, "-m", "odradek", "sql", "select nam from pumps", "--warehouse", f"sqlite:///{tmp_path}/w.db"],
+        capture_output=True, text=True, timeout=LIMIT_S, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    started, told = done.stderr.splitlines()
+    assert "starting Spark" in started
+    assert told.startswith("error: A column, variable, or function parameter with name `nam` cannot be resolved")
 
 
 @pytest.mark.parametrize(

@@ -125,6 +125,29 @@ def test_a_full_disk_stops_it_with_the_reason_and_loses_nothing(stage: Stage) ->
     assert table(stage, "select count(*), min(length(name)) from last") == [(100, 2000)]
 
 
+def test_sql_that_breaks_on_a_value_is_told_with_it(stage: Stage) -> None:
+    stage.create("in", 1)
+    stage.produce("in", [{"id": 1, "name": "seven"}])
+    pipeline = stage.pipeline(
+        SOURCE
+        + """
+steps: {number: {sql: select cast(name as int) as n from readings}}
+sinks: {out: {from: number, topic: "@out"}}
+"""
+    )
+    with pytest.raises(PipelineFailed, match=r"readings: The value 'seven' .* cannot be cast to .*try_cast"):
+        stage.run(pipeline)
+
+
+def test_a_database_without_a_driver_is_told(stage: Stage) -> None:
+    pipeline = stage.pipeline("""
+        sources: {old: {jdbc: {url: "jdbc:oldbase://host/d", table: t}}}
+        sinks: {out: {from: old, topic: "@out"}}
+        """)
+    with pytest.raises(PipelineError, match="there is no JDBC driver for oldbase: put its jar into spark"):
+        stage.run_once(pipeline)
+
+
 def test_a_null_in_a_key_is_told_with_what_to_do(stage: Stage) -> None:
     stage.create("in", 1)
     stage.produce("in", [{"id": 1, "name": None}])

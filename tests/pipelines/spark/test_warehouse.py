@@ -9,6 +9,9 @@ import pytest
 import sqlalchemy as sa
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
+from odradek.pipelines.definition.model import Pipeline
+from odradek.pipelines.definition.places import Place
+from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.warehouse import (
     BatchNumber,
     TableChange,
@@ -111,3 +114,9 @@ def test_a_database_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("this is no database, " * 100)
     with pytest.raises(WarehouseRefused, match="file is not a database"):
         check_database(f"sqlite:///{tmp_path / 'text.db'}")
+
+
+def test_a_pipeline_that_names_no_database_has_one_of_its_name(tmp_path: Path) -> None:
+    pipeline = Pipeline("rigs", place=Place(str(tmp_path / "pipeline.yml"), 1, 1))
+    assert database_url(pipeline, None) == f"sqlite:///{tmp_path / 'rigs.db'}"
+    assert database_url(pipeline, "postgresql://h/d") == "postgresql://h/d"

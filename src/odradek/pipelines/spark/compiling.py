@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import Source
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.expectations import judged, kept
-from odradek.pipelines.spark.failures import PipelineError, plain_message, told_with_place
+from odradek.pipelines.spark.failures import PipelineError, is_from_java, plain_message, told_with_place
 from odradek.pipelines.spark.records import decoded, rows_of
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
@@ -127,5 +127,6 @@ class told_of:  # noqa: N801 - read as a word of the sentence `with told_of(step
         if not isinstance(error, Exception) or isinstance(error, PipelineError):
             return
         noun = "source" if isinstance(self._thing, Source) else "step"
-        words = plain_message(error) if isinstance(error, PySparkException) else told_with_place(error)
+        is_of_spark = isinstance(error, PySparkException) or is_from_java(error)
+        words = plain_message(error) if is_of_spark else told_with_place(error)
         raise StepBroken(f"{self._thing.place}: {noun} '{self._thing.name}': {words}") from error

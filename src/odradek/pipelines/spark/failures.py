@@ -23,9 +23,16 @@ class PipelineError(Exception):
 def plain_message(error: BaseException) -> str:
     """The first thing that is wrong, without Spark's numbers, plans and stack traces."""
     text = str(error.getMessage() if isinstance(error, PySparkException) else error) or type(error).__name__
+    if is_from_java(error):
+        text = str(error.java_exception.toString())  # type: ignore[attr-defined]
     if isinstance(error, PySparkException) and (error.getCondition() or "").startswith("FAILED_JDBC"):
         text = f"{plain_text(text)}: {cause_of(error)}"
     return plain_text(text)
+
+
+def is_from_java(error: BaseException) -> bool:
+    """An exception of a library below Spark, which py4j hands on as it is."""
+    return hasattr(error, "java_exception")
 
 
 def cause_of(error: PySparkException) -> str:

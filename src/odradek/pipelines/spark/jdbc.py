@@ -42,7 +42,13 @@ def read_jdbc(session: SparkSession, origin: JdbcOrigin, url: str) -> DataFrame:
     if driver is not None and "driver" not in options:
         session.sql(f"ADD JAR '{driver_jar(driver)}'")
         options["driver"] = driver.name
-    return session.read.format("jdbc").options(**options).load()
+    try:
+        return session.read.format("jdbc").options(**options).load()
+    except Exception as error:
+        if "No suitable driver" not in str(error):
+            raise
+        advice = "put its jar into spark: {spark.jars: …}, and its class into options: {driver: …} of the source"
+        raise DriverMissing(f"there is no JDBC driver for {database_kind(url)}: {advice}") from None
 
 
 def database_kind(url: str) -> str:

@@ -62,7 +62,7 @@ class Catalog:
         self._warehouse, self._stored = where.warehouse or "", list[str]()
         if where.warehouse is not None:
             self._stored = table_names(where.warehouse)
-        elif where.pipeline.warehouse is not None:
+        elif where.pipeline.sources:
             self._warehouse = database_url(where.pipeline, None)
             self._stored = table_names(self._warehouse) if exists(self._warehouse) else []
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyspark
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from odradek.pipelines.spark.connector import connector_jars
@@ -45,6 +46,7 @@ def start_session(
     """A session with the Kafka connector, where it is wanted; `settings` come before ours."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
+    silence_query_errors()
     chosen = master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     is_local = chosen.startswith("local")
     if is_local:
@@ -58,6 +60,12 @@ def start_session(
         builder = builder.config(key, value)
     with quiet(log_file):
         return builder.getOrCreate()
+
+
+def silence_query_errors() -> None:
+    """PySpark prints what is wrong with a query as JSON with all stack traces; we tell it in a sentence."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager

@@ -130,9 +130,7 @@ def with_nested_as_json(frame: DataFrame) -> DataFrame:
 
 def database_url(pipeline: Pipeline, url: str | None) -> str:
     """A file of SQLite begins beside the definition, as all paths do."""
-    chosen = url or pipeline.warehouse
-    if chosen is None:
-        raise PipelineError(f"{pipeline.place}: tables and views need a database: warehouse: sqlite:///name.db")
+    chosen = url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db"
     parsed = parsed_url(chosen)
     if parsed.get_backend_name() != "sqlite" or parsed.database in {None, "", ":memory:"}:
         return chosen

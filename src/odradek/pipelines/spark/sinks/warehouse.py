@@ -162,8 +162,8 @@ def told_of(url: sa.URL) -> Iterator[None]:
     """What a database refuses is told in a sentence, with its URL."""
     try:
         yield
-    except sa.exc.DBAPIError as error:
-        reason = " ".join(str(error.orig).split())
+    except sa.exc.SQLAlchemyError as error:
+        reason = " ".join(str(getattr(error, "orig", None) or error).split())
         raise WarehouseRefused(f"{shown_url(url)}: {reason}") from error
 
 
