@@ -25,6 +25,7 @@ from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError, SparkGone, plain_message
 from odradek.pipelines.spark.session import start_session
 from odradek.pipelines.spark.shipping import ship_modules
+from odradek.pipelines.spark.sinks.batches import check_databases
 from odradek.pipelines.spark.topics import prepare_topics
 from odradek.pipelines.spark.watching import ProgressWatch
 
@@ -62,6 +63,7 @@ class Audience:
 
 def run_pipeline(pipeline: Pipeline, wishes: Wishes, is_stopped: Callable[[], bool], audience: Audience) -> None:
     """In the foreground, with a Spark session of its own."""
+    check_databases(pipeline)
     cluster = prepare_topics(pipeline)
     if pipeline.engine is Engine.BATCH:
         with session_of(pipeline, audience.say) as session:

@@ -43,17 +43,20 @@ def start_session(
     master: str | None = None,
     say: Callable[[str], None] = lambda _text: None,
     log_file: str = os.devnull,
+    *,
+    has_connector: bool = True,
 ) -> SparkSession:
-    """A session with the Kafka connector; `settings` come before ours."""
+    """A session with the Kafka connector, where it is wanted; `settings` come before ours."""
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    for logger in (logging.getLogger("py4j"), PySparkLogger.getLogger("SQLQueryContextLogger")):
-        logger.setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
+    silence_query_errors()
     chosen = master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     address = own_address(chosen)
     os.environ["PYSPARK_PYTHON"] = worker_python(chosen, settings)
     if address is not None:
         os.environ.setdefault("SPARK_LOCAL_IP", address)
-    jars = [*connector_jars(pyspark.__version__, say), *filter(None, settings.get("spark.jars", "").split(","))]
+    connector = connector_jars(pyspark.__version__, say) if has_connector else []
+    jars = [*connector, *filter(None, settings.get("spark.jars", "").split(","))]
     say(f"starting Spark {pyspark.__version__} on {chosen}")
     addresses = {} if address is None else {"spark.driver.bindAddress": address, "spark.driver.host": address}
     every = {**DEFAULTS, **addresses, **settings, "spark.jars": ",".join(jars)}
@@ -83,6 +86,12 @@ def worker_python(master: str, settings: Mapping[str, str]) -> str:
     """The interpreter of Spark's workers: this one, unless another is named for a cluster."""
     named = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
     return sys.executable if named is None or master.startswith("local") else named
+
+
+def silence_query_errors() -> None:
+    """PySpark prints what is wrong with a query as JSON with all stack traces; we tell it in a sentence."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager

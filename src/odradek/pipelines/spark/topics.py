@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
 
 TIMEOUT_S = 5.0
+TOPIC_CONFIG = {"max.message.bytes": str(8 * 1024 * 1024)}
 
 
 class TopicMissing(PipelineError):
@@ -52,11 +53,15 @@ class Cluster:
         return self.partitions[topic]
 
     def create(self, topics: set[str], partitions: int = -1) -> None:
-        """Without a number with the broker's own; a topic that exists stays as it is."""
+        """Without a number with the broker's own; a topic that exists stays as it is.
+
+        A record of ours has headers beside the value of the one that it was made of, and must fit all the same.
+        """
         missing = sorted(topics - set(self.partitions))
         if not missing:
             return
-        for future in self._admin.create_topics([NewTopic(name, partitions, -1) for name in missing]).values():
+        made = [NewTopic(name, partitions, -1, config=TOPIC_CONFIG) for name in missing]
+        for future in self._admin.create_topics(made).values():
             try:
                 future.result(TIMEOUT_S)
             except KafkaException as error:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.delivery import Transactions
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
+LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # what a topic takes is its own to say
 Producer = tuple[str, tuple[tuple[str, str], ...]]  # brokers, and settings of the client
 
 
@@ -82,4 +83,5 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Tr
 
 def producer_options(producer: Producer) -> dict[str, str]:
     servers, settings = producer
-    return {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
+    client = {"max.request.size": LARGEST_REQUEST_BYTES, **dict(settings), "bootstrap.servers": servers}
+    return {f"kafka.{key}": value for key, value in client.items()}
