@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problem
 
 ENGINES = ("standard", "realtime", "batch")
+CONNECTORS = ("jvm", "python")
 NEEDED_PACKAGES = {"yaml": "PyYAML", "sqlglot": "sqlglot", "fastavro": "fastavro"}
 
 engine_option = click.option(

@@ -17,7 +17,7 @@ from odradek.cli.interrupt import stop_on_interrupt
 from odradek.cli.options import format_option
 from odradek.cli.output import print_json, say
 from odradek.cli.parameter_types import POSITIVE, TEXT
-from odradek.cli.pipeline import ENGINES, choose, load
+from odradek.cli.pipeline import CONNECTORS, ENGINES, choose, load
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
@@ -42,6 +42,7 @@ SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow"
 @click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077.")
 @click.option("--checkpoints", metavar="DIR", type=click.Path(), help="Where it notes how far it is.")
 @click.option("--warehouse", metavar="URL", type=TEXT, help="Database of tables and views (SQLAlchemy's URL).")
+@click.option("--connector", type=click.Choice(CONNECTORS), help="Spark's own, or the one that needs no jars.")
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
 @click.option("--until-caught-up", is_flag=True, help="Stop when everything that is there now is done.")
 @click.option("--stop-with", type=int, hidden=True, help="A descriptor; when its other end is closed, stop.")
@@ -85,14 +86,22 @@ def stop_with_owner(descriptor: int, is_stopped: threading.Event) -> None:
 
 
 def overridden(
-    found: Pipeline, bootstrap_server: str | None, master: str | None, checkpoints: str | None, warehouse: str | None
+    found: Pipeline,
+    bootstrap_server: str | None,
+    master: str | None,
+    checkpoints: str | None,
+    warehouse: str | None,
+    connector: str | None,
 ) -> Pipeline:
     """With what the command line says instead."""
+    from odradek.pipelines.definition.vocabulary import Connector  # noqa: PLC0415 - help does not need it
+
     changes: dict[str, Any] = {
         "bootstrap_servers": bootstrap_server,
         "master": master,
         "checkpoints": None if checkpoints is None else str(Path(checkpoints).absolute()),
         "warehouse": warehouse,
+        "connector": None if connector is None else Connector(connector),
     }
     return dataclasses.replace(found, **{key: value for key, value in changes.items() if value is not None})
 

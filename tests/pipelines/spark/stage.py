@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.topics import prepare_topics
@@ -49,6 +50,7 @@ class Stage:
     spark: SparkSession
     bootstrap_servers: str
     folder: Path
+    connector: Connector = Connector.JVM
     prefix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     def topic(self, name: str) -> str:
@@ -97,7 +99,7 @@ class Stage:
         definition = load_yaml(str(file), {})
         assert definition.is_sound, definition.problems
         assert definition.pipeline is not None
-        return definition.pipeline
+        return dataclasses.replace(definition.pipeline, connector=self.connector)
 
     def run(self, pipeline: Pipeline) -> list[BatchReport]:
         """On the standard engine, until everything that is there is done."""

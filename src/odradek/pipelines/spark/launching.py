@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.definition.vocabulary import Connector, Engine
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
+from odradek.pipelines.spark.connector import ConnectorMissing
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine
@@ -49,6 +50,10 @@ def run_pipeline(
     report: Callable[[BatchReport], None],
 ) -> None:
     """In the foreground, with a Spark session of its own."""
+    if pipeline.engine is Engine.REALTIME and pipeline.connector is Connector.PYTHON:
+        raise PipelineError(
+            "the realtime engine cannot use the Python connector: real-time mode reads by Spark's own alone"
+        )
     cluster = prepare_topics(pipeline)
     if pipeline.engine is Engine.REALTIME and pipeline.master is None:
         pipeline = dataclasses.replace(pipeline, master=f"local[{local_threads(pipeline, cluster)}]")
@@ -76,8 +81,13 @@ def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSessio
     if "://" not in folder:
         Path(folder).mkdir(parents=True, exist_ok=True)
         log_file = str(Path(folder) / "spark.log")
+    connector = Connector.JVM if pipeline.engine is Engine.REALTIME else pipeline.connector
     try:
-        return start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file)
+        return start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file, connector)
+    except ConnectorMissing as error:
+        if pipeline.engine is not Engine.REALTIME:
+            raise
+        raise ConnectorMissing(f"{error}; the realtime engine cannot do without it, --engine standard can") from error
     except PySparkException as error:
         raise PipelineError(
             f"Spark did not start: {plain_message(error)} (is there a Java 17? see {log_file})"

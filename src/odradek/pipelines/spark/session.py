@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING
 import pyspark
 from pyspark.sql import SparkSession
 
-from odradek.pipelines.spark.connector import connector_jars
+from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
+    from odradek.pipelines.definition.vocabulary import Connector
 
 DEFAULT_MASTER = "local[*]"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -39,17 +41,25 @@ def start_session(
     master: str | None = None,
     say: Callable[[str], None] = lambda _text: None,
     log_file: str = os.devnull,
+    connector: Connector | None = None,
 ) -> SparkSession:
-    """A session with the Kafka connector; `settings` come before ours."""
+    """A session that reads and writes topics; `settings` come before ours."""
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
     chosen = master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     is_local = chosen.startswith("local")
     if is_local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    jars = [*connector_jars(pyspark.__version__, say), *filter(None, settings.get("spark.jars", "").split(","))]
+    connector, fetched = choose_connector(connector, pyspark.__version__, say)
+    jars = [*fetched, *filter(None, settings.get("spark.jars", "").split(","))]
     say(f"starting Spark {pyspark.__version__} on {chosen}")
-    every = {**DEFAULTS, **(LOOPBACK if is_local else {}), **settings, "spark.jars": ",".join(jars)}
+    every = {
+        **DEFAULTS,
+        **(LOOPBACK if is_local else {}),
+        **settings,
+        CHOICE: str(connector),
+        "spark.jars": ",".join(jars),
+    }
     builder = SparkSession.builder.appName(name).master(chosen)
     for key, value in every.items():
         builder = builder.config(key, value)

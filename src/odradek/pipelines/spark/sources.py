@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import FileOrigin, JdbcOrigin, Start, TopicOrigin
-from odradek.pipelines.definition.vocabulary import FileFormat, StartAt
+from odradek.pipelines.definition.vocabulary import Connector, FileFormat, OnDataLoss, StartAt
+from odradek.pipelines.spark.connector_choice import connector_of
+from odradek.pipelines.spark.python_source.source import TopicSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +43,7 @@ def read_stream(
         options = {**topic_options(origin, pipeline), **start_options(origin, origin.start, partitions, "starting")}
         if origin.max_records_per_batch is not None:
             options["maxOffsetsPerTrigger"] = str(origin.max_records_per_batch)
-        return session.readStream.format("kafka").options(**options).load()
+        return session.readStream.format(topic_format(session, pipeline)).options(**options).load()
     if isinstance(origin, FileOrigin):
         reader = session.readStream.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
@@ -66,13 +68,21 @@ def read_once(
             **start_options(origin, chosen.start or origin.start, partitions, "starting"),
             **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending"),
         }
-        return session.read.format("kafka").options(**options).load()
+        return session.read.format(topic_format(session, pipeline)).options(**options).load()
     if isinstance(origin, FileOrigin):
         reader = session.read.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
         return reader.load(below(pipeline, origin.path))
     return session.read.format("jdbc").options(**jdbc_options(origin)).load()
+
+
+def topic_format(session: SparkSession, pipeline: Pipeline) -> str:
+    """Both connectors take the same options and give the same columns."""
+    if connector_of(session, pipeline.connector) is Connector.JVM:
+        return "kafka"
+    session.dataSource.register(TopicSource)
+    return TopicSource.name()
 
 
 def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
@@ -82,6 +92,7 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
     return {
         **subscription,
         "includeHeaders": "true",
+        "failOnDataLoss": "true" if origin.on_data_loss is OnDataLoss.FAIL else "false",
         "kafka.bootstrap.servers": origin.bootstrap_servers or pipeline.bootstrap_servers,
         **{f"kafka.{key}": value for key, value in client.items()},
     }

@@ -9,6 +9,7 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
+from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.failures import PipelineError
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ class Cluster:
 
     def __init__(self, bootstrap_servers: str, settings: Mapping[str, str]) -> None:
         self.bootstrap_servers = bootstrap_servers
-        self._admin = AdminClient({**settings, "bootstrap.servers": bootstrap_servers, "log_level": 0})
+        self._admin = AdminClient(
+            {**librdkafka_settings(settings), "bootstrap.servers": bootstrap_servers, "log_level": 0}
+        )
         self.partitions = self._look()
 
     def _look(self) -> dict[str, int]:

@@ -62,7 +62,7 @@ class RealtimeEngine:
         if consoles:
             frame = tables.rows(consoles[0].input)
             return frame.writeStream.format("console").options(**options).outputMode("update")
-        servers, settings = producer_of(pipeline)
+        servers, settings, _connector = producer_of(pipeline)
         kafka = {"linger.ms": LINGER_MS, **dict(settings)}
         try:
             every = exploded_records(pipeline, graph, tables)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import BinaryType
 
-from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.definition.vocabulary import Connector, Encoding
+from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.dead_letters import ID_HEADER, header, origin_id
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns
+from odradek.pipelines.spark.python_source.writing import write_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -21,13 +23,20 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
-Producer = tuple[str, tuple[tuple[str, str], ...]]  # brokers, and settings of the client
+
+
+class Producer(NamedTuple):
+    """Who writes: records of the same one are written together."""
+
+    servers: str
+    settings: tuple[tuple[str, str], ...]
+    connector: Connector | None = None  # None: the session's
 
 
 def producer_of(pipeline: Pipeline, target: TopicTarget | None = None) -> Producer:
     own: Mapping[str, str] = {} if target is None else target.kafka
     servers = (target.bootstrap_servers if target is not None else None) or pipeline.bootstrap_servers
-    return servers, tuple(sorted({**pipeline.kafka, **own}.items()))
+    return Producer(servers, tuple(sorted({**pipeline.kafka, **own}.items())), pipeline.connector)
 
 
 def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipeline) -> DataFrame:
@@ -69,7 +78,10 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]]) -> None:
     by_producer: dict[Producer, list[DataFrame]] = {}
     for producer, frame in frames:
         by_producer.setdefault(producer, []).append(frame)
-    for (servers, settings), parts in by_producer.items():
+    for (servers, settings, wanted), parts in by_producer.items():
         every = functools.reduce(DataFrame.unionByName, parts)
+        if connector_of(every.sparkSession, wanted) is Connector.PYTHON:
+            write_topics(every, servers, settings)
+            continue
         options = {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
         every.write.format("kafka").options(**options).save()
