@@ -62,13 +62,23 @@ class Stage:
             future.result(10)
         return self.topic(name)
 
-    def produce(self, name: str, values: Iterable[Any], *, partition: int = 0, key: str | None = None) -> None:
+    def produce(
+        self, name: str, values: Iterable[Any], *, partition: int = 0, key: str | None = None, timestamp: int = 0
+    ) -> None:
         """Bytes and None as they are, anything else as JSON."""
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers})
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "message.max.bytes": 2_000_000})
         for value in values:
             data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-            producer.produce(self.topic(name), data, key, partition=partition, headers=[("sent", b"by test")])
+            producer.produce(
+                self.topic(name), data, key, partition=partition, timestamp=timestamp, headers=[("sent", b"by test")]
+            )
         assert producer.flush(10) == 0
+
+    def delete_records(self, name: str, before: int) -> None:
+        """Of the first partition."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        for future in admin.delete_records([TopicPartition(self.topic(name), 0, before)]).values():
+            future.result(10)
 
     def read(self, name: str) -> list[Written]:
         """All records of a topic, in order within each partition."""

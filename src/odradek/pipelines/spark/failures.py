@@ -20,8 +20,8 @@ class PipelineError(Exception):
 
 def plain_message(error: BaseException) -> str:
     """The first thing that is wrong, without Spark's numbers, plans and stack traces."""
-    text = str(error.getMessage() if isinstance(error, PySparkException) else error) or type(error).__name__
-    return plain_text(text)
+    told = error.getMessage() if isinstance(error, PySparkException) else None
+    return plain_text(told or str(error) or type(error).__name__)
 
 
 def plain_text(text: str) -> str:

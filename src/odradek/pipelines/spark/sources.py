@@ -106,7 +106,8 @@ def start_options(origin: TopicOrigin, start: Start, partitions: Callable[[str],
     if start.at is not StartAt.OFFSETS:
         return {f"{which}Offsets": str(start.at)}
     other = EARLIEST_OFFSET if which == "starting" else LATEST_OFFSET
-    return {f"{which}Offsets": json.dumps(all_offsets(origin.topics, start.offsets, partitions, other))}
+    topics = origin.topics or tuple(start.offsets)
+    return {f"{which}Offsets": json.dumps(all_offsets(topics, start.offsets, partitions, other))}
 
 
 def all_offsets(

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POLL_S = 0.1
+INITIALIZING = "Initializing sources"  # Spark's words
 
 
 class PipelineFailed(PipelineError):
@@ -37,6 +38,12 @@ class Running:
         """What a batch died of; Spark tells it wrapped in its own words."""
         with self._lock:
             self._failures.setdefault(flow, error)
+
+    def await_sources(self, flow: str) -> None:
+        """A source in Python is a process that Spark gives ten seconds to start: they had better start one by one."""
+        query = self.queries[flow]
+        while query.isActive and query.status["message"] == INITIALIZING:
+            time.sleep(POLL_S)  # a poll's pause
 
     @property
     def is_active(self) -> bool:

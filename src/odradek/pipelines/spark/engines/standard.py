@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import Deduplication, FilesTarget, RunningAggregate
-from odradek.pipelines.definition.vocabulary import Duration, SinkMode
+from odradek.pipelines.definition.vocabulary import Connector, Duration, SinkMode
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.flows import split_flows
@@ -56,6 +57,8 @@ class StandardEngine:
             for flow, writer in prepared:
                 self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
                 running.add(flow.name, self._triggered(flow, writer, until_caught_up=until_caught_up).start())
+                if connector_of(self._session, self._pipeline.connector) is Connector.PYTHON:
+                    running.await_sources(flow.name)
         except BaseException:
             running.stop()
             raise

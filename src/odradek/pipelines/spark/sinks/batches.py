@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -24,12 +25,14 @@ from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import latest_rows, running_aggregate, view_key, view_order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Pipeline, Sink, View
     from odradek.pipelines.spark.compiling import Tables
+
+ROWS_AT_HAND = 10_000
 
 
 def topic_frames(sinks: Sequence[Sink], tables: Tables, pipeline: Pipeline) -> list[tuple[Producer, DataFrame]]:
@@ -98,8 +101,13 @@ def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
 
 
 def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str | None = None) -> TableChange:
-    rows: Any = frame.collect()
-    return TableChange(table, frame.schema, rows, key, order_by)
+    return TableChange(table, frame.schema, rows_of(frame), key, order_by)
+
+
+def rows_of(frame: DataFrame) -> Iterable[Any]:
+    """Few rows are here before the transaction begins; of many, one partition at a time is on the driver."""
+    rows = frame.toLocalIterator(prefetchPartitions=True)
+    return chain(list(islice(rows, ROWS_AT_HAND)), rows)
 
 
 def database_url(pipeline: Pipeline, url: str | None) -> str:
