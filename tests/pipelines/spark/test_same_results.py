@@ -172,8 +172,8 @@ def test_results_are_the_same(
     (tmp_path / "same_steps.py").write_text(STEPS)
     (tmp_path / "pumps.csv").write_text("pump,name\n" + "".join(f"{pump},{name}\n" for pump, name in NAMES.items()))
     stage.create("in")
-    for row in READINGS:
-        stage.produce("in", [row], partition=row["pump"] % 2, key=str(row["pump"]))
+    for partition in (0, 1):
+        stage.produce("in", [row for row in READINGS if row["pump"] % 2 == partition], partition=partition)
     stage.produce("in", BROKEN, partition=1)
     pipeline = stage.pipeline(DEFINITION)
     if engine == "batch":

@@ -29,6 +29,7 @@ DEFAULTS = {
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,  # keyed state needs it
     "spark.scheduler.mode": "FAIR",  # a flow with much to do does not hold up the others
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # ten thousand records may be of a megabyte each
     "spark.log.level": "ERROR",
 }
 # Spark finds out its own name by asking for it, which fails on machines without a resolver.

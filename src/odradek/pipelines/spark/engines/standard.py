@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import Deduplication, FilesTarget, RunningAggregate
-from odradek.pipelines.definition.vocabulary import Connector, Duration, SinkMode
+from odradek.pipelines.definition.model import Deduplication, FilesTarget, KeyedState, RunningAggregate
+from odradek.pipelines.definition.vocabulary import Connector, Duration, SinkMode, StateClock
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.connector_choice import connector_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from odradek.pipelines.definition.graph import Graph
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 # State costs a commit for each batch, and timers a batch for each trigger: the cores are left to the rest.
 STATE_TRIGGER = Duration(1000)
+EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 class StandardEngine:
@@ -53,16 +56,28 @@ class StandardEngine:
         graph = build_graph(self._pipeline)
         running = Running()
         prepared = [(flow, self._writer(flow, graph, running)) for flow in split_flows(self._pipeline, graph)]
+        is_python = connector_of(self._session, self._pipeline.connector) is Connector.PYTHON
         try:
             for flow, writer in prepared:
-                self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
-                running.add(flow.name, self._triggered(flow, writer, until_caught_up=until_caught_up).start())
-                if connector_of(self._session, self._pipeline.connector) is Connector.PYTHON:
+                triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
+                is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
+                running.begin(flow.name, partial(self._begin, flow, triggered, are_empty_run=not is_endless))
+                if is_python:
                     running.await_sources(flow.name)
         except BaseException:
             running.stop()
             raise
         return running
+
+    def _begin(self, flow: Flow, writer: DataStreamWriter, *, are_empty_run: bool) -> StreamingQuery:
+        """Spark asks for another batch as long as there is a clock: a stream with one would never have caught up."""
+        self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
+        before = self._session.conf.get(EMPTY_BATCHES) or "true"
+        self._session.conf.set(EMPTY_BATCHES, before if are_empty_run else "false")
+        try:
+            return writer.start()
+        finally:
+            self._session.conf.set(EMPTY_BATCHES, before)
 
     def _writer(self, flow: Flow, graph: Graph, running: Running) -> DataStreamWriter:
         frame = stream_of(self._session, self._pipeline, graph, flow, self._load)
@@ -115,6 +130,12 @@ def stream_of(
     if source is None:
         return tables.unjudged(flow.root)
     return load(source) if is_topic(source) else tables.rows(flow.root)
+
+
+def keeps_processing_time(pipeline: Pipeline, graph: Graph, flow: Flow) -> bool:
+    names = graph.upstream(flow.root)
+    operations = [each.operation for each in pipeline.steps if each.name in names]
+    return any(isinstance(each, KeyedState) and each.clock is StateClock.PROCESSING for each in operations)
 
 
 def longest_memory(pipeline: Pipeline, graph: Graph, flow: Flow) -> Duration | None:
