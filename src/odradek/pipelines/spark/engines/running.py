@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 POLL_S = 0.1
 INITIALIZING, LATE_WORKER = "Initializing sources", "Python worker failed to connect back"  # Spark's words
-LATE_STARTS = 3
+LATE_STARTS = 5
 
 
 class PipelineFailed(PipelineError):
@@ -74,7 +74,8 @@ class Running:
                 self._late_starts[flow] += 1
                 with self._lock:
                     self._failures.pop(flow, None)
-                self.queries[flow] = self._starts[flow]()
+                self.begin(flow, self._starts[flow])
+                self.await_sources(flow)
 
     def _was_late(self, flow: str, query: StreamingQuery) -> bool:
         """Whether Spark gave it up because a Python process of its own was not there within ten seconds."""
