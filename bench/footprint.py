@@ -17,12 +17,12 @@ from bench.generator import Generator, GeneratorError, read_line
 from bench.processes import is_alive, raise_open_files_limit, resident_mb
 from bench.results import ODRADEK, Experiment, Run
 from bench.topics import create, fresh_topic
+from bench.turns import Measured, Said, in_turns
 from bench.workloads import (
     GROUPS,
     GROUPS_SECONDS,
     IDLE_CONNECTIONS,
     MEMORY_RECORDS,
-    OTHERS,
     REPLAYED_GROUPS,
     REPLAYED_PARTITIONS,
     REPLAYED_RECORDS,
@@ -30,8 +30,6 @@ from bench.workloads import (
 )
 
 SPARE_FILES = 1_000  # what a broker and a generator need besides the connections
-
-Said = Callable[[str, str, str, Run | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +41,8 @@ class Footprint:
     say: Said
 
     def measure(self, name: str, rounds: int) -> Experiment:
-        title, metrics = OTHERS[name]
-        experiment = Experiment(name, title, list(metrics))
-        rounds = rounds if name == START else 1
-        for number in range(1, rounds + 1):
-            for kind in self.kinds:
-                run = getattr(self, f"_{name}")(kind, self.directory / f"{name}-{kind.key}-{number}", experiment)
-                experiment.add(kind.key, run)
-                self.say(title, kind.title, f"{number} of {rounds}", run)
-        return experiment
+        one: Measured = getattr(self, f"_{name}")
+        return in_turns(name, rounds if name == START else 1, self.kinds, self.directory, one, self.say)
 
     def _start(self, kind: BrokerKind, directory: Path, _experiment: Experiment) -> Run:
         """From the moment the process is spawned; the client waits at the port already."""

@@ -42,5 +42,8 @@ METRICS = {
         Metric("connections_mb_more", "memory more in total, MB", "MB", 1),
         Metric("kb_per_connection", "memory more per connection, KB", "KB", 2),
         Metric("connections", "connections held", "", 0),
+        Metric("by_hand_records_per_s", "a job written by hand, records/s", "records/s", 0),
+        Metric("by_hand_share", "of the job written by hand", "", 2),
+        Metric("validate_s", "time, s", "s", 2),
     )
 }

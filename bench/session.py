@@ -12,9 +12,20 @@ from bench.brokers import BrokerKind, RunningBroker, running
 from bench.footprint import Footprint
 from bench.generator import Generator
 from bench.machine import facts
+from bench.pipelines import Pipelines
 from bench.results import KAFKA, ODRADEK, Experiment, Results
 from bench.screen import Screen
-from bench.workloads import NEED_GO, OTHERS, START, WORKLOADS, Workload
+from bench.workloads import (
+    NEED_GO,
+    OTHERS,
+    PIPELINES,
+    START,
+    TRANSFORM,
+    TRANSFORM_ROUNDS,
+    VALIDATE,
+    WORKLOADS,
+    Workload,
+)
 
 DISK_NEEDED_BYTES = 10e9  # two filled topics and what is being written
 
@@ -56,8 +67,13 @@ class Session:
 
     @property
     def run_count(self) -> int:
-        for_others = sum(self.rounds if name == START else 1 for name in self.others)
-        return len(self.kinds) * (len(self.workloads) * (self.rounds + 1) + for_others)
+        turns = {
+            START: self.rounds,
+            VALIDATE: self.rounds / len(self.kinds),
+            TRANSFORM: min(self.rounds, TRANSFORM_ROUNDS) + 1,
+        }
+        for_others = sum(turns.get(name, 1) for name in self.others)
+        return round(len(self.kinds) * (len(self.workloads) * (self.rounds + 1) + for_others))
 
     def run(self) -> Results:
         results = Results(
@@ -75,8 +91,10 @@ class Session:
         with self.screen.showing(self.run_count):
             self._measure_workloads(results)
             footprint = Footprint(self.generator, self.kinds, self.directory, self.scale, self.screen.say)
+            pipelines = Pipelines(self.kinds, self.directory, self.scale, self.screen.say)
             for name in self.others:
-                self._add(results, footprint.measure(name, self.rounds))
+                room = pipelines if name in PIPELINES else footprint
+                self._add(results, room.measure(name, self.rounds))
         return results
 
     def _measure_workloads(self, results: Results) -> None:

@@ -62,6 +62,11 @@ TARGETS = (
     Target("groups", "p99_ms", 50),
     Target("groups", "expulsions", 0),
     Target("replay", "replay_s", 5),
+    Target("rigs-realtime", "p50_ms", 30),
+    Target("rigs-standard", "p50_ms", 500),
+    Target("transform", "records_per_s", 1.0, at_least=True, relative=True),
+    Target("transform", "by_hand_share", 0.85, at_least=True),
+    Target("validate", "validate_s", 1),
 )
 
 

@@ -13,6 +13,11 @@ GROUPS_SECONDS = 30
 REPLAYED_RECORDS = 1_000_000
 REPLAYED_GROUPS = 1_000
 REPLAYED_PARTITIONS = 100  # in each commit
+RIGS_RECORDS_PER_S = 1_000
+RIGS_WARM_UP_S = 60
+RIGS_MEASURED_S = 30
+TRANSFORMED_RECORDS = 1_000_000
+TRANSFORM_ROUNDS = 3
 
 THROUGHPUT_METRICS = ["records_per_s", "mb_per_s", "broker_cpu_s_per_gb"]
 LATENCY_METRICS = ["p50_ms", "p99_ms", "broker_cpu_percent"]
@@ -67,13 +72,26 @@ MEMORY = "memory"
 CONNECTIONS = "connections"
 MEMBERS = "groups"
 REPLAY = "replay"
-OTHERS = {
+FOOTPRINTS = {
     START: ("start to first acknowledged record", ["start_s"]),
     MEMORY: ("after 10 million 100 B records", ["memory_mb"]),
     CONNECTIONS: ("10,000 idle connections", ["connections", "connections_mb_more", "kb_per_connection"]),
     MEMBERS: ("heartbeats of 1,000 × 2 members", ["p50_ms", "p99_ms", "expulsions"]),
     REPLAY: ("start with a million offsets", ["replay_s"]),
 }
+
+VALIDATE = "validate"
+TRANSFORM = "transform"
+PIPELINES = {
+    "rigs-realtime": ("rigs at 1,000 records/s, event to warning, realtime", ["p50_ms", "p99_ms"]),
+    "rigs-standard": ("rigs at 1,000 records/s, event to warning, standard", ["p50_ms", "p99_ms"]),
+    TRANSFORM: (
+        "topic → JSON → two topics on Spark",
+        ["records_per_s", "by_hand_records_per_s", "by_hand_share"],
+    ),
+    VALIDATE: ("odradek pipeline validate, the rigs", ["validate_s"]),
+}
+OTHERS = {**FOOTPRINTS, **PIPELINES}
 
 NEED_GO = frozenset({"commits", MEMBERS, REPLAY})
 """librdkafka has no way to do them: it joins groups of its own accord, and commits at its own pace."""

@@ -7,13 +7,14 @@ import pytest
 
 from bench.command_line import main
 from bench.results import KAFKA, ODRADEK, Results
-from bench.workloads import NAMES, NEED_GO
+from bench.workloads import NAMES, NEED_GO, PIPELINES
 from tests.jvm import jars
 
 MAY_BE_ZERO = {
     "broker_cpu_s_per_gb", "broker_cpu_percent", "broker_cpu_us_per_commit",
     "connections_mb_more", "kb_per_connection", "expulsions",
 }  # fmt: skip
+WITHOUT_SPARK = [name for name in NAMES if name not in PIPELINES]
 TINY = ["--rounds", "1", "--scale", "0.0005", "--write"]
 
 
@@ -36,8 +37,9 @@ def check(results: Results, broker: str) -> None:
 
 
 def test_librdkafka_measures_what_it_can(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    results = bench(tmp_path, "--alone", "--generator", "librdkafka")
-    assert [experiment.name for experiment in results.experiments] == [name for name in NAMES if name not in NEED_GO]
+    results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(WITHOUT_SPARK))
+    measured = [experiment.name for experiment in results.experiments]
+    assert measured == [name for name in WITHOUT_SPARK if name not in NEED_GO]
     assert f"takes Go's generator: {', '.join(name for name in NAMES if name in NEED_GO)}" in capsys.readouterr().out
     check(results, ODRADEK)
     assert "not figures to quote" in (tmp_path / "benchmarks.md").read_text()
@@ -46,8 +48,15 @@ def test_librdkafka_measures_what_it_can(tmp_path: Path, capsys: pytest.CaptureF
 @pytest.mark.go
 @pytest.mark.skipif(shutil.which("go") is None, reason="needs a Go toolchain on the PATH")
 def test_franz_go_measures_everything(tmp_path: Path) -> None:
-    results = bench(tmp_path, "--alone", "--generator", "go")
-    assert [experiment.name for experiment in results.experiments] == list(NAMES)
+    results = bench(tmp_path, "--alone", "--generator", "go", "--only", ",".join(WITHOUT_SPARK))
+    assert [experiment.name for experiment in results.experiments] == WITHOUT_SPARK
+    check(results, ODRADEK)
+
+
+@pytest.mark.spark
+def test_pipelines_are_measured(tmp_path: Path) -> None:
+    results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(PIPELINES))
+    assert [experiment.name for experiment in results.experiments] == list(PIPELINES)
     check(results, ODRADEK)
 
 

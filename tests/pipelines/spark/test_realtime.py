@@ -10,9 +10,9 @@ import pytest
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.spark.compiling import Tables
-from odradek.pipelines.spark.engines.realtime import RealtimeEngine, branches
-from odradek.pipelines.spark.engines.realtime_rows import exploded_records
-from odradek.pipelines.spark.engines.row_arrays import NotLiftable
+from odradek.pipelines.spark.engines.realtime import RealtimeEngine, branches, whole_flow
+from odradek.pipelines.spark.one_pass.passing import whole_pass
+from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.sources import read_once
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import WAIT_S, Stage, renamed
@@ -21,7 +21,7 @@ from tests.pipelines.spark.test_topics import BAD, DEFINITION, check_outputs, fi
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.model import Pipeline, Source
 
 pytestmark = pytest.mark.spark
 
@@ -68,10 +68,15 @@ def records(frame: DataFrame) -> list[tuple[object, ...]]:
 def both(stage: Stage, pipeline: Pipeline) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
     """What one pass writes, and what a branch for each output writes, over all that is there."""
     cluster, graph = prepare_topics(pipeline), build_graph(pipeline)
-    tables = Tables(
-        stage.spark, pipeline, graph, lambda source: read_once(stage.spark, source, pipeline, cluster.partitions_of)
-    )
-    lifted = records(exploded_records(pipeline, graph, tables))
+
+    def load(source: Source) -> DataFrame:
+        return read_once(stage.spark, source, pipeline, cluster.partitions_of)
+
+    tables = Tables(stage.spark, pipeline, graph, load)
+    source = pipeline.sources[0]
+    made = whole_pass(pipeline, whole_flow(pipeline, graph, source.name), load(source))
+    ((_, written),) = made.records_in(made.observed())
+    lifted = records(written)
     branched = [row for branch in branches(pipeline, tables) for row in records(branch)]
     return lifted, sorted(branched, key=repr)
 

@@ -98,5 +98,5 @@ def start_streams(
     session: SparkSession, pipeline: Pipeline, cluster: Cluster, wishes: Wishes, report: Callable[[BatchReport], None]
 ) -> Running:
     if pipeline.engine is Engine.REALTIME:
-        return RealtimeEngine(session, pipeline, cluster).start()
+        return RealtimeEngine(session, pipeline, cluster, report).start()
     return StandardEngine(session, pipeline, cluster, report).start(until_caught_up=wishes.until_caught_up)

@@ -27,6 +27,7 @@ DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",  # plans of small batches are not worth a second thought
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,  # keyed state needs it
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a commit is a small file
     "spark.scheduler.mode": "FAIR",  # a flow with much to do does not hold up the others
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # ten thousand records may be of a megabyte each

@@ -18,20 +18,26 @@ from odradek.pipelines.definition.model import ConsoleTarget, TopicOrigin, Topic
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
-from odradek.pipelines.spark.engines.realtime_rows import exploded_records
-from odradek.pipelines.spark.engines.row_arrays import NotLiftable
+from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.expectations import has_quarantine, quarantined
-from odradek.pipelines.spark.flows import streaming_names
+from odradek.pipelines.spark.flows import Flow, streaming_names
+from odradek.pipelines.spark.one_pass.passing import whole_pass
+from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.records import rejects_of
-from odradek.pipelines.spark.sinks.topics import producer_of, records_of
+from odradek.pipelines.spark.sinks.topics import producer_of, producer_options, records_of
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.spark.one_pass.passing import Pass
+    from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.topics import Cluster
 
 FLOW = "realtime"
@@ -42,43 +48,62 @@ LINGER_MS = "0"
 class RealtimeEngine:
     """Starts the one query of a pipeline."""
 
-    def __init__(self, session: SparkSession, pipeline: Pipeline, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        pipeline: Pipeline,
+        cluster: Cluster,
+        report: Callable[[BatchReport], None] = lambda _report: None,
+    ) -> None:
+        self._report = report
         self._session = session
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
 
     def start(self) -> Running:
-        running = Running()
-        writer: Any = self._writer()  # PySpark's types do not know this trigger yet
+        passes: dict[str, Pass] = {}
+        writer: Any = self._writer(passes)  # PySpark's types do not know this trigger yet
+        running = Running(self._session, Reports(self._pipeline.name, passes, self._report))
         running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
         return running
 
-    def _writer(self) -> DataStreamWriter:
+    def _writer(self, passes: dict[str, Pass]) -> DataStreamWriter:
         pipeline = self._pipeline
         graph = build_graph(pipeline)
         tables = Tables(self._session, pipeline, graph, self._load)
-        options = {"checkpointLocation": checkpoint_of(pipeline, FLOW)}
         consoles = [sink for sink in pipeline.sinks if isinstance(sink.target, ConsoleTarget)]
         if consoles:
-            frame = tables.rows(consoles[0].input)
-            return frame.writeStream.format("console").options(**options).outputMode("update")
-        servers, settings, _connector = producer_of(pipeline)
-        kafka = {"linger.ms": LINGER_MS, **dict(settings)}
+            return self._named(tables.rows(consoles[0].input)).format("console")
         try:
-            every = exploded_records(pipeline, graph, tables)
+            made = passes[FLOW] = self._one_pass(graph)
+            ((_, every),) = made.records_in(made.observed())
         except NotLiftable:
             every = functools.reduce(DataFrame.unionByName, branches(pipeline, tables))
-        return (
-            every.writeStream.format("kafka")
-            .queryName(f"{pipeline.name}/{FLOW}")
-            .options(**options, **{f"kafka.{key}": value for key, value in kafka.items()})
-            .option("kafka.bootstrap.servers", servers)
-            .outputMode("update")
-        )
+        options = {"kafka.linger.ms": LINGER_MS, **producer_options(producer_of(pipeline))}
+        return self._named(every).format("kafka").options(**options)
+
+    def _named(self, frame: DataFrame) -> DataStreamWriter:
+        writer = frame.writeStream.queryName(f"{self._pipeline.name}/{FLOW}").outputMode("update")
+        return writer.option("checkpointLocation", checkpoint_of(self._pipeline, FLOW))
+
+    def _one_pass(self, graph: Graph) -> Pass:
+        pipeline = self._pipeline
+        streams = [each for each in pipeline.sources if each.is_stream]
+        if len(streams) != 1:
+            raise NotLiftable("sources")
+        flow = whole_flow(pipeline, graph, streams[0].name)
+        return whole_pass(pipeline, flow, self._load(streams[0]))
 
     def _load(self, source: Source) -> DataFrame:
         read = read_stream if source.is_stream else read_once
         return read(self._session, source, self._pipeline, self._partitions)
+
+
+def whole_flow(pipeline: Pipeline, graph: Graph, source: str) -> Flow:
+    """Everything that a pipeline of one source does, as one flow."""
+    steps = {each.name for each in pipeline.steps}
+    after = tuple(name for name in graph.order if name in steps)
+    return Flow(FLOW, source, after=after, sinks=pipeline.sinks, owned=frozenset({source, *after}))
 
 
 def branches(pipeline: Pipeline, tables: Tables) -> list[DataFrame]:

@@ -14,7 +14,10 @@ from odradek.pipelines.spark.failures import PipelineError, plain_message
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+    from odradek.pipelines.spark.engines.reports import Reports
 
 POLL_S = 0.1
 INITIALIZING, LATE_WORKER = "Initializing sources", "Python worker failed to connect back"  # Spark's words
@@ -28,7 +31,10 @@ class PipelineFailed(PipelineError):
 class Running:
     """The streaming queries of a pipeline: they run together, and end together."""
 
-    def __init__(self) -> None:
+    def __init__(self, session: SparkSession, reports: Reports) -> None:
+        self._session = session
+        self._reports = reports
+        session.streams.addListener(reports)
         self.queries: dict[str, StreamingQuery] = {}
         self._starts: dict[str, Callable[[], StreamingQuery]] = {}
         self._late_starts: Counter[str] = Counter()
@@ -99,3 +105,5 @@ class Running:
                 query.stop()
             except PySparkException:
                 continue  # it did not end in time, and Spark's session ends it
+        self._reports.wait_for_the_last()
+        self._session.streams.removeListener(self._reports)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
+import functools
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import Deduplication, FilesTarget, KeyedState, RunningAggregate
-from odradek.pipelines.definition.vocabulary import Connector, Duration, SinkMode, StateClock
+from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.connector_choice import connector_of
+from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.flows import split_flows
+from odradek.pipelines.spark.one_pass.batches import write_batch
+from odradek.pipelines.spark.one_pass.passing import whole_pass
+from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.sinks.batches import shown
+from odradek.pipelines.spark.sinks.topics import producer_options
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
 from odradek.pipelines.spark.views import running_aggregate
@@ -29,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source
     from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.topics import Cluster
 
@@ -51,18 +57,21 @@ class StandardEngine:
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
         self._report = report
+        self._connector = connector_of(session, pipeline.connector)
 
     def start(self, *, until_caught_up: bool = False) -> Running:
         graph = build_graph(self._pipeline)
-        running = Running()
-        prepared = [(flow, self._writer(flow, graph, running)) for flow in split_flows(self._pipeline, graph)]
-        is_python = connector_of(self._session, self._pipeline.connector) is Connector.PYTHON
+        passes: dict[str, Pass] = {}
+        reports = Reports(self._pipeline.name, passes, self._report)
+        running = Running(self._session, reports)
+        prepared = [(flow, self._writer(flow, graph, running, passes)) for flow in split_flows(self._pipeline, graph)]
         try:
             for flow, writer in prepared:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
                 is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
-                running.begin(flow.name, partial(self._begin, flow, triggered, are_empty_run=not is_endless))
-                if is_python:
+                begin = functools.partial(self._begin, flow, triggered, are_empty_run=not is_endless)
+                running.begin(flow.name, begin)
+                if self._connector is Connector.PYTHON:
                     running.await_sources(flow.name)
         except BaseException:
             running.stop()
@@ -79,27 +88,53 @@ class StandardEngine:
         finally:
             self._session.conf.set(EMPTY_BATCHES, before)
 
-    def _writer(self, flow: Flow, graph: Graph, running: Running) -> DataStreamWriter:
+    def _writer(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> DataStreamWriter:
         frame = stream_of(self._session, self._pipeline, graph, flow, self._load)
-        options = {"checkpointLocation": checkpoint_of(self._pipeline, flow.name)}
-        mode = "append" if flow.mode is SinkMode.APPEND else "update"
-        writer = frame.writeStream.queryName(f"{self._pipeline.name}/{flow.name}").options(**options).outputMode(mode)
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
-            target = flow.files.target
-            writer = writer.format(str(target.format)).options(**target.options)
-            writer = writer.option("path", below(self._pipeline, target.path))
-            return writer.partitionBy(*target.partition_by) if target.partition_by else writer
-        fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
+            return self._file_writer(flow, frame, flow.files.target)
+        try:
+            made = passes[flow.name] = whole_pass(self._pipeline, flow, frame)
+        except NotLiftable:
+            fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
 
+            def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
+                self._report(fan_out(batch, stamp.number, stamp))
+
+            return self._named(flow, frame).foreachBatch(self._taker(flow, running, plan_and_write))
+        is_direct = made.is_direct and self._connector is Connector.JVM
+        if is_direct and self._pipeline.delivery is Delivery.AT_LEAST_ONCE:
+            return self._record_writer(flow, made)
+        write = functools.partial(write_batch, self._pipeline, flow, made)
+        return self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write))
+
+    def _named(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
+        mode = "append" if flow.mode is SinkMode.APPEND else "update"
+        checkpoint = checkpoint_of(self._pipeline, flow.name)
+        writer = frame.writeStream.queryName(f"{self._pipeline.name}/{flow.name}").outputMode(mode)
+        return writer.option("checkpointLocation", checkpoint)
+
+    def _file_writer(self, flow: Flow, frame: DataFrame, target: FilesTarget) -> DataStreamWriter:
+        writer = self._named(flow, frame).format(str(target.format)).options(**target.options)
+        writer = writer.option("path", below(self._pipeline, target.path))
+        return writer.partitionBy(*target.partition_by) if target.partition_by else writer
+
+    def _record_writer(self, flow: Flow, made: Pass) -> DataStreamWriter:
+        """Spark's own Kafka sink: nothing of a batch passes through Python."""
+        ((producer, records),) = made.records_in(made.observed())
+        return self._named(flow, records).format("kafka").options(**producer_options(producer))
+
+    def _taker(
+        self, flow: Flow, running: Running, write: Callable[[DataFrame, BatchNumber], None]
+    ) -> Callable[[DataFrame, int], None]:
         def take_batch(batch: DataFrame, number: int) -> None:
             try:
                 query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or flow.name
-                self._report(fan_out(batch, number, BatchNumber(query, number)))
+                write(batch, BatchNumber(query, number))
             except BaseException as error:
                 running.note(flow.name, error)
                 raise
 
-        return writer.foreachBatch(take_batch)
+        return take_batch
 
     def _triggered(self, flow: Flow, writer: DataStreamWriter, *, until_caught_up: bool) -> DataStreamWriter:
         if until_caught_up:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import sqlalchemy as sa
 
@@ -30,12 +30,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Pipeline, Sink, View
-    from odradek.pipelines.spark.compiling import Tables
 
 ROWS_AT_HAND = 10_000
 
 
-def topic_frames(sinks: Sequence[Sink], tables: Tables, pipeline: Pipeline) -> list[tuple[Producer, DataFrame]]:
+class RowsByName(Protocol):
+    """The rows of sources and steps."""
+
+    def rows(self, name: str) -> DataFrame: ...
+
+
+def topic_frames(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline) -> list[tuple[Producer, DataFrame]]:
     return [
         (producer_of(pipeline, sink.target), records_of(tables.rows(sink.input), sink, sink.target, pipeline))
         for sink in sinks
@@ -43,11 +48,13 @@ def topic_frames(sinks: Sequence[Sink], tables: Tables, pipeline: Pipeline) -> l
     ]
 
 
-def write_others(sinks: Sequence[Sink], tables: Tables, pipeline: Pipeline, batch_number: int) -> None:
+def write_others(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline, batch_number: int) -> None:
     """Everything that is neither a topic nor a table."""
     for sink in sinks:
-        frame = tables.rows(sink.input)
         target = sink.target
+        if isinstance(target, TopicTarget | TableTarget):
+            continue
+        frame = tables.rows(sink.input)
         if isinstance(target, SparkTarget):
             shown(frame).write.format(target.format).options(**target.options).mode("append").save()
         elif isinstance(target, FilesTarget):
@@ -71,7 +78,7 @@ def shown(frame: DataFrame) -> DataFrame:
 def write_tables(
     sinks: Sequence[Sink],
     views: Sequence[View],
-    tables: Tables,
+    tables: RowsByName,
     pipeline: Pipeline,
     batch: BatchNumber | None,
     *,

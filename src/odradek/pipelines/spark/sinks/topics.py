@@ -78,10 +78,14 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]]) -> None:
     by_producer: dict[Producer, list[DataFrame]] = {}
     for producer, frame in frames:
         by_producer.setdefault(producer, []).append(frame)
-    for (servers, settings, wanted), parts in by_producer.items():
+    for producer, parts in by_producer.items():
         every = functools.reduce(DataFrame.unionByName, parts)
-        if connector_of(every.sparkSession, wanted) is Connector.PYTHON:
-            write_topics(every, servers, settings)
-            continue
-        options = {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
-        every.write.format("kafka").options(**options).save()
+        if connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
+            write_topics(every, producer.servers, producer.settings)
+        else:
+            every.write.format("kafka").options(**producer_options(producer)).save()
+
+
+def producer_options(producer: Producer) -> dict[str, str]:
+    settings = {f"kafka.{key}": value for key, value in producer.settings}
+    return {"kafka.bootstrap.servers": producer.servers, **settings}

@@ -1,0 +1,43 @@
+"""One batch of a pass that has more outputs than one set of records: computed once, and written to each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.spark.sinks.batches import write_others, write_tables
+from odradek.pipelines.spark.sinks.topics import write_records
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.spark.one_pass.passing import Pass
+    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRows:
+    """The rows of a batch, by the step that they are of."""
+
+    made: Pass
+    batch: DataFrame
+
+    def rows(self, name: str) -> DataFrame:
+        return self.made.rows(self.batch, name)
+
+
+def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, stamp: BatchNumber) -> None:
+    is_kept = bool(made.must_hold) or len(made.records) + len(flow.sinks) + len(flow.views) > 1
+    frame = batch.persist() if is_kept else batch
+    try:
+        if made.must_hold:
+            frame.count()  # what an expectation forbids ends the batch here, before anything is written
+        tables = BatchRows(made, frame)
+        write_records(made.records_in(frame))
+        write_others(flow.sinks, tables, pipeline, stamp.number)
+        write_tables(flow.sinks, flow.views, tables, pipeline, stamp, is_aggregated=flow.aggregate is not None)
+    finally:
+        if is_kept:
+            frame.unpersist()
