@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 ENGINES = ("standard", "realtime", "batch")
-OVERRIDES = ("bootstrap_server", "master", "checkpoints", "warehouse")
+CONNECTORS = ("jvm", "python")
+OVERRIDES = ("bootstrap_server", "master", "checkpoints", "warehouse", "connector")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ from_option = click.option(
 
 
 PLACE_OPTIONS = (
+    click.option("--connector", type=click.Choice(CONNECTORS), help="Spark's own, or the one that needs no jars."),
     click.option("--warehouse", metavar="URL", type=TEXT, help="Database of tables and views (SQLAlchemy's URL)."),
     checkpoints_option,
     click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077."),
@@ -107,12 +109,15 @@ def metrics_options(function: F) -> F:
 
 def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:
     """With what the command line says instead."""
-    checkpoints = overrides.get("checkpoints")
+    from odradek.pipelines.definition.vocabulary import Connector  # noqa: PLC0415 - help does not need it
+
+    checkpoints, connector = overrides.get("checkpoints"), overrides.get("connector")
     changes: dict[str, Any] = {
         "bootstrap_servers": overrides.get("bootstrap_server"),
         "master": overrides.get("master"),
         "checkpoints": None if checkpoints is None else str(Path(checkpoints).absolute()),
         "warehouse": overrides.get("warehouse"),
+        "connector": None if connector is None else Connector(connector),
     }
     return dataclasses.replace(found, **{key: value for key, value in changes.items() if value is not None})
 

@@ -201,8 +201,8 @@ def test_a_wrong_database_is_told_before_spark_starts(stage: Stage, url: str, me
     stage.create("in", 1)
     pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [id]}}")
     said: list[str] = []
+    audience = Audience(said.append, lambda _report: None)
     with pytest.raises(WarehouseRefused, match=message) as refused:
-        audience = Audience(said.append, lambda _report: None)
         run_pipeline(renamed(pipeline, warehouse=url, engine=Engine.BATCH), Wishes(), lambda: False, audience)
     assert "secret" not in str(refused.value)
     assert said == []

@@ -14,6 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.topics import prepare_topics
@@ -49,6 +50,7 @@ class Stage:
     spark: SparkSession
     bootstrap_servers: str
     folder: Path
+    connector: Connector = Connector.JVM
     prefix: str = field(default_factory=lambda: uuid.uuid4().hex[:8])
 
     def topic(self, name: str) -> str:
@@ -60,13 +62,23 @@ class Stage:
             future.result(10)
         return self.topic(name)
 
-    def produce(self, name: str, values: Iterable[Any], *, partition: int = 0, key: str | None = None) -> None:
+    def produce(
+        self, name: str, values: Iterable[Any], *, partition: int = 0, key: str | None = None, timestamp: int = 0
+    ) -> None:
         """Bytes and None as they are, anything else as JSON."""
         producer = Producer({"bootstrap.servers": self.bootstrap_servers, "message.max.bytes": 10_000_000})
         for value in values:
             data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
-            producer.produce(self.topic(name), data, key, partition=partition, headers=[("sent", b"by test")])
+            producer.produce(
+                self.topic(name), data, key, partition=partition, timestamp=timestamp, headers=[("sent", b"by test")]
+            )
         assert producer.flush(10) == 0
+
+    def delete_records(self, name: str, before: int) -> None:
+        """Of the first partition."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        for future in admin.delete_records([TopicPartition(self.topic(name), 0, before)]).values():
+            future.result(10)
 
     def read(self, name: str) -> list[Written]:
         """All records of a topic, in order within each partition; those that come meanwhile may be among them."""
@@ -97,7 +109,7 @@ class Stage:
         definition = load_yaml(str(file), {})
         assert definition.is_sound, definition.problems
         assert definition.pipeline is not None
-        return definition.pipeline
+        return dataclasses.replace(definition.pipeline, connector=self.connector)
 
     def run(self, pipeline: Pipeline) -> list[BatchReport]:
         """On the standard engine, until everything that is there is done."""

@@ -25,7 +25,7 @@ from odradek.pipelines.definition.model import (
     TableTarget,
     TopicTarget,
 )
-from odradek.pipelines.definition.vocabulary import Delivery, Engine, Otherwise
+from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine, Otherwise
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.checks_streams import Streams
@@ -44,6 +44,12 @@ BATCH_WRITTEN = {
 
 def check_engine(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
     if pipeline.engine is Engine.REALTIME:
+        if pipeline.connector is Connector.PYTHON:
+            problems.error(
+                pipeline.place,
+                "the realtime engine cannot use the Python connector: real-time mode reads by Spark's own alone",
+                "connector: jvm, or engine: standard",
+            )
         for source in pipeline.sources:
             if source.is_stream and isinstance(source.origin, FileOrigin):
                 tell(problems, source, "source", "reads files as a stream; in real time only topics can be read")
@@ -51,6 +57,8 @@ def check_engine(pipeline: Pipeline, graph: Graph, streams: Streams, problems: P
             if step.name in streams.names:
                 check_realtime_step(step, graph, streams, problems)
         check_realtime_ends(pipeline, problems)
+    if pipeline.engine is Engine.BATCH:
+        check_timers(pipeline, problems)
     if pipeline.delivery is Delivery.EXACTLY_ONCE:
         check_exactly_once(pipeline, problems)
     check_quarantine(pipeline, problems)
@@ -95,6 +103,16 @@ def check_realtime_ends(pipeline: Pipeline, problems: Problems) -> None:
             tell(problems, sink, "sink", "has brokers or settings of its own, and one pass writes with one producer")
     for view in pipeline.views:
         tell(problems, view, "view", "is written a batch at a time, in one transaction")
+
+
+def check_timers(pipeline: Pipeline, problems: Problems) -> None:
+    for step in pipeline.steps:
+        if isinstance(step.operation, KeyedState) and step.operation.timeout is not None:
+            problems.warning(
+                step.place,
+                f"the timers of step '{step.name}' do not go off in a batch: it ends when all rows have been seen",
+                STANDARD_HINT,
+            )
 
 
 def check_exactly_once(pipeline: Pipeline, problems: Problems) -> None:

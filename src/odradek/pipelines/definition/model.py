@@ -13,12 +13,14 @@ from pathlib import Path
 from odradek.pipelines.definition.column_types import Array, Column, Primitive, Struct, columns_ddl
 from odradek.pipelines.definition.places import NOWHERE, Place
 from odradek.pipelines.definition.vocabulary import (
+    Connector,
     Delivery,
     Duration,
     Encoding,
     Engine,
     FileFormat,
     JoinKind,
+    OnDataLoss,
     Otherwise,
     SinkMode,
     StartAt,
@@ -115,6 +117,7 @@ class TopicOrigin:
     bootstrap_servers: str | None = None  # where other than the pipeline's
     kafka: Settings = field(default_factory=dict)  # settings of this consumer
     max_records_per_batch: int | None = None
+    on_data_loss: OnDataLoss = OnDataLoss.FAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,6 +363,7 @@ class Pipeline:
     checkpoints: str | None = None  # a folder
     master: str | None = None  # Spark's; None: what Spark is configured with, or local[*]
     spark: Settings = field(default_factory=dict)
+    connector: Connector | None = None  # None: Spark's own where it can be had, else ours
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
     @property

@@ -13,7 +13,7 @@ from odradek.pipelines.definition.parsing_sinks import parse_sink
 from odradek.pipelines.definition.parsing_sources import parse_source
 from odradek.pipelines.definition.parsing_steps import parse_step, parse_view
 from odradek.pipelines.definition.parsing_values import NAME, PIPELINE_NAME
-from odradek.pipelines.definition.vocabulary import Delivery, Engine
+from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PIPELINE_KEYS = (
     "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "dead_letters", "warehouse",
-    "checkpoints", "master", "spark", "sources", "steps", "sinks", "views",
+    "checkpoints", "master", "spark", "connector", "sources", "steps", "sinks", "views",
 )  # fmt: skip
 
 Made = TypeVar("Made", Source, Step, Sink, View)
@@ -77,6 +77,7 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
         checkpoints=fields.text("checkpoints"),
         master=fields.text("master"),
         spark=fields.settings("spark"),
+        connector=fields.choice("connector", Connector, Connector.JVM) if "connector" in fields else None,
         place=root.place,
     )
     return Parsed(pipeline, frozenset(broken), any(key in fields for key in ("sinks", "views")) or bool(views))

@@ -19,13 +19,13 @@ from odradek.pipelines.definition.parsing_fields import Fields, topic_of
 from odradek.pipelines.definition.parsing_steps import parse_watermark
 from odradek.pipelines.definition.parsing_values import parse_moment
 from odradek.pipelines.definition.schemas import read_schema
-from odradek.pipelines.definition.vocabulary import Encoding, FileFormat, StartAt
+from odradek.pipelines.definition.vocabulary import Encoding, FileFormat, OnDataLoss, StartAt
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problems
 
 ORIGINS = ("topic", "topics", "pattern", "files", "jdbc")
-TOPIC_KEYS = ("start", "format", "bootstrap_servers", "kafka", "max_records_per_batch")
+TOPIC_KEYS = ("start", "format", "bootstrap_servers", "kafka", "max_records_per_batch", "on_data_loss")
 SOURCE_KEYS = (*ORIGINS, *TOPIC_KEYS, "schema", "columns", "watermark", "stream")
 START_HINT = "earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets: {0: 100, 1: 250}"
 
@@ -89,7 +89,8 @@ def topic_origin(fields: Fields, kind: str) -> TopicOrigin | None:
     servers = fields.text("bootstrap_servers")
     settings = fields.settings("kafka")
     most = fields.count("max_records_per_batch")
-    return TopicOrigin(topics, pattern, start, servers, settings, most) if topics or pattern is not None else None
+    lost = fields.choice("on_data_loss", OnDataLoss, OnDataLoss.FAIL)
+    return TopicOrigin(topics, pattern, start, servers, settings, most, lost) if topics or pattern is not None else None
 
 
 def parse_topics(fields: Fields) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -74,13 +74,25 @@ def parse_expression(text: str) -> exp.Expr:
     return found
 
 
+@functools.cache
+def reading_dialect() -> Any:
+    """Spark's, in which a doubled quote stands for one, as it does in Spark 4; sqlglot reads two texts."""
+    from sqlglot.dialects import Spark  # noqa: PLC0415
+
+    class Spark4(Spark):  # type: ignore[misc]
+        class Tokenizer(Spark.Tokenizer):  # type: ignore[misc]
+            STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
+
+    return Spark4
+
+
 def _parsed(text: str) -> list[exp.Expr]:
     import sqlglot  # noqa: PLC0415
     from sqlglot.errors import ParseError, TokenError  # noqa: PLC0415
 
     try:
         readable = WINDOW_FUNCTION.sub(WINDOW_STAND_IN, text)
-        statements = [each for each in sqlglot.parse(readable, read=DIALECT) if each is not None]
+        statements = [each for each in sqlglot.parse(readable, read=reading_dialect()) if each is not None]
     except ParseError as error:
         raise _parse_error(text, error) from error
     except TokenError as error:

@@ -21,6 +21,13 @@ class Delivery(StrEnum):
     EXACTLY_ONCE = "exactly_once"
 
 
+class Connector(StrEnum):
+    """What reads and writes topics for Spark."""
+
+    JVM = "jvm"  # Spark's own Kafka connector
+    PYTHON = "python"  # our data source, which needs no jars
+
+
 class Encoding(StrEnum):
     """What the bytes of a record's value are."""
 
@@ -60,6 +67,13 @@ class FileFormat(StrEnum):
     JSON = "json"
     CSV = "csv"
     PARQUET = "parquet"
+
+
+class OnDataLoss(StrEnum):
+    """What happens when records were deleted before they were read."""
+
+    FAIL = "fail"
+    SKIP = "skip"  # the pipeline goes on with those that are left
 
 
 class StartAt(StrEnum):

@@ -11,6 +11,8 @@ import pandas as pd
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.pandas.functions import pandas_udf
 
+from odradek.pipelines.definition.column_types import Struct
+from odradek.pipelines.spark.avro_values import column_value
 from odradek.pipelines.spark.hidden_columns import quoted
 
 if TYPE_CHECKING:
@@ -27,7 +29,7 @@ def decode_avro(raw: DataFrame, schema: RecordSchema, parsed: str, rejected: str
     if text is None:
         raise ValueError("records in Avro need an Avro schema")
     columns = ", ".join(f"{quoted(each.name)}: {each.type.ddl}" for each in schema.columns)
-    decode = pandas_udf(avro_decoder(text), f"record STRUCT<{columns}>, reason STRING")  # type: ignore[call-overload]
+    decode = pandas_udf(avro_decoder(text, Struct(schema.columns)), f"record STRUCT<{columns}>, reason STRING")  # type: ignore[call-overload]
     return (
         raw.withColumn("__decoded", decode(F.col("value")))
         .withColumn(parsed, F.col("__decoded.record"))
@@ -36,19 +38,19 @@ def decode_avro(raw: DataFrame, schema: RecordSchema, parsed: str, rejected: str
     )
 
 
-def avro_decoder(schema_text: str) -> Any:
+def avro_decoder(schema_text: str, kind: Struct) -> Any:
     def decode(values: pd.Series) -> pd.DataFrame:
         from fastavro import parse_schema  # noqa: PLC0415 - on the worker
 
         schema = parse_schema(json.loads(schema_text))
-        outcomes = [decode_value(value, schema) for value in values]
+        outcomes = [decode_value(value, schema, kind) for value in values]
         return pd.DataFrame({"record": [each[0] for each in outcomes], "reason": [each[1] for each in outcomes]})
 
     decode.__annotations__ = {"values": pd.Series, "return": pd.DataFrame}
     return decode
 
 
-def decode_value(value: bytes | None, schema: Any) -> tuple[dict[str, Any] | None, str | None]:
+def decode_value(value: bytes | None, schema: Any, kind: Struct) -> tuple[dict[str, Any] | None, str | None]:
     """The record of these bytes, or why there is none; a registry's five bytes in front are skipped."""
     from fastavro import schemaless_reader  # noqa: PLC0415
 
@@ -59,11 +61,11 @@ def decode_value(value: bytes | None, schema: Any) -> tuple[dict[str, Any] | Non
     for attempt in attempts:
         stream = io.BytesIO(attempt)
         try:
-            record = schemaless_reader(stream, schema, None)
+            record = column_value(schemaless_reader(stream, schema, None), kind)
         except Exception as error:
             reason = reason or f"{type(error).__name__} {error}"
             continue
         if not stream.read(1):
-            return record, None  # type: ignore[return-value]
+            return record, None
         reason = reason or "bytes are left over"
     return None, f"not Avro of this schema: {reason}"[:200]

@@ -19,6 +19,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
+from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.hidden_columns import ORIGIN
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.transactional_writer import SPLIT, Assignment, write_split
@@ -58,11 +59,12 @@ class Transactions:
     stamp: BatchNumber
     is_spread: bool
 
-    def write(self, producer: Producer, frames: Sequence[DataFrame]) -> None:
-        """All records for one cluster; returns when every split is committed."""
-        servers, settings = producer
+    def write(self, producer: Producer, frames: Sequence[DataFrame], *, is_common: bool) -> None:
+        """All records for one cluster; returns when every split is committed. `is_common`: no sink's own producer."""
+        servers = producer.servers
+        settings = tuple(sorted(librdkafka_settings(dict(producer.settings)).items()))
         marks = marks_topic(self.pipeline)
-        group = group_of(self.pipeline, self.flow, producer)
+        group = group_of(self.pipeline, self.flow, None if is_common else producer)
         assignment = Assignment(servers, settings, group, marks, self.stamp.query, self.stamp.number)
         splits = count_splits(servers, settings, marks) if self.is_spread else 1
         every = functools.reduce(DataFrame.unionByName, [self._split(frame, splits) for frame in frames])
@@ -91,16 +93,10 @@ def is_repeatable(pipeline: Pipeline, flow: Flow) -> bool:
     return is_read and flow.aggregate is None and not functions.intersection(flow.after)
 
 
-def group_of(pipeline: Pipeline, flow: str, producer: Producer) -> str:
+def group_of(pipeline: Pipeline, flow: str, own: Producer | None) -> str:
     """One for each flow, cluster and set of client settings."""
     name = f"odradek.{pipeline.name}.{flow}"
-    if producer == default_producer(pipeline):
-        return name
-    return f"{name}.{hashlib.sha256(repr(producer).encode()).hexdigest()[:8]}"
-
-
-def default_producer(pipeline: Pipeline) -> Producer:
-    return pipeline.bootstrap_servers, tuple(sorted(pipeline.kafka.items()))
+    return name if own is None else f"{name}.{hashlib.sha256(repr(own).encode()).hexdigest()[:8]}"
 
 
 def writer_of(assignment: Assignment) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:

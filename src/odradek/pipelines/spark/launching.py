@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.definition.vocabulary import Connector, Engine
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
+from odradek.pipelines.spark.connector import ConnectorMissing
 from odradek.pipelines.spark.continuing import continuing
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
@@ -63,6 +64,10 @@ class Audience:
 
 def run_pipeline(pipeline: Pipeline, wishes: Wishes, is_stopped: Callable[[], bool], audience: Audience) -> None:
     """In the foreground, with a Spark session of its own."""
+    if pipeline.engine is Engine.REALTIME and pipeline.connector is Connector.PYTHON:
+        raise PipelineError(
+            "the realtime engine cannot use the Python connector: real-time mode reads by Spark's own alone"
+        )
     check_databases(pipeline)
     cluster = prepare_topics(pipeline)
     if pipeline.engine is Engine.BATCH:
@@ -119,10 +124,17 @@ def session_of(pipeline: Pipeline, say: Callable[[str], None]) -> Iterator[Spark
 def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSession:
     log_file = log_of(pipeline)
     Path(log_file).parent.mkdir(parents=True, exist_ok=True)
+    connector = Connector.JVM if pipeline.engine is Engine.REALTIME else pipeline.connector
     try:
         with own_interrupt():
-            session = start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file)
+            session = start_session(
+                f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file, connector
+            )
         ship_modules(session, pipeline)
+    except ConnectorMissing as error:
+        if pipeline.engine is not Engine.REALTIME:
+            raise
+        raise ConnectorMissing(f"{error}; the realtime engine cannot do without it, --engine standard can") from error
     except PySparkException as error:
         raise PipelineError(
             f"Spark did not start: {plain_message(error)} (is there a Java 17? see {log_file})"

@@ -14,10 +14,12 @@ import pyspark
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from odradek.pipelines.spark.connector import connector_jars
+from odradek.pipelines.definition.vocabulary import Connector
+from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
 
 DEFAULT_MASTER = "local[*]"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -31,6 +33,7 @@ DEFAULTS = {
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a commit is a small file
     "spark.scheduler.mode": "FAIR",  # a flow with much to do does not hold up the others
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # ten thousand records may be of a megabyte each
     "spark.log.level": "ERROR",
 }
 LOOPBACK = "127.0.0.1"
@@ -43,10 +46,11 @@ def start_session(
     master: str | None = None,
     say: Callable[[str], None] = lambda _text: None,
     log_file: str = os.devnull,
+    connector: Connector | None = None,
     *,
     has_connector: bool = True,
 ) -> SparkSession:
-    """A session with the Kafka connector, where it is wanted; `settings` come before ours."""
+    """A session that reads and writes topics, where that is wanted; `settings` come before ours."""
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
     silence_query_errors()
@@ -55,11 +59,11 @@ def start_session(
     os.environ["PYSPARK_PYTHON"] = worker_python(chosen, settings)
     if address is not None:
         os.environ.setdefault("SPARK_LOCAL_IP", address)
-    connector = connector_jars(pyspark.__version__, say) if has_connector else []
-    jars = [*connector, *filter(None, settings.get("spark.jars", "").split(","))]
+    used, fetched = choose_connector(connector if has_connector else Connector.PYTHON, pyspark.__version__, say)
+    jars = [*fetched, *filter(None, settings.get("spark.jars", "").split(","))]
     say(f"starting Spark {pyspark.__version__} on {chosen}")
     addresses = {} if address is None else {"spark.driver.bindAddress": address, "spark.driver.host": address}
-    every = {**DEFAULTS, **addresses, **settings, "spark.jars": ",".join(jars)}
+    every = {**DEFAULTS, **addresses, **settings, CHOICE: str(used), "spark.jars": ",".join(jars)}
     builder = SparkSession.builder.appName(name).master(chosen)
     for key, value in every.items():
         builder = builder.config(key, value)

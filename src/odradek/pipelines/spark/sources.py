@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import FileOrigin, Start, TopicOrigin
-from odradek.pipelines.definition.vocabulary import Delivery, FileFormat, StartAt
+from odradek.pipelines.definition.vocabulary import Connector, Delivery, FileFormat, OnDataLoss, StartAt
+from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.jdbc import read_jdbc
+from odradek.pipelines.spark.python_source.source import TopicSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,7 +46,7 @@ def read_stream(
         options = {**topic_options(origin, pipeline), **start_options(origin, origin.start, partitions, "starting")}
         if origin.max_records_per_batch is not None:
             options["maxOffsetsPerTrigger"] = str(origin.max_records_per_batch)
-        return session.readStream.format("kafka").options(**options).load()
+        return session.readStream.format(topic_format(session, pipeline)).options(**options).load()
     if isinstance(origin, FileOrigin):
         reader = session.readStream.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
@@ -69,13 +71,21 @@ def read_once(
             **start_options(origin, chosen.start or origin.start, partitions, "starting", chosen.only_named),
             **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending", chosen.only_named),
         }
-        return session.read.format("kafka").options(**options).load()
+        return session.read.format(topic_format(session, pipeline)).options(**options).load()
     if isinstance(origin, FileOrigin):
         reader = session.read.format(str(origin.format)).options(**file_options(origin))
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
         return reader.load(below(pipeline, origin.path))
     return read_jdbc(session, origin, database_place(pipeline, origin.url))
+
+
+def topic_format(session: SparkSession, pipeline: Pipeline) -> str:
+    """Both connectors take the same options and give the same columns."""
+    if connector_of(session, pipeline.connector) is Connector.JVM:
+        return "kafka"
+    session.dataSource.register(TopicSource)
+    return TopicSource.name()
 
 
 def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
@@ -87,6 +97,7 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
     return {
         **subscription,
         "includeHeaders": "true",
+        "failOnDataLoss": "true" if origin.on_data_loss is OnDataLoss.FAIL else "false",
         "kafka.bootstrap.servers": origin.bootstrap_servers or pipeline.bootstrap_servers,
         **{f"kafka.{key}": value for key, value in client.items()},
     }
@@ -102,7 +113,8 @@ def start_options(
     if start.at is not StartAt.OFFSETS:
         return {f"{which}Offsets": str(start.at)}
     other = NOTHING_OFFSET if only_named else EARLIEST_OFFSET if which == "starting" else LATEST_OFFSET
-    return {f"{which}Offsets": json.dumps(all_offsets(origin.topics, start.offsets, partitions, other))}
+    topics = origin.topics or tuple(start.offsets)
+    return {f"{which}Offsets": json.dumps(all_offsets(topics, start.offsets, partitions, other))}
 
 
 def all_offsets(

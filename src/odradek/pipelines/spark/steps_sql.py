@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
-from sqlglot.dialects import Spark
 from sqlglot.tokenizer_core import TokenType
 
-from odradek.pipelines.definition.sql_text import is_aggregation, parse_query
+from odradek.pipelines.definition.sql_text import is_aggregation, parse_query, reading_dialect
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, without_hidden
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def with_origin(text: str, carrier: str) -> str:
     query = parse_query(text)
     if any(is_star_of(each, query, carrier) for each in query.expressions):
         return text
-    select = next(each for each in Spark().tokenize(text) if each.token_type == TokenType.SELECT)
+    select = next(each for each in reading_dialect()().tokenize(text) if each.token_type == TokenType.SELECT)
     return f"{text[: select.end + 1]} {ORIGIN},{text[select.end + 1 :]}"
 
 

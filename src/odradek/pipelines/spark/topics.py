@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery
+from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.transaction_check import check_transactions, producers_of
@@ -36,7 +37,9 @@ class Cluster:
 
     def __init__(self, bootstrap_servers: str, settings: Mapping[str, str]) -> None:
         self.bootstrap_servers = bootstrap_servers
-        self._admin = AdminClient({**settings, "bootstrap.servers": bootstrap_servers, "log_level": 0})
+        self._admin = AdminClient(
+            {**librdkafka_settings(settings), "bootstrap.servers": bootstrap_servers, "log_level": 0}
+        )
         self.partitions = self._look()
 
     def _look(self) -> dict[str, int]:
@@ -86,9 +89,9 @@ def prepare_topics(pipeline: Pipeline) -> Cluster:
         if origin.pattern is not None and not any(re.fullmatch(origin.pattern, name) for name in cluster.partitions):
             raise TopicMissing(f"{source.place}: no topic on {cluster.bootstrap_servers} matches {origin.pattern}")
     if pipeline.delivery is Delivery.EXACTLY_ONCE:
-        for servers, settings in producers_of(pipeline):
-            check_transactions(pipeline, servers, dict(settings))
-            Cluster(servers, dict(settings)).create({marks_topic(pipeline)}, SPLITS)
+        for producer in producers_of(pipeline):
+            check_transactions(pipeline, producer.servers, dict(producer.settings))
+            Cluster(producer.servers, dict(producer.settings)).create({marks_topic(pipeline)}, SPLITS)
     written = {
         sink.target.topic
         for sink in pipeline.sinks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.engines.reports import Reports
 
 POLL_S = 0.1
+INITIALIZING, LATE_WORKER = "Initializing sources", "Python worker failed to connect back"  # Spark's words
+LATE_STARTS = 5
 
 
 class PipelineFailed(PipelineError):
@@ -33,6 +36,8 @@ class Running:
         self._reports = reports
         session.streams.addListener(reports)
         self.queries: dict[str, StreamingQuery] = {}
+        self._starts: dict[str, Callable[[], StreamingQuery]] = {}
+        self._late_starts: Counter[str] = Counter()
         self._failures: dict[str, BaseException] = {}
         self._lock = threading.Lock()
 
@@ -44,21 +49,49 @@ class Running:
         with self._lock:
             self._failures.setdefault(flow, error)
 
+    def begin(self, flow: str, start: Callable[[], StreamingQuery]) -> None:
+        self._starts[flow] = start
+        self.add(flow, start())
+
+    def await_sources(self, flow: str) -> None:
+        """A source in Python is a process, and several that start at once would keep each other from being in time."""
+        query = self.queries[flow]
+        while query.isActive and query.status["message"] == INITIALIZING:
+            time.sleep(POLL_S)  # a poll's pause
+
     @property
     def is_active(self) -> bool:
         return any(query.isActive for query in self.queries.values())
 
     def wait(self, is_stopped: Callable[[], bool], each_turn: Callable[[], None] = lambda: None) -> None:
         """Until told to stop, until all flows are done, or until one fails."""
-        while not is_stopped() and self.is_active:
+        while not is_stopped():
+            self._begin_again()
+            if not self.is_active:
+                break
             each_turn()
             self.raise_failure()
             time.sleep(POLL_S)
         self.raise_failure()
 
+    def _begin_again(self) -> None:
+        for flow, query in list(self.queries.items()):
+            if self._was_late(flow, query):
+                self._late_starts[flow] += 1
+                with self._lock:
+                    self._failures.pop(flow, None)
+                self.begin(flow, self._starts[flow])
+                self.await_sources(flow)
+
+    def _was_late(self, flow: str, query: StreamingQuery) -> bool:
+        """Whether Spark gave it up because a Python process of its own was not there within ten seconds."""
+        if query.isActive or flow not in self._starts or self._late_starts[flow] >= LATE_STARTS:
+            return False
+        return LATE_WORKER in str(query.exception())
+
     def raise_failure(self) -> None:
         for flow, query in self.queries.items():
-            if query.isActive:
+            if query.isActive or self._was_late(flow, query):
                 continue
             error = query.exception()
             if error is not None:

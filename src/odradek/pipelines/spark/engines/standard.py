@@ -6,10 +6,11 @@ import functools
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import Deduplication, FilesTarget, RunningAggregate
-from odradek.pipelines.definition.vocabulary import Delivery, Duration, SinkMode
+from odradek.pipelines.definition.model import Deduplication, FilesTarget, KeyedState, RunningAggregate
+from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.fan_out import FanOut
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from odradek.pipelines.definition.graph import Graph
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 # State costs a commit for each batch, and timers a batch for each trigger: the cores are left to the rest.
 STATE_TRIGGER = Duration(1000)
+EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 class StandardEngine:
@@ -54,6 +57,7 @@ class StandardEngine:
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
         self._report = report
+        self._connector = connector_of(session, pipeline.connector)
 
     def start(self, *, until_caught_up: bool = False) -> Running:
         graph = build_graph(self._pipeline)
@@ -63,12 +67,26 @@ class StandardEngine:
         prepared = [(flow, self._writer(flow, graph, running, passes)) for flow in split_flows(self._pipeline, graph)]
         try:
             for flow, writer in prepared:
-                self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
-                running.add(flow.name, self._triggered(flow, writer, until_caught_up=until_caught_up).start())
+                triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
+                is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
+                begin = functools.partial(self._begin, flow, triggered, are_empty_run=not is_endless)
+                running.begin(flow.name, begin)
+                if self._connector is Connector.PYTHON:
+                    running.await_sources(flow.name)
         except BaseException:
             running.stop()
             raise
         return running
+
+    def _begin(self, flow: Flow, writer: DataStreamWriter, *, are_empty_run: bool) -> StreamingQuery:
+        """Spark asks for another batch as long as there is a clock: a stream with one would never have caught up."""
+        self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
+        before = self._session.conf.get(EMPTY_BATCHES) or "true"
+        self._session.conf.set(EMPTY_BATCHES, before if are_empty_run else "false")
+        try:
+            return writer.start()
+        finally:
+            self._session.conf.set(EMPTY_BATCHES, before)
 
     def _writer(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> DataStreamWriter:
         frame = stream_of(self._session, self._pipeline, graph, flow, self._load)
@@ -83,7 +101,8 @@ class StandardEngine:
                 self._report(fan_out(batch, stamp.number, stamp))
 
             return self._named(flow, frame).foreachBatch(self._taker(flow, running, plan_and_write))
-        if made.is_direct and self._pipeline.delivery is Delivery.AT_LEAST_ONCE:
+        is_direct = made.is_direct and self._connector is Connector.JVM
+        if is_direct and self._pipeline.delivery is Delivery.AT_LEAST_ONCE:
             return self._record_writer(flow, made)
         write = functools.partial(write_batch, self._pipeline, flow, made)
         return self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write))
@@ -146,6 +165,12 @@ def stream_of(
     if source is None:
         return tables.unjudged(flow.root)
     return load(source) if is_topic(source) else tables.rows(flow.root)
+
+
+def keeps_processing_time(pipeline: Pipeline, graph: Graph, flow: Flow) -> bool:
+    names = graph.upstream(flow.root)
+    operations = [each.operation for each in pipeline.steps if each.name in names]
+    return any(isinstance(each, KeyedState) and each.clock is StateClock.PROCESSING for each in operations)
 
 
 def longest_memory(pipeline: Pipeline, graph: Graph, flow: Flow) -> Duration | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pyspark.errors import PySparkException
@@ -27,11 +28,13 @@ from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import latest_rows, running_aggregate, view_key, view_order
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Pipeline, Sink, View
+
+ROWS_AT_HAND = 10_000
 
 
 class RowsByName(Protocol):
@@ -119,8 +122,7 @@ def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
 
 def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str | None = None) -> TableChange:
     flat = with_nested_as_json(frame)
-    rows: Any = flat.collect()
-    return TableChange(table, flat.schema, rows, key, order_by)
+    return TableChange(table, flat.schema, rows_of(flat), key, order_by)
 
 
 def with_nested_as_json(frame: DataFrame) -> DataFrame:
@@ -133,6 +135,12 @@ def with_nested_as_json(frame: DataFrame) -> DataFrame:
         for each in frame.schema.fields
     ]
     return frame.select(*columns)
+
+
+def rows_of(frame: DataFrame) -> Iterable[Any]:
+    """Few rows are here before the transaction begins; of many, one partition at a time is on the driver."""
+    rows = frame.toLocalIterator(prefetchPartitions=True)
+    return chain(list(islice(rows, ROWS_AT_HAND)), rows)
 
 
 def database_url(pipeline: Pipeline, url: str | None) -> str:

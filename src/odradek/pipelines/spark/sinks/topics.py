@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import BinaryType
 
-from odradek.pipelines.definition.vocabulary import Delivery, Encoding
+from odradek.pipelines.definition.vocabulary import Connector, Delivery, Encoding
+from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.dead_letters import ID_HEADER, header, origin_id
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns
+from odradek.pipelines.spark.python_source.writing import write_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,13 +26,21 @@ if TYPE_CHECKING:
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
 LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # what a topic takes is its own to say
-Producer = tuple[str, tuple[tuple[str, str], ...]]  # brokers, and settings of the client
+
+
+class Producer(NamedTuple):
+    """Who writes: records of the same one are written together."""
+
+    servers: str
+    settings: tuple[tuple[str, str], ...]
+    connector: Connector | None = None  # None: the session's
 
 
 def producer_of(pipeline: Pipeline, target: TopicTarget | None = None) -> Producer:
     own: Mapping[str, str] = {} if target is None else target.kafka
     servers = (target.bootstrap_servers if target is not None else None) or pipeline.bootstrap_servers
-    return servers, tuple(sorted({**pipeline.kafka, **own}.items()))
+    settings = {"max.request.size": LARGEST_REQUEST_BYTES, **pipeline.kafka, **own}
+    return Producer(servers, tuple(sorted(settings.items())), pipeline.connector)
 
 
 def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipeline) -> DataFrame:
@@ -75,13 +85,15 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Tr
         by_producer.setdefault(producer, []).append(frame)
     for producer, parts in by_producer.items():
         if transactions is not None:
-            transactions.write(producer, parts)
+            transactions.write(producer, parts, is_common=producer == producer_of(transactions.pipeline))
             continue
         every = functools.reduce(DataFrame.unionByName, parts)
-        every.write.format("kafka").options(**producer_options(producer)).save()
+        if connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
+            write_topics(every, producer.servers, producer.settings)
+        else:
+            every.write.format("kafka").options(**producer_options(producer)).save()
 
 
 def producer_options(producer: Producer) -> dict[str, str]:
-    servers, settings = producer
-    client = {"max.request.size": LARGEST_REQUEST_BYTES, **dict(settings), "bootstrap.servers": servers}
+    client = {**dict(producer.settings), "bootstrap.servers": producer.servers}
     return {f"kafka.{key}": value for key, value in client.items()}

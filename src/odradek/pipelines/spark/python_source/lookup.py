@@ -1,0 +1,103 @@
+"""What brokers say of topics: their partitions, and the offsets at their ends or at a time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.python_source.offsets import Partition
+from odradek.pipelines.spark.python_source.options import EARLIEST, LATEST
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from odradek.pipelines.spark.python_source.options import Edge, TopicOptions
+
+ANSWER_S = 10.0
+PATIENCE_S = 60.0  # as long as Kafka's own client tries
+PAUSE_S = 0.2
+REFUSALS = frozenset({
+    KafkaError._AUTHENTICATION,  # noqa: SLF001 - its name in the API
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED,
+})  # fmt: skip
+READ_UNCOMMITTED = "read_uncommitted"  # Kafka's default; librdkafka's is the other
+
+Answer = TypeVar("Answer")
+
+
+class TopicsAway(PipelineError):
+    """Topics that cannot be looked up."""
+
+
+class Lookup:
+    """Asks one cluster."""
+
+    def __init__(self, options: TopicOptions) -> None:
+        self._options = options
+        settings = dict(options.client)
+        self._servers = settings.get("bootstrap.servers", "")
+        is_uncommitted = settings.get("isolation.level", READ_UNCOMMITTED) == READ_UNCOMMITTED
+        self._isolation = IsolationLevel.READ_UNCOMMITTED if is_uncommitted else IsolationLevel.READ_COMMITTED
+        self._admin = AdminClient({**settings, "log_level": "0"})
+
+    def partitions(self) -> list[Partition]:
+        """Those of all topics that are wanted now."""
+        topics = self._patiently(lambda: self._admin.list_topics(timeout=ANSWER_S).topics)
+        return sorted(
+            Partition(name, index)
+            for name, topic in topics.items()
+            if topic.error is None and self._options.wants(name)
+            for index in topic.partitions
+        )
+
+    def at(self, edge: Edge, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        """The offsets of an edge; a time after the last record is the end."""
+        chosen = list(partitions)
+        if edge.time_ms is not None:
+            found = self.offsets(dict.fromkeys(chosen, edge.time_ms), is_time=True)
+            later = [partition for partition, offset in found.items() if offset < 0]
+            return found | self.offsets(dict.fromkeys(later, LATEST))
+        wanted = {partition: edge.offsets.get(partition, edge.other) for partition in chosen}
+        return wanted | self.offsets({partition: offset for partition, offset in wanted.items() if offset < 0})
+
+    def earliest(self, partition: Partition) -> int:
+        return self.offsets({partition: EARLIEST})[partition]
+
+    def latest(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
+        return self.offsets(dict.fromkeys(partitions, LATEST))
+
+    def offsets(self, wanted: Mapping[Partition, int], *, is_time: bool = False) -> dict[Partition, int]:
+        if not wanted:
+            return {}
+        asked = {TopicPartition(*partition): spec(what, is_time) for partition, what in wanted.items()}
+
+        def ask() -> dict[Partition, int]:
+            answers = self._admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=ANSWER_S)
+            return {Partition(each.topic, each.partition): f.result().offset for each, f in answers.items()}
+
+        return self._patiently(ask)
+
+    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
+        """A broker that restarts or a leader that changes is waited for."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return ask()
+            except KafkaException as error:
+                reason = error.args[0]
+                if reason.code() in REFUSALS or time.monotonic() > give_up_at:
+                    raise TopicsAway(f"no broker at {self._servers} tells of the topics: {reason.str()}") from None
+            time.sleep(PAUSE_S)  # a poll's pause
+
+
+def spec(what: int, is_time: bool) -> Any:
+    specs: Any = OffsetSpec
+    if is_time:
+        return specs.for_timestamp(what)
+    return specs.earliest() if what == EARLIEST else specs.latest()

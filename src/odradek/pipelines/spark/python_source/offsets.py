@@ -1,0 +1,86 @@
+"""Offsets of a stream, as Spark's own connector writes them in checkpoints: `{topic: {partition: offset}}`.
+
+Pure rules. An offset is that of the next record to be read. No offsets at all are a stream that has not begun.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+class Partition(NamedTuple):
+    topic: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Records of a partition from `first`, up to but without `end`."""
+
+    partition: Partition
+    first: int
+    end: int
+
+
+def to_json(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:
+    found: dict[str, dict[str, int]] = {}
+    for partition, offset in sorted(offsets.items()):
+        found.setdefault(partition.topic, {})[str(partition.number)] = offset
+    return found
+
+
+def from_json(found: Mapping[str, Mapping[str, Any]]) -> dict[Partition, int]:
+    return {
+        Partition(topic, int(number)): int(offset) for topic, each in found.items() for number, offset in each.items()
+    }
+
+
+def planned_ranges(start: Mapping[Partition, int], end: Mapping[Partition, int]) -> list[OffsetRange]:
+    """What a batch reads: the same each time that it is planned. The batch that begins a stream only notes where.
+
+    A partition that came later is read from its first record.
+    """
+    if not start:
+        return []
+    spans = ((partition, start.get(partition, 0), until) for partition, until in sorted(end.items()))
+    return [OffsetRange(partition, first, until) for partition, first, until in spans if until > first]
+
+
+def admitted(start: Mapping[Partition, int], latest: Mapping[Partition, int], most: int | None) -> dict[Partition, int]:
+    """Where the next batch ends: at most so many records, each partition by its share of what waits."""
+    waiting = {partition: max(until - start.get(partition, 0), 0) for partition, until in latest.items()}
+    total = sum(waiting.values())
+    if most is None or total <= most:
+        return dict(latest)
+    left = most
+    ends: dict[Partition, int] = {}
+    for partition, count in sorted(waiting.items(), key=lambda each: (each[1], each[0])):
+        share = min(count, left, -(-count * most // total))  # rounded up: a small partition must not starve
+        left -= share
+        ends[partition] = start.get(partition, 0) + share if count else latest[partition]
+    return ends
+
+
+def losses(start: Mapping[Partition, int], latest: Mapping[Partition, int]) -> list[str]:
+    """What can no longer be read because a topic is not the one that the stream began with."""
+    gone = [f"{partition} does not exist any more" for partition in sorted(start) if partition not in latest]
+    return gone + [
+        f"{partition} ends at offset {latest[partition]}, and the stream is at {offset} already"
+        for partition, offset in sorted(start.items())
+        if partition in latest and latest[partition] < offset
+    ]
+
+
+def loss_message(reasons: Iterable[str]) -> str:
+    return (
+        f"records may have been lost: {'; '.join(reasons)}. A topic was made anew, or its records were deleted before "
+        "they were read. Reset the checkpoint to begin again, or read on with "
+        "on_data_loss: skip in the source"
+    )

@@ -1,0 +1,140 @@
+"""What Spark calls: the source by its name, its batch reader and its stream reader."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsAway
+from odradek.pipelines.spark.python_source.offsets import (
+    OffsetRange,
+    admitted,
+    from_json,
+    loss_message,
+    losses,
+    planned_ranges,
+    to_json,
+)
+from odradek.pipelines.spark.python_source.options import TopicOptions
+from odradek.pipelines.spark.python_source.reading import RecordsMissing, columns_of, read_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from odradek.pipelines.spark.python_source.offsets import Partition
+
+FORMAT = "odradek"
+
+
+class TopicSource(DataSource):
+    """Records of topics, with the columns of Spark's own connector."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def schema(self) -> StructType:
+        return columns_of(TopicOptions.of(self.options))
+
+    def reader(self, schema: StructType) -> TopicReader:  # noqa: ARG002 - it is ours
+        return TopicReader(TopicOptions.of(self.options))
+
+    def streamReader(self, schema: StructType) -> TopicStreamReader:  # noqa: ARG002, N802 - Spark's name
+        return TopicStreamReader(TopicOptions.of(self.options))
+
+
+class RangePartition(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, wanted: OffsetRange) -> None:
+        super().__init__(wanted)
+
+
+class TopicReader(DataSourceReader):
+    """A range of each partition, once."""
+
+    def __init__(self, options: TopicOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[InputPartition]:
+        lookup = Lookup(self._options)
+        every = existing(self._options, lookup)
+        start, end = lookup.at(self._options.start, every), lookup.at(self._options.end, every)
+        return [RangePartition(OffsetRange(each, start[each], end[each])) for each in every if end[each] > start[each]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        if partition.value is None:  # Spark's stand-in where there is nothing to read
+            return iter(())
+        return read_range(self._options, partition.value)
+
+
+class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """A stream whose place is kept by Spark's checkpoint alone.
+
+    Spark asks again for the first offset when it repeats the first batch, and the answer of the brokers may be another
+    then. So the first batch reads nothing: its end, which Spark notes before anything else, is where the stream begins.
+    """
+
+    def __init__(self, options: TopicOptions) -> None:
+        self._options = options
+        self._target: dict[Partition, int] | None = None
+        self._latest: dict[Partition, int] = {}
+
+    @functools.cached_property
+    def _lookup(self) -> Lookup:
+        return Lookup(self._options)
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        return ReadAllAvailable() if self._options.most is None else ReadMaxRows(self._options.most)
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        self._target = self._ends()
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        if not start:
+            return to_json(self._beginning())
+        begun = from_json(start)
+        latest = self._ends() if self._target is None else self._target
+        self._latest = latest
+        lost = losses(begun, latest)
+        if lost and self._options.is_loss_fatal:
+            raise RecordsMissing(loss_message(lost))
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return to_json(admitted(begun, latest, most))
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
+        return to_json(self._latest) or None
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        return [RangePartition(each) for each in planned_ranges(from_json(start), from_json(end))]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return read_range(self._options, partition.value)
+
+    def _beginning(self) -> dict[Partition, int]:
+        begin = self._lookup.at(self._options.start, existing(self._options, self._lookup))
+        if self._target is None:
+            return begin
+        return {each: min(offset, self._target.get(each, 0)) for each, offset in begin.items()}
+
+    def _ends(self) -> dict[Partition, int]:
+        return self._lookup.latest(self._lookup.partitions())
+
+
+def existing(options: TopicOptions, lookup: Lookup) -> list[Partition]:
+    found = lookup.partitions()
+    missing = sorted(set(options.topics) - {each.topic for each in found})
+    if missing:
+        raise TopicsAway(f"there is no topic {', '.join(missing)}")
+    if not found:
+        raise TopicsAway(f"no topic matches {options.pattern}")
+    return found

@@ -1,0 +1,46 @@
+"""Import paths lead to the pipeline's own modules, and to the code that workers get."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from pyspark import cloudpickle
+
+from odradek.pipelines.definition.model import PythonReference
+from odradek.pipelines.spark.python_references import ReferenceBroken, load_reference
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PATH = PythonReference("rules_of_their_own", "answer")
+
+
+def folder(tmp_path: Path, name: str, answer: int) -> str:
+    made = tmp_path / name
+    made.mkdir()
+    (made / "numbers_of_their_own.py").write_text(f"NUMBER = {answer}\n")
+    (made / "rules_of_their_own.py").write_text(
+        "from numbers_of_their_own import NUMBER\n\n\ndef answer():\n    return NUMBER\n"
+    )
+    return str(made)
+
+
+def test_modules_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    first, second = folder(tmp_path, "a", 1), folder(tmp_path, "b", 2)
+    one, two = load_reference(PATH, first), load_reference(PATH, second)
+    assert (one(), two()) == (1, 2)
+    assert load_reference(PATH, first) is one
+    dumps: Any = cloudpickle.dumps
+    assert [cloudpickle.loads(dumps(each))() for each in (one, two)] == [1, 2]
+
+
+def test_what_is_installed_stays_what_it_is(tmp_path: Path) -> None:
+    assert load_reference(PythonReference("json", "dumps"), str(tmp_path)).__module__ == "json"
+
+
+def test_a_path_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    with pytest.raises(ReferenceBroken, match=r"nowhere_at_all:f cannot be imported"):
+        load_reference(PythonReference("nowhere_at_all", "f"), str(tmp_path))
+    with pytest.raises(ReferenceBroken, match="module json has no nonsense"):
+        load_reference(PythonReference("json", "nonsense"), str(tmp_path))
