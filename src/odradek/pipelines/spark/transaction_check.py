@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaException, Producer
 
 from odradek.pipelines.definition.model import TopicTarget
+from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.sinks.topics import producer_of
 from odradek.pipelines.spark.transactional_writer import DEFAULTS
@@ -56,7 +57,7 @@ def check_transactions(pipeline: Pipeline, servers: str, settings: dict[str, str
     own = {"bootstrap.servers": servers, "transactional.id": f"odradek.{pipeline.name}.check", "debug": "eos"}
     give_up_at = time.monotonic() + CHECK_S
     try:
-        client = Producer({**DEFAULTS, **settings, **own}, logger=listener)
+        client = Producer({**DEFAULTS, **librdkafka_settings(settings), **own}, logger=listener)
         while not heard.is_refused and time.monotonic() < give_up_at:
             try:
                 client.init_transactions(SLICE_S)
