@@ -24,8 +24,8 @@ class SparkGone(PipelineError):
 
 def plain_message(error: BaseException) -> str:
     """The first thing that is wrong, without Spark's numbers, plans and stack traces."""
-    text = str(error.getMessage() if isinstance(error, PySparkException) else error) or type(error).__name__
-    return plain_text(text)
+    said = error.getMessage() if isinstance(error, PySparkException) else None  # nothing, of a query that has ended
+    return plain_text(said or str(error) or type(error).__name__)
 
 
 def plain_text(text: str) -> str:
