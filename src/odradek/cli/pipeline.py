@@ -17,6 +17,8 @@ from odradek.cli.parameter_types import TEXT
 from odradek.cli.pipeline_options import ENGINES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
@@ -33,6 +35,7 @@ engine_option = click.option(
     lazy={
         "validate": ("odradek.cli.pipeline:validate", "Check definitions and say what is wrong, with the line."),
         "graph": ("odradek.cli.pipeline:graph", "Draw the lineage of a pipeline."),
+        "test": ("odradek.cli.pipeline_test:test", "Test pipelines: given rows, expected rows, no broker."),
         "run": ("odradek.cli.pipeline_run:run", "Run a pipeline until Ctrl-C."),
         "start": ("odradek.cli.pipeline_processes:start", "Start pipelines in the background."),
         "stop": ("odradek.cli.pipeline_processes:stop", "Stop started pipelines."),
@@ -54,15 +57,19 @@ engine_option = click.option(
 def pipeline() -> None:
     """Declared pipelines: sources → steps → sinks, in YAML or in Python.
 
-    Only `run`, `start`, `backfill` and `rebuild` start Spark and need brokers.
+    `validate` and `graph` start nothing; `test` starts Spark and needs no brokers.
     """
+
+
+def require_packages(packages: Mapping[str, str] = NEEDED_PACKAGES) -> None:
+    missing = [package for module, package in packages.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
 
 
 def load(file: str, engine: str | None) -> list[Definition]:
     """The definitions of a file, where the packages for reading them are installed."""
-    missing = [package for module, package in NEEDED_PACKAGES.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
+    require_packages()
     from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
 import os
 import queue
 import signal
@@ -18,7 +17,7 @@ from odradek.cli.failure import Failure
 from odradek.cli.interrupt import stop_on_interrupt
 from odradek.cli.options import format_option
 from odradek.cli.parameter_types import POSITIVE
-from odradek.cli.pipeline import choose, load
+from odradek.cli.pipeline import choose, load, require_packages
 from odradek.cli.pipeline_options import from_option, metrics_options, overridden, override_options, yes_option
 from odradek.pipelines.operating.events import EventPipe, failed, note
 from odradek.pipelines.operating.screens import LiveView, chosen_screen
@@ -93,9 +92,7 @@ def run(
 
 
 def require_spark() -> None:
-    missing = [package for module, package in SPARK_PACKAGES.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
+    require_packages(SPARK_PACKAGES)
 
 
 def stop_with_owner(descriptor: int, is_stopped: threading.Event) -> None:

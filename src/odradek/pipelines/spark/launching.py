@@ -24,6 +24,8 @@ from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threa
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError, SparkGone, plain_message
 from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.shipping import ship_modules
+from odradek.pipelines.spark.sinks.batches import check_databases
 from odradek.pipelines.spark.topics import prepare_topics
 from odradek.pipelines.spark.watching import ProgressWatch
 
@@ -61,6 +63,7 @@ class Audience:
 
 def run_pipeline(pipeline: Pipeline, wishes: Wishes, is_stopped: Callable[[], bool], audience: Audience) -> None:
     """In the foreground, with a Spark session of its own."""
+    check_databases(pipeline)
     cluster = prepare_topics(pipeline)
     if pipeline.engine is Engine.BATCH:
         with session_of(pipeline, audience.say) as session:
@@ -118,11 +121,13 @@ def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSessio
     Path(log_file).parent.mkdir(parents=True, exist_ok=True)
     try:
         with own_interrupt():
-            return start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file)
+            session = start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file)
+        ship_modules(session, pipeline)
     except PySparkException as error:
         raise PipelineError(
             f"Spark did not start: {plain_message(error)} (is there a Java 17? see {log_file})"
         ) from error
+    return session
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import FileOrigin, JdbcOrigin, Start, TopicOrigin
-from odradek.pipelines.definition.vocabulary import FileFormat, StartAt
+from odradek.pipelines.definition.model import FileOrigin, Start, TopicOrigin
+from odradek.pipelines.definition.vocabulary import Delivery, FileFormat, StartAt
+from odradek.pipelines.spark.jdbc import read_jdbc
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -74,13 +75,15 @@ def read_once(
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
         return reader.load(below(pipeline, origin.path))
-    return session.read.format("jdbc").options(**jdbc_options(origin)).load()
+    return read_jdbc(session, origin, database_place(pipeline, origin.url))
 
 
 def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
     chosen = {"pattern": origin.pattern} if origin.pattern is not None else {"topics": ",".join(origin.topics)}
     subscription = {"subscribePattern" if key == "pattern" else "subscribe": value for key, value in chosen.items()}
     client = {"fetch.max.wait.ms": FETCH_WAIT_MS, **pipeline.kafka, **origin.kafka}
+    if pipeline.delivery is Delivery.EXACTLY_ONCE:  # what was aborted was never written
+        client.setdefault("isolation.level", "read_committed")
     return {
         **subscription,
         "includeHeaders": "true",
@@ -119,9 +122,11 @@ def file_options(origin: FileOrigin) -> dict[str, str]:
     return {**defaults, **origin.options}
 
 
-def jdbc_options(origin: JdbcOrigin) -> dict[str, str]:
-    table = {"dbtable": origin.table} if origin.table is not None else {"query": origin.query or ""}
-    return {"url": origin.url, **table, **origin.options}
+def database_place(pipeline: Pipeline, url: str) -> str:
+    """A file of SQLite begins beside the definition, as all paths do."""
+    prefix = "jdbc:sqlite:"
+    is_file = url.startswith(prefix) and not url.startswith((f"{prefix}:", f"{prefix}file:"))
+    return prefix + below(pipeline, url.removeprefix(prefix)) if is_file else url
 
 
 def below(pipeline: Pipeline, path: str) -> str:

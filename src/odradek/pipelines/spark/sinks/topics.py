@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import BinaryType
 
-from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.definition.vocabulary import Delivery, Encoding
 from odradek.pipelines.spark.dead_letters import ID_HEADER, header, origin_id
+from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns
 
 if TYPE_CHECKING:
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
+    from odradek.pipelines.spark.delivery import Transactions
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
+LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # what a topic takes is its own to say
 Producer = tuple[str, tuple[tuple[str, str], ...]]  # brokers, and settings of the client
 
 
@@ -41,6 +44,7 @@ def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipe
             header(ID_HEADER, record_id(frame, sink, pipeline, key)),
             *(header(each.name, F.expr(each.expression)) for each in target.headers),
         ).alias("headers"),
+        *([origin_split()] if has_origin(frame) and pipeline.delivery is Delivery.EXACTLY_ONCE else []),
     )
 
 
@@ -64,16 +68,20 @@ def record_id(frame: DataFrame, sink: Sink, pipeline: Pipeline, key: Column) -> 
     return F.concat_ws(":", origin_id(place) if has_origin(frame) else F.lit(place), content)
 
 
-def write_records(frames: Iterable[tuple[Producer, DataFrame]]) -> None:
-    """One job for each cluster and set of client settings."""
+def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Transactions | None = None) -> None:
+    """One job for each cluster and set of client settings; with `transactions` exactly once."""
     by_producer: dict[Producer, list[DataFrame]] = {}
     for producer, frame in frames:
         by_producer.setdefault(producer, []).append(frame)
     for producer, parts in by_producer.items():
+        if transactions is not None:
+            transactions.write(producer, parts)
+            continue
         every = functools.reduce(DataFrame.unionByName, parts)
         every.write.format("kafka").options(**producer_options(producer)).save()
 
 
 def producer_options(producer: Producer) -> dict[str, str]:
     servers, settings = producer
-    return {"kafka.bootstrap.servers": servers, **{f"kafka.{key}": value for key, value in settings}}
+    client = {"max.request.size": LARGEST_REQUEST_BYTES, **dict(settings), "bootstrap.servers": servers}
+    return {f"kafka.{key}": value for key, value in client.items()}
