@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 import pyspark
 from pyspark.sql import SparkSession
 
+from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-
-    from odradek.pipelines.definition.vocabulary import Connector
 
 DEFAULT_MASTER = "local[*]"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -54,7 +53,8 @@ def start_session(
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     connector, fetched = choose_connector(connector, pyspark.__version__, say)
     jars = [*fetched, *filter(None, settings.get("spark.jars", "").split(","))]
-    say(f"starting Spark {pyspark.__version__} on {chosen}")
+    reader = "" if connector is Connector.JVM else ", with the Python source for topics"
+    say(f"starting Spark {pyspark.__version__} on {chosen}{reader}")
     every = {
         **DEFAULTS,
         **(LOOPBACK if is_local else {}),
