@@ -49,13 +49,13 @@ def bootstrap_server(request: pytest.FixtureRequest) -> str:
     return address
 
 
-def run_odradek(*arguments: str, stdin: str | bytes = "", **environment: str) -> Ran:
+def run_odradek(*arguments: str, stdin: str | bytes = "", timeout_s: float = 60, **environment: str) -> Ran:
     """`odradek …` in a process of its own; must succeed or fail without a traceback."""
     done = subprocess.run(
         [sys.executable, "-m", "odradek", *arguments],
         input=stdin.encode() if isinstance(stdin, str) else stdin,
         capture_output=True,
-        timeout=60,
+        timeout=timeout_s,
         env={**os.environ, "COLUMNS": "100", **environment},
         check=False,
     )

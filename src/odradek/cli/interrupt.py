@@ -13,15 +13,16 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def stop_on_interrupt(is_stopped: threading.Event) -> Iterator[None]:
-    """Ctrl-C sets the event, so that nothing is cut off half-way; a second Ctrl-C does cut it off."""
+def stop_on_interrupt(is_stopped: threading.Event, *others: signal.Signals) -> Iterator[None]:
+    """Ctrl-C sets the event, so that nothing is cut off half-way; a second Ctrl-C does cut it off. So do `others`."""
 
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    def stop(number: int, _frame: FrameType | None) -> None:
+        signal.signal(number, signal.default_int_handler)
         is_stopped.set()
 
-    previous = signal.signal(signal.SIGINT, stop)
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, *others)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -21,6 +21,7 @@ COMMANDS = {
     "consume": ("odradek.cli.consume:consume", "Read records from a topic."),
     "group": ("odradek.cli.group:consumer_group", "List, describe, reset and delete consumer groups."),
     "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw and run declared pipelines."),
+    "sql": ("odradek.cli.sql:sql", "Ask topics, sources and views in SQL."),
     "log": ("odradek.cli.log:log", "Look into a broker's files."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
     "demo": ("odradek.cli.demo:demo", "A broker with a topic, written to and read from on screen."),

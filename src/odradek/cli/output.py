@@ -43,7 +43,7 @@ def print_columns(titles: Sequence[str], rows: Sequence[Sequence[object]], *, in
     widths = [
         max(len(title), *(len(row[i]) for row in cells)) if cells else len(title) for i, title in enumerate(titles)
     ]
-    numeric = [bool(rows) and all(isinstance(row[i], int | None) for row in rows) for i in range(len(titles))]
+    numeric = [bool(rows) and all(isinstance(row[i], int | float | None) for row in rows) for i in range(len(titles))]
     numeric = [is_number or title in RIGHT_ALIGNED for is_number, title in zip(numeric, titles, strict=True)]
 
     def line(row: Sequence[str]) -> str:

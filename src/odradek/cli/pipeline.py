@@ -14,14 +14,16 @@ from odradek.cli.failure import Failure
 from odradek.cli.options import format_option
 from odradek.cli.output import count_text, print_json, say, strong
 from odradek.cli.parameter_types import TEXT
+from odradek.cli.pipeline_options import ENGINES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.pipelines.definition.loading import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
 
-ENGINES = ("standard", "realtime", "batch")
-CONNECTORS = ("jvm", "python")
+
 NEEDED_PACKAGES = {"yaml": "PyYAML", "sqlglot": "sqlglot", "fastavro": "fastavro"}
 
 engine_option = click.option(
@@ -33,26 +35,41 @@ engine_option = click.option(
     lazy={
         "validate": ("odradek.cli.pipeline:validate", "Check definitions and say what is wrong, with the line."),
         "graph": ("odradek.cli.pipeline:graph", "Draw the lineage of a pipeline."),
+        "test": ("odradek.cli.pipeline_test:test", "Test pipelines: given rows, expected rows, no broker."),
         "run": ("odradek.cli.pipeline_run:run", "Run a pipeline until Ctrl-C."),
+        "start": ("odradek.cli.pipeline_processes:start", "Start pipelines in the background."),
+        "stop": ("odradek.cli.pipeline_processes:stop", "Stop started pipelines."),
+        "status": ("odradek.cli.pipeline_processes:status", "Show how the started pipelines do."),
+        "logs": ("odradek.cli.pipeline_processes:logs", "Show what a started pipeline has to say."),
+        "watch": ("odradek.cli.pipeline_processes:watch", "Show a started pipeline live."),
+        "checkpoints": ("odradek.cli.pipeline_reset:checkpoints", "Show how far a pipeline is."),
+        "reset": ("odradek.cli.pipeline_reset:reset", "Let a pipeline forget how far it is."),
+        "backfill": ("odradek.cli.pipeline_backfill:backfill", "Compute a range of offsets or times as a batch."),
+        "rebuild": ("odradek.cli.pipeline_backfill:rebuild", "Compute views again from the log."),
     },
     examples=[
         ("is it sound?", "odradek pipeline validate pipeline.yml"),
         ("what reads what", "odradek pipeline graph pipeline.yml"),
         ("run it", "odradek pipeline run pipeline.yml"),
+        ("keep it running in the background", "odradek pipeline start pipeline.yml"),
     ],
 )
 def pipeline() -> None:
     """Declared pipelines: sources → steps → sinks, in YAML or in Python.
 
-    Only `run` starts Spark and needs brokers.
+    `validate` and `graph` start nothing; `test` starts Spark and needs no brokers.
     """
+
+
+def require_packages(packages: Mapping[str, str] = NEEDED_PACKAGES) -> None:
+    missing = [package for module, package in packages.items() if importlib.util.find_spec(module) is None]
+    if missing:
+        raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
 
 
 def load(file: str, engine: str | None) -> list[Definition]:
     """The definitions of a file, where the packages for reading them are installed."""
-    missing = [package for module, package in NEEDED_PACKAGES.items() if importlib.util.find_spec(module) is None]
-    if missing:
-        raise Failure(f"pipelines need {' and '.join(missing)}; install them with: pip install 'odradek[pipelines]'")
+    require_packages()
     from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
 

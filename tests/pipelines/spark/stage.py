@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.spark.progress import BatchReport
 
-WAIT_S = 90.0
+WAIT_S = 300.0  # not how long it takes, but how long a busy machine may need
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Stage:
         self, name: str, values: Iterable[Any], *, partition: int = 0, key: str | None = None, timestamp: int = 0
     ) -> None:
         """Bytes and None as they are, anything else as JSON."""
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "message.max.bytes": 2_000_000})
+        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "message.max.bytes": 10_000_000})
         for value in values:
             data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
             producer.produce(
@@ -81,7 +81,7 @@ class Stage:
             future.result(10)
 
     def read(self, name: str) -> list[Written]:
-        """All records of a topic, in order within each partition."""
+        """All records of a topic, in order within each partition; those that come meanwhile may be among them."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": "none", "fetch.wait.max.ms": 20})
         try:
             topic = self.topic(name)
@@ -95,7 +95,7 @@ class Stage:
                 for message in consumer.consume(1000, 0.2):
                     assert message.error() is None
                     found.append(written(message))
-            assert len(found) == wanted
+            assert len(found) >= wanted
             return found
         finally:
             consumer.close()

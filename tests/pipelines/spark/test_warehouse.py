@@ -9,7 +9,17 @@ import pytest
 import sqlalchemy as sa
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, TableChange, Warehouse, WarehouseRefused, reading
+from odradek.pipelines.definition.model import Pipeline
+from odradek.pipelines.definition.places import Place
+from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.warehouse import (
+    BatchNumber,
+    TableChange,
+    Warehouse,
+    WarehouseRefused,
+    check_database,
+    reading,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,3 +86,37 @@ def test_columns_that_the_table_lacks_are_named(url: str) -> None:
     )
     with pytest.raises(WarehouseRefused, match="table t has no column colour"):
         Warehouse(url).write(None, [wider])
+
+
+def test_a_reader_sees_one_instant_and_keeps_the_writer_from_nothing(url: str) -> None:
+    warehouse = Warehouse(url)
+    warehouse.write(None, [change((1, T1, 1.0, None))])
+    value = sa.text("select value from t")
+    with reading(url) as reader:
+        assert reader.execute(value).scalar() == 1.0
+        warehouse.write(None, [change((1, T2, 2.0, None))])
+        assert reader.execute(value).scalar() == 1.0
+    with reading(url) as reader:
+        assert reader.execute(value).scalar() == 2.0
+
+
+def test_times_without_a_zone_are_not_moved(url: str) -> None:
+    schema = T.StructType().add("id", T.LongType()).add("local", T.TimestampNTZType())
+    local = datetime(2026, 7, 1, 12)  # noqa: DTZ001 - it has none
+    Warehouse(url).write(None, [TableChange("n", schema, [(1, local)], ("id",))])
+    with reading(url) as reader:
+        assert reader.execute(sa.text("select local from n")).scalar() == "2026-07-01 12:00:00.000000"
+
+
+def test_a_database_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    with pytest.raises(WarehouseRefused, match="unable to open database file"):
+        check_database(f"sqlite:///{tmp_path / 'nowhere' / 'w.db'}")
+    (tmp_path / "text.db").write_text("this is no database, " * 100)
+    with pytest.raises(WarehouseRefused, match="file is not a database"):
+        check_database(f"sqlite:///{tmp_path / 'text.db'}")
+
+
+def test_a_pipeline_that_names_no_database_has_one_of_its_name(tmp_path: Path) -> None:
+    pipeline = Pipeline("rigs", place=Place(str(tmp_path / "pipeline.yml"), 1, 1))
+    assert database_url(pipeline, None) == f"sqlite:///{tmp_path / 'rigs.db'}"
+    assert database_url(pipeline, "postgresql://h/d") == "postgresql://h/d"

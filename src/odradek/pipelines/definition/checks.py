@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.checks_columns import check_columns
+from odradek.pipelines.definition.checks_databases import check_databases
 from odradek.pipelines.definition.checks_engines import check_engine
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_python import check_python
@@ -25,10 +26,7 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     known = known_columns(pipeline, graph)
     check_columns(pipeline, known, problems)
     check_python(pipeline, problems)
-    if pipeline.warehouse is not None and "://" not in pipeline.warehouse:
-        problems.error(
-            pipeline.place, f"the warehouse '{pipeline.warehouse}' is not a URL", "sqlite:///file.db, or another"
-        )
+    check_databases(pipeline, problems)
     streams = Streams.of(pipeline, graph, known)
     if pipeline.engine is not Engine.BATCH:
         check_streams(pipeline, graph, streams, problems)

@@ -38,7 +38,11 @@ def check_reference(reference: PythonReference, search: list[str], arguments: in
         hint = "modules are looked for beside the definition, in the working directory, and among what is installed"
         problems.error(reference.place, f"there is no module '{missing}' for {reference}", hint)
         return
-    names = read_names(found)
+    try:
+        names = read_names(found)
+    except SyntaxError as error:
+        problems.error(reference.place, f"{found.origin} is not Python: {error.msg} in line {error.lineno}")
+        return
     first = reference.name.partition(".")[0]
     if names is None or names.is_open:
         return
@@ -79,12 +83,14 @@ class ModuleNames:
 
 
 def read_names(spec: ModuleSpec) -> ModuleNames | None:
-    """From the source; None where there is none, or it cannot be read."""
+    """From the source; None where there is none, or it cannot be read; `SyntaxError` where it is not Python."""
     if spec.origin is None or not spec.origin.endswith(".py"):
         return None
     try:
         tree = ast.parse(Path(spec.origin).read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except SyntaxError:
+        raise
+    except (OSError, ValueError):
         return None
     names: set[str] = set()
     functions: dict[str, ast.FunctionDef] = {}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Source
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.expectations import judged, kept
-from odradek.pipelines.spark.failures import plain_message
+from odradek.pipelines.spark.failures import PipelineError, is_from_java, plain_message, told_with_place
 from odradek.pipelines.spark.records import decoded, rows_of
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
@@ -100,8 +100,8 @@ class Tables:
         return self._judged[name]
 
     def _source_rows(self, source: Source) -> DataFrame:
-        frame = rows_of(self.decoded(source.name), source) if is_topic(source) else self._load(source)
         with told_of(source):
+            frame = rows_of(self.decoded(source.name), source) if is_topic(source) else self._load(source)
             for each in source.columns:
                 frame = frame.withColumn(each.name, F.expr(each.expression))
             return watermarked(frame, at_least(source.watermark, self._least_delay))
@@ -115,7 +115,7 @@ def at_least(watermark: Watermark | None, delay: Duration | None) -> Watermark |
 
 
 class told_of:  # noqa: N801 - read as a word of the sentence `with told_of(step)`
-    """What Spark finds wrong is told with the step and its line."""
+    """What Spark finds wrong, or the user's own code, is told with the step and its line."""
 
     def __init__(self, thing: Source | Step) -> None:
         self._thing = thing
@@ -124,6 +124,9 @@ class told_of:  # noqa: N801 - read as a word of the sentence `with told_of(step
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        if isinstance(error, AnalysisException | ParseException | PySparkException):
-            noun = "source" if isinstance(self._thing, Source) else "step"
-            raise StepBroken(f"{self._thing.place}: {noun} '{self._thing.name}': {plain_message(error)}") from error
+        if not isinstance(error, Exception) or isinstance(error, PipelineError):
+            return
+        noun = "source" if isinstance(self._thing, Source) else "step"
+        is_of_spark = isinstance(error, PySparkException) or is_from_java(error)
+        words = plain_message(error) if is_of_spark else told_with_place(error)
+        raise StepBroken(f"{self._thing.place}: {noun} '{self._thing.name}': {words}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 
 from pyspark.errors import PySparkException
 
@@ -11,6 +12,7 @@ STATE = re.compile(r"\s*SQLSTATE: \w+.*", re.DOTALL)
 TERMINATED = re.compile(r"terminated with exception:\s*", re.DOTALL)
 JAVA_CLASS = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):\s*")
 TRACEBACK = "Traceback (most recent call last)"
+LIBRARIES = re.compile(r"[/\\](?:site-packages|odradek[/\\]pipelines|lib[/\\]python3[^/\\]*)[/\\]|^<frozen ")
 LONGEST = 400
 
 
@@ -18,10 +20,43 @@ class PipelineError(Exception):
     """What keeps a pipeline from running, told in a sentence; where a line of the definition is to blame, with it."""
 
 
+class SparkGone(PipelineError):
+    """Spark's own process has ended."""
+
+
 def plain_message(error: BaseException) -> str:
     """The first thing that is wrong, without Spark's numbers, plans and stack traces."""
     told = error.getMessage() if isinstance(error, PySparkException) else None
-    return plain_text(told or str(error) or type(error).__name__)
+    text = told or str(error) or type(error).__name__
+    if is_from_java(error):
+        text = str(error.java_exception.toString())  # type: ignore[attr-defined]
+    if isinstance(error, PySparkException) and (error.getCondition() or "").startswith("FAILED_JDBC"):
+        text = f"{plain_text(text)}: {cause_of(error)}"
+    return plain_text(text)
+
+
+def is_from_java(error: BaseException) -> bool:
+    """An exception of a library below Spark, which py4j hands on as it is."""
+    return hasattr(error, "java_exception")
+
+
+def cause_of(error: PySparkException) -> str:
+    """What the database said; Spark hides it behind words of its own."""
+    cause = getattr(error, "_origin", None)
+    while cause is not None and cause.getCause() is not None:
+        cause = cause.getCause()
+        if "SQLException" in cause.getClass().getName():
+            break
+    return "" if cause is None else str(cause.getMessage())
+
+
+def told_with_place(error: BaseException) -> str:
+    """An exception of the user's own code: what it says, and where in that code it was raised."""
+    words = f"{type(error).__name__}: {error}".rstrip(": ")
+    frames = [each for each in traceback.extract_tb(error.__traceback__) if not LIBRARIES.search(each.filename)]
+    if isinstance(error, SyntaxError):
+        return f"{type(error).__name__}: {error.msg} ({error.filename}, line {error.lineno})"
+    return f"{words} ({frames[-1].filename}, line {frames[-1].lineno}, in {frames[-1].name})" if frames else words
 
 
 def plain_text(text: str) -> str:

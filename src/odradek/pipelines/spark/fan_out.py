@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
+from odradek.pipelines.spark.delivery import transactions_of
 from odradek.pipelines.spark.expectations import (
     Violations,
     fail_on,
@@ -93,7 +94,8 @@ class FanOut:
         try:
             counts = self._count(tables)
             fail_on(counts.violations)
-            write_records([*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)])
+            records = [*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)]
+            write_records(records, transactions_of(pipeline, flow, stamp))
             write_others(flow.sinks, tables, pipeline, number)
             is_aggregated = flow.aggregate is not None
             write_tables(flow.sinks, flow.views, tables, pipeline, stamp, is_aggregated=is_aggregated)

@@ -4,29 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import signal
+import threading
 import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.vocabulary import Connector, Engine
+from odradek.pipelines.operating.events import runs
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 from odradek.pipelines.spark.connector import ConnectorMissing
+from odradek.pipelines.spark.continuing import continuing
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.failures import PipelineError, SparkGone, plain_message
 from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.shipping import ship_modules
+from odradek.pipelines.spark.sinks.batches import check_databases
 from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.watching import ProgressWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.operating.events import Event
     from odradek.pipelines.spark.engines.running import Running
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.sources import Range
@@ -42,48 +52,85 @@ class Wishes:
     span: Range | None = None
 
 
-def run_pipeline(
-    pipeline: Pipeline,
-    wishes: Wishes,
-    is_stopped: Callable[[], bool],
-    say: Callable[[str], None],
-    report: Callable[[BatchReport], None],
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Audience:
+    """Who hears of a run: people, of every batch, of how the queries do, and of the time that passes."""
+
+    say: Callable[[str], None]
+    report: Callable[[BatchReport], None]  # on a thread of Spark's
+    send: Callable[[Event], None] | None = None
+    each_turn: Callable[[], None] = lambda: None
+
+
+def run_pipeline(pipeline: Pipeline, wishes: Wishes, is_stopped: Callable[[], bool], audience: Audience) -> None:
     """In the foreground, with a Spark session of its own."""
     if pipeline.engine is Engine.REALTIME and pipeline.connector is Connector.PYTHON:
         raise PipelineError(
             "the realtime engine cannot use the Python connector: real-time mode reads by Spark's own alone"
         )
+    check_databases(pipeline)
     cluster = prepare_topics(pipeline)
+    if pipeline.engine is Engine.BATCH:
+        with session_of(pipeline, audience.say) as session:
+            audience.report(run_batch(session, pipeline, cluster, wishes.span))
+        return
+    with continuing(pipeline, cluster, audience.say) as continued:
+        run_streams(continued, cluster, wishes, is_stopped, audience)
+
+
+def run_streams(
+    pipeline: Pipeline, cluster: Cluster, wishes: Wishes, is_stopped: Callable[[], bool], audience: Audience
+) -> None:
     if pipeline.engine is Engine.REALTIME and pipeline.master is None:
         pipeline = dataclasses.replace(pipeline, master=f"local[{local_threads(pipeline, cluster)}]")
-    session = begin_session(pipeline, say)
-    try:
-        if pipeline.engine is Engine.BATCH:
-            report(run_batch(session, pipeline, cluster, wishes.span))
-            return
-        running = start_streams(session, pipeline, cluster, wishes, report)
-        say(f"{pipeline.name} runs: {', '.join(running.queries)}")
+    with session_of(pipeline, audience.say) as session:
+        running = start_streams(session, pipeline, cluster, wishes, audience.report)
+        audience.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
+        turns = [audience.each_turn]
+        if audience.send is not None:
+            audience.send(runs(list(running.queries)))
+            turns.insert(0, ProgressWatch(pipeline, running.queries, audience.send).turn)
         ends_at = None if wishes.seconds is None else time.monotonic() + wishes.seconds
         try:
-            running.wait(lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at))
+            running.wait(
+                lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at),
+                lambda: take_turns(turns),
+            )
+            take_turns(turns)
         finally:
             running.stop()
+
+
+def take_turns(turns: Iterable[Callable[[], None]]) -> None:
+    for turn in turns:
+        turn()
+
+
+@contextmanager
+def session_of(pipeline: Pipeline, say: Callable[[str], None]) -> Iterator[SparkSession]:
+    """Stopped at the end; what Spark says when something goes wrong becomes a sentence."""
+    session = begin_session(pipeline, say)
+    try:
+        yield session
     except PySparkException as error:
         raise PipelineError(f"{pipeline.name}: {plain_message(error)}") from error
+    except (Py4JError, ConnectionError) as error:
+        raise SparkGone(f"{pipeline.name}: Spark's process is gone; see {log_of(pipeline)}") from error
     finally:
-        session.stop()
+        with suppress(Py4JError, ConnectionError):
+            session.stop()
 
 
 def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSession:
-    folder = checkpoint_folder(pipeline)
-    log_file = os.devnull
-    if "://" not in folder:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        log_file = str(Path(folder) / "spark.log")
+    log_file = log_of(pipeline)
+    Path(log_file).parent.mkdir(parents=True, exist_ok=True)
     connector = Connector.JVM if pipeline.engine is Engine.REALTIME else pipeline.connector
     try:
-        return start_session(f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file, connector)
+        with own_interrupt():
+            session = start_session(
+                f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file, connector
+            )
+        ship_modules(session, pipeline)
     except ConnectorMissing as error:
         if pipeline.engine is not Engine.REALTIME:
             raise
@@ -92,6 +139,26 @@ def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSessio
         raise PipelineError(
             f"Spark did not start: {plain_message(error)} (is there a Java 17? see {log_file})"
         ) from error
+    return session
+
+
+@contextmanager
+def own_interrupt() -> Iterator[None]:
+    """PySpark takes Ctrl-C for itself when it starts, to cancel all jobs in the middle: it is ours again."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+
+
+def log_of(pipeline: Pipeline) -> str:
+    """Of Spark itself: beside the checkpoints, where those are on this machine."""
+    folder = checkpoint_folder(pipeline)
+    return os.devnull if "://" in folder else str(Path(folder) / "spark.log")
 
 
 def start_streams(

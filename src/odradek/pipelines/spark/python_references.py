@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 
-from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.failures import PipelineError, told_with_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +34,8 @@ def load_reference(reference: PythonReference, directory: str) -> Any:
             module = import_from(reference.module, directory)
     except ImportError as error:
         raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {error}") from error
+    except Exception as error:
+        raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {told_with_place(error)}") from error
     if is_users_own(module):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:

@@ -1,14 +1,17 @@
-"""The one Spark session of a process: quiet, on the loopback address, with Python workers of this interpreter."""
+"""The one Spark session of a process: quiet, found by its workers, with Python workers of this interpreter."""
 
 from __future__ import annotations
 
 import logging
 import os
+import re
+import socket
 import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pyspark
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from odradek.pipelines.definition.vocabulary import Connector
@@ -16,6 +19,7 @@ from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+
 
 DEFAULT_MASTER = "local[*]"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -32,8 +36,8 @@ DEFAULTS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # ten thousand records may be of a megabyte each
     "spark.log.level": "ERROR",
 }
-# Spark finds out its own name by asking for it, which fails on machines without a resolver.
-LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+LOOPBACK = "127.0.0.1"
+STANDALONE = re.compile(r"spark://(?P<host>[^:,/]+|\[[^]]+\]):(?P<port>\d+)")
 
 
 def start_session(
@@ -43,30 +47,56 @@ def start_session(
     say: Callable[[str], None] = lambda _text: None,
     log_file: str = os.devnull,
     connector: Connector | None = None,
+    *,
+    has_connector: bool = True,
 ) -> SparkSession:
-    """A session that reads and writes topics; `settings` come before ours."""
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    """A session that reads and writes topics, where that is wanted; `settings` come before ours."""
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
+    silence_query_errors()
     chosen = master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
-    is_local = chosen.startswith("local")
-    if is_local:
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    connector, fetched = choose_connector(connector, pyspark.__version__, say)
+    address = own_address(chosen)
+    os.environ["PYSPARK_PYTHON"] = worker_python(chosen, settings)
+    if address is not None:
+        os.environ.setdefault("SPARK_LOCAL_IP", address)
+    used, fetched = choose_connector(connector if has_connector else Connector.PYTHON, pyspark.__version__, say)
     jars = [*fetched, *filter(None, settings.get("spark.jars", "").split(","))]
-    reader = "" if connector is Connector.JVM else ", with the Python source for topics"
+    reader = ", with the Python source for topics" if has_connector and used is Connector.PYTHON else ""
     say(f"starting Spark {pyspark.__version__} on {chosen}{reader}")
-    every = {
-        **DEFAULTS,
-        **(LOOPBACK if is_local else {}),
-        **settings,
-        CHOICE: str(connector),
-        "spark.jars": ",".join(jars),
-    }
+    addresses = {} if address is None else {"spark.driver.bindAddress": address, "spark.driver.host": address}
+    every = {**DEFAULTS, **addresses, **settings, CHOICE: str(used), "spark.jars": ",".join(jars)}
     builder = SparkSession.builder.appName(name).master(chosen)
     for key, value in every.items():
         builder = builder.config(key, value)
     with quiet(log_file):
         return builder.getOrCreate()
+
+
+def own_address(master: str) -> str | None:
+    """Where workers find this process. Spark would ask for its own name, which not every machine can look up."""
+    if master.startswith("local"):
+        return LOOPBACK
+    standalone = STANDALONE.match(master)
+    if standalone is None:
+        return None  # other masters know where their drivers are
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((standalone["host"], int(standalone["port"])))  # nothing is sent
+        except OSError:
+            return None
+        return str(probe.getsockname()[0])
+
+
+def worker_python(master: str, settings: Mapping[str, str]) -> str:
+    """The interpreter of Spark's workers: this one, unless another is named for a cluster."""
+    named = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
+    return sys.executable if named is None or master.startswith("local") else named
+
+
+def silence_query_errors() -> None:
+    """PySpark prints what is wrong with a query as JSON with all stack traces; we tell it in a sentence."""
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import FileOrigin, JdbcOrigin, Start, TopicOrigin
-from odradek.pipelines.definition.vocabulary import Connector, FileFormat, OnDataLoss, StartAt
+from odradek.pipelines.definition.model import FileOrigin, Start, TopicOrigin
+from odradek.pipelines.definition.vocabulary import Connector, Delivery, FileFormat, OnDataLoss, StartAt
 from odradek.pipelines.spark.connector_choice import connector_of
+from odradek.pipelines.spark.jdbc import read_jdbc
 from odradek.pipelines.spark.python_source.source import TopicSource
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FETCH_WAIT_MS = "20"  # Spark waits for the whole of it at the end of a log; Kafka's 500 ms would be the latency
 EARLIEST_OFFSET, LATEST_OFFSET = -2, -1
+NOTHING_OFFSET = 0  # as start and as end
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Range:
 
     start: Start | None = None
     end: Start | None = None
+    only_named: bool = False  # partitions without an offset are not read
 
 
 def is_topic(source: Source) -> bool:
@@ -65,8 +68,8 @@ def read_once(
         chosen = span or Range()
         options = {
             **topic_options(origin, pipeline),
-            **start_options(origin, chosen.start or origin.start, partitions, "starting"),
-            **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending"),
+            **start_options(origin, chosen.start or origin.start, partitions, "starting", chosen.only_named),
+            **start_options(origin, chosen.end or Start(StartAt.LATEST), partitions, "ending", chosen.only_named),
         }
         return session.read.format(topic_format(session, pipeline)).options(**options).load()
     if isinstance(origin, FileOrigin):
@@ -74,7 +77,7 @@ def read_once(
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
         return reader.load(below(pipeline, origin.path))
-    return session.read.format("jdbc").options(**jdbc_options(origin)).load()
+    return read_jdbc(session, origin, database_place(pipeline, origin.url))
 
 
 def topic_format(session: SparkSession, pipeline: Pipeline) -> str:
@@ -89,6 +92,8 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
     chosen = {"pattern": origin.pattern} if origin.pattern is not None else {"topics": ",".join(origin.topics)}
     subscription = {"subscribePattern" if key == "pattern" else "subscribe": value for key, value in chosen.items()}
     client = {"fetch.max.wait.ms": FETCH_WAIT_MS, **pipeline.kafka, **origin.kafka}
+    if pipeline.delivery is Delivery.EXACTLY_ONCE:  # what was aborted was never written
+        client.setdefault("isolation.level", "read_committed")
     return {
         **subscription,
         "includeHeaders": "true",
@@ -98,14 +103,16 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
     }
 
 
-def start_options(origin: TopicOrigin, start: Start, partitions: Callable[[str], int], which: str) -> dict[str, str]:
+def start_options(
+    origin: TopicOrigin, start: Start, partitions: Callable[[str], int], which: str, only_named: bool = False
+) -> dict[str, str]:
     """`starting…` or `ending…`: Spark wants an offset for every partition, ours may name some."""
     if start.at is StartAt.TIME:
         timestamp = {f"{which}Timestamp": str(start.time_ms)}
         return {**timestamp, "startingOffsetsByTimestampStrategy": "latest"} if which == "starting" else timestamp
     if start.at is not StartAt.OFFSETS:
         return {f"{which}Offsets": str(start.at)}
-    other = EARLIEST_OFFSET if which == "starting" else LATEST_OFFSET
+    other = NOTHING_OFFSET if only_named else EARLIEST_OFFSET if which == "starting" else LATEST_OFFSET
     topics = origin.topics or tuple(start.offsets)
     return {f"{which}Offsets": json.dumps(all_offsets(topics, start.offsets, partitions, other))}
 
@@ -127,9 +134,11 @@ def file_options(origin: FileOrigin) -> dict[str, str]:
     return {**defaults, **origin.options}
 
 
-def jdbc_options(origin: JdbcOrigin) -> dict[str, str]:
-    table = {"dbtable": origin.table} if origin.table is not None else {"query": origin.query or ""}
-    return {"url": origin.url, **table, **origin.options}
+def database_place(pipeline: Pipeline, url: str) -> str:
+    """A file of SQLite begins beside the definition, as all paths do."""
+    prefix = "jdbc:sqlite:"
+    is_file = url.startswith(prefix) and not url.startswith((f"{prefix}:", f"{prefix}file:"))
+    return prefix + below(pipeline, url.removeprefix(prefix)) if is_file else url
 
 
 def below(pipeline: Pipeline, path: str) -> str:

@@ -9,8 +9,11 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
+from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.spark.client_settings import librdkafka_settings
+from odradek.pipelines.spark.delivery import SPLITS, marks_topic
 from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.transaction_check import check_transactions, producers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
 
 TIMEOUT_S = 5.0
+TOPIC_CONFIG = {"max.message.bytes": str(8 * 1024 * 1024)}
 
 
 class TopicMissing(PipelineError):
@@ -40,22 +44,27 @@ class Cluster:
 
     def _look(self) -> dict[str, int]:
         try:
-            found = self._admin.list_topics(timeout=TIMEOUT_S).topics
+            found = self._admin.list_topics(timeout=TIMEOUT_S)
         except KafkaException as error:
             raise BrokersAway(f"no broker answers at {self.bootstrap_servers}: {error.args[0].str()}") from None
-        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+        self.id: str | None = found.cluster_id
+        return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
     def partitions_of(self, topic: str) -> int:
         if topic not in self.partitions:
             raise TopicMissing(f"topic {topic} does not exist on {self.bootstrap_servers}")
         return self.partitions[topic]
 
-    def create(self, topics: set[str]) -> None:
-        """With the broker's own number of partitions; one that exists stays as it is."""
+    def create(self, topics: set[str], partitions: int = -1) -> None:
+        """Without a number with the broker's own; a topic that exists stays as it is.
+
+        A record of ours has headers beside the value of the one that it was made of, and must fit all the same.
+        """
         missing = sorted(topics - set(self.partitions))
         if not missing:
             return
-        for future in self._admin.create_topics([NewTopic(name, -1, -1) for name in missing]).values():
+        made = [NewTopic(name, partitions, -1, config=TOPIC_CONFIG) for name in missing]
+        for future in self._admin.create_topics(made).values():
             try:
                 future.result(TIMEOUT_S)
             except KafkaException as error:
@@ -79,6 +88,10 @@ def prepare_topics(pipeline: Pipeline) -> Cluster:
                 )
         if origin.pattern is not None and not any(re.fullmatch(origin.pattern, name) for name in cluster.partitions):
             raise TopicMissing(f"{source.place}: no topic on {cluster.bootstrap_servers} matches {origin.pattern}")
+    if pipeline.delivery is Delivery.EXACTLY_ONCE:
+        for producer in producers_of(pipeline):
+            check_transactions(pipeline, producer.servers, dict(producer.settings))
+            Cluster(producer.servers, dict(producer.settings)).create({marks_topic(pipeline)}, SPLITS)
     written = {
         sink.target.topic
         for sink in pipeline.sinks

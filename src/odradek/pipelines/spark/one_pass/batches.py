@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.spark.delivery import transactions_of
 from odradek.pipelines.spark.sinks.batches import write_others, write_tables
 from odradek.pipelines.spark.sinks.topics import write_records
 
@@ -35,7 +36,7 @@ def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, st
         if made.must_hold:
             frame.count()  # what an expectation forbids ends the batch here, before anything is written
         tables = BatchRows(made, frame)
-        write_records(made.records_in(frame))
+        write_records(made.records_in(frame), transactions_of(pipeline, flow, stamp))
         write_others(flow.sinks, tables, pipeline, stamp.number)
         write_tables(flow.sinks, flow.views, tables, pipeline, stamp, is_aggregated=flow.aggregate is not None)
     finally:

@@ -5,13 +5,14 @@ The frame is planned once, when the query starts, and not again for each batch. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Sql, TopicTarget
-from odradek.pipelines.definition.vocabulary import Otherwise
+from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
+from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.expectations import Violations
 from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, quoted, visible_names
 from odradek.pipelines.spark.one_pass.records import REASON, add_letters, add_records
@@ -28,6 +29,7 @@ from odradek.pipelines.spark.one_pass.selecting import Scope, select_expression
 from odradek.pipelines.spark.records import decoded, unfiltered_rows
 from odradek.pipelines.spark.sinks.topics import producer_of
 from odradek.pipelines.spark.sources import is_topic
+from odradek.pipelines.spark.transactional_writer import SPLIT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -71,6 +73,7 @@ class Pass:
     def observed(self) -> DataFrame:
         """With only what is written, and counted."""
         kept = [*self.records.values(), *(rows.name for rows in self.tables.values())]
+        kept += [SPLIT] if SPLIT in self.frame.columns else []
         frame = self.frame
         if self.must_hold:
             frame = frame.where(all_of(self.must_hold))
@@ -97,8 +100,9 @@ class Pass:
 
 
 def records_of_column(frame: DataFrame, column: str) -> DataFrame:
-    each = frame.select(F.explode(F.col(column)).alias("__it")).where("__it is not null")
-    return each.select(*(F.col(f"__it.{name}") for name in RECORD_FIELDS))
+    beside = [SPLIT] if SPLIT in frame.columns else []
+    each = frame.select(F.explode(F.col(column)).alias("__it"), *beside).where("__it is not null")
+    return each.select(*(F.col(f"__it.{name}") for name in RECORD_FIELDS), *beside)
 
 
 class PassBuilder:
@@ -127,14 +131,17 @@ class PassBuilder:
                 refused = struct_of({ORIGIN: ORIGIN, REASON: REJECTED})
                 rows = self._columns.add(f"__refused_{source.name}", f"if({REJECTED} is not null, {refused}, null)")
                 self._add_letters(source.name, rows)
-        return self._finished()
+        made = self._finished()
+        if self._pipeline.delivery is Delivery.EXACTLY_ONCE:
+            return replace(made, frame=made.frame.withColumn(SPLIT, origin_split()))
+        return made
 
     def of_rows(self, frame: DataFrame) -> Pass:
         """From the rows of the root."""
         root = self._flow.root
         self._columns = RowColumns(frame)
         self._rows[root] = self._columns.add_record(rows_name(root), frame.columns)
-        if root in self._steps:
+        if root in self._steps and self._flow.aggregate is None:  # else they were judged before they were counted
             self._judge(self._steps[root])
         return self._finished()
 

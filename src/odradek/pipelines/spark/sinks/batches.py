@@ -5,7 +5,9 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
-import sqlalchemy as sa
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import (
     ConsoleTarget,
@@ -17,10 +19,11 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
 )
 from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.spark.failures import PipelineError, told_with_place
 from odradek.pipelines.spark.hidden_columns import quoted, visible_columns, without_hidden
 from odradek.pipelines.spark.python_references import load_reference
-from odradek.pipelines.spark.sinks.topics import Producer, producer_of, records_of
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, TableChange, warehouse
+from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS, Producer, producer_of, records_of
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber, TableChange, check_database, parsed_url, warehouse
 from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import latest_rows, running_aggregate, view_key, view_order
 
@@ -63,7 +66,17 @@ def write_others(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline, 
             print(f"-- {sink.name}, batch {batch_number}")
             shown(frame).show(truncate=False)
         elif isinstance(target, PythonTarget):
-            load_reference(target.function, pipeline.directory)(without_hidden(frame), batch_number)
+            call_sink(sink, target, frame, pipeline, batch_number)
+
+
+def call_sink(sink: Sink, target: PythonTarget, frame: DataFrame, pipeline: Pipeline, batch_number: int) -> None:
+    function = load_reference(target.function, pipeline.directory)
+    try:
+        function(without_hidden(frame), batch_number)
+    except PySparkException:
+        raise
+    except Exception as error:
+        raise PipelineError(f"{sink.place}: sink '{sink.name}': {told_with_place(error)}") from error
 
 
 def write_files(frame: DataFrame, target: FilesTarget, pipeline: Pipeline) -> None:
@@ -108,7 +121,20 @@ def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
 
 
 def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str | None = None) -> TableChange:
-    return TableChange(table, frame.schema, rows_of(frame), key, order_by)
+    flat = with_nested_as_json(frame)
+    return TableChange(table, flat.schema, rows_of(flat), key, order_by)
+
+
+def with_nested_as_json(frame: DataFrame) -> DataFrame:
+    """Structs, arrays and maps as the text that a database keeps."""
+    nested = (T.StructType, T.ArrayType, T.MapType, T.VariantType)
+    columns = [
+        F.to_json(F.col(quoted(each.name)), JSON_OPTIONS).alias(each.name)
+        if isinstance(each.dataType, nested)
+        else F.col(quoted(each.name))
+        for each in frame.schema.fields
+    ]
+    return frame.select(*columns)
 
 
 def rows_of(frame: DataFrame) -> Iterable[Any]:
@@ -119,10 +145,16 @@ def rows_of(frame: DataFrame) -> Iterable[Any]:
 
 def database_url(pipeline: Pipeline, url: str | None) -> str:
     """A file of SQLite begins beside the definition, as all paths do."""
-    chosen = url or pipeline.warehouse
-    if chosen is None:
-        raise ValueError(f"{pipeline.place}: tables and views need a database: warehouse: sqlite:///name.db")
-    parsed = sa.make_url(chosen)
+    chosen = url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db"
+    parsed = parsed_url(chosen)
     if parsed.get_backend_name() != "sqlite" or parsed.database in {None, "", ":memory:"}:
         return chosen
     return parsed.set(database=below(pipeline, parsed.database or "")).render_as_string(hide_password=False)
+
+
+def check_databases(pipeline: Pipeline) -> None:
+    """Whether every database that tables and views are written to can be reached."""
+    urls = [each.target.url for each in pipeline.sinks if isinstance(each.target, TableTarget)]
+    wanted = [*urls, None] if pipeline.views else urls
+    for url in dict.fromkeys(database_url(pipeline, each) for each in wanted):
+        check_database(url)

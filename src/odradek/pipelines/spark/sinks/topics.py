@@ -9,9 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql.types import BinaryType
 
-from odradek.pipelines.definition.vocabulary import Connector, Encoding
+from odradek.pipelines.definition.vocabulary import Connector, Delivery, Encoding
 from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.dead_letters import ID_HEADER, header, origin_id
+from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns
 from odradek.pipelines.spark.python_source.writing import write_topics
 
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
+    from odradek.pipelines.spark.delivery import Transactions
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
+LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # what a topic takes is its own to say
 
 
 class Producer(NamedTuple):
@@ -36,7 +39,8 @@ class Producer(NamedTuple):
 def producer_of(pipeline: Pipeline, target: TopicTarget | None = None) -> Producer:
     own: Mapping[str, str] = {} if target is None else target.kafka
     servers = (target.bootstrap_servers if target is not None else None) or pipeline.bootstrap_servers
-    return Producer(servers, tuple(sorted({**pipeline.kafka, **own}.items())), pipeline.connector)
+    settings = {"max.request.size": LARGEST_REQUEST_BYTES, **pipeline.kafka, **own}
+    return Producer(servers, tuple(sorted(settings.items())), pipeline.connector)
 
 
 def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipeline) -> DataFrame:
@@ -50,6 +54,7 @@ def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipe
             header(ID_HEADER, record_id(frame, sink, pipeline, key)),
             *(header(each.name, F.expr(each.expression)) for each in target.headers),
         ).alias("headers"),
+        *([origin_split()] if has_origin(frame) and pipeline.delivery is Delivery.EXACTLY_ONCE else []),
     )
 
 
@@ -73,12 +78,15 @@ def record_id(frame: DataFrame, sink: Sink, pipeline: Pipeline, key: Column) -> 
     return F.concat_ws(":", origin_id(place) if has_origin(frame) else F.lit(place), content)
 
 
-def write_records(frames: Iterable[tuple[Producer, DataFrame]]) -> None:
-    """One job for each cluster and set of client settings."""
+def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Transactions | None = None) -> None:
+    """One job for each cluster and set of client settings; with `transactions` exactly once."""
     by_producer: dict[Producer, list[DataFrame]] = {}
     for producer, frame in frames:
         by_producer.setdefault(producer, []).append(frame)
     for producer, parts in by_producer.items():
+        if transactions is not None:
+            transactions.write(producer, parts, is_common=producer == producer_of(transactions.pipeline))
+            continue
         every = functools.reduce(DataFrame.unionByName, parts)
         if connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
             write_topics(every, producer.servers, producer.settings)
@@ -87,5 +95,5 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]]) -> None:
 
 
 def producer_options(producer: Producer) -> dict[str, str]:
-    settings = {f"kafka.{key}": value for key, value in producer.settings}
-    return {"kafka.bootstrap.servers": producer.servers, **settings}
+    client = {**dict(producer.settings), "bootstrap.servers": producer.servers}
+    return {f"kafka.{key}": value for key, value in client.items()}

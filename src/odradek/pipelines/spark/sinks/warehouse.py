@@ -11,20 +11,18 @@ import json
 import threading
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from decimal import Decimal
+from datetime import UTC
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from pyspark.sql import Row
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 from sqlalchemy.dialects import postgresql, sqlite
 
 from odradek.pipelines.spark.failures import PipelineError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from sqlalchemy.engine import Connection, Engine
 
@@ -72,7 +70,7 @@ class Warehouse:
 
     def write(self, batch: BatchNumber | None, changes: Sequence[TableChange]) -> bool:
         """Applies all changes or none; False where the batch was here before. Without a number nothing is skipped."""
-        with self._lock:
+        with self._lock, told_of(self.engine.url):
             tables = [self._table(change) for change in changes]
             self._metadata.create_all(self.engine)
             with self.engine.begin() as connection:
@@ -81,6 +79,14 @@ class Warehouse:
                 for change, table in zip(changes, tables, strict=True):
                     apply_change(connection, table, change)
         return True
+
+    def forget(self, *tables: str) -> None:
+        """What others have changed is looked at anew."""
+        with self._lock:
+            for name in tables:
+                known = self._metadata.tables.get(name)
+                if known is not None:
+                    self._metadata.remove(known)
 
     def _is_new(self, connection: Connection, batch: BatchNumber) -> bool:
         """Notes the number of the batch, unless it is there."""
@@ -121,13 +127,56 @@ def warehouse(url: str) -> Warehouse:
     return Warehouse(url)
 
 
-def connect(url: str) -> Engine:
-    is_sqlite = sa.make_url(url).get_backend_name() == "sqlite"
-    engine = sa.create_engine(url, connect_args={"timeout": BUSY_S} if is_sqlite else {})
+def parsed_url(url: str) -> sa.URL:
+    try:
+        parsed = sa.make_url(url)
+    except sa.exc.ArgumentError:
+        raise WarehouseRefused(
+            f"'{url}' is no URL of a database: write sqlite:///name.db, or postgresql://user:password@host/name"
+        ) from None
+    names = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
+    return parsed.set(drivername=names.get(parsed.drivername, parsed.drivername))
+
+
+def connect(url: str, *, is_reader: bool = False) -> Engine:
+    parsed = parsed_url(url)
+    try:
+        is_sqlite = parsed.get_backend_name() == "sqlite"
+        engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_S} if is_sqlite else {})
+    except sa.exc.NoSuchModuleError:
+        known = "sqlite and postgresql are known"
+        raise WarehouseRefused(f"{shown_url(parsed)}: '{parsed.drivername}' is no kind of database; {known}") from None
+    except ModuleNotFoundError as error:
+        advice = "pip install 'odradek[postgresql]'" if error.name == "psycopg" else f"install {error.name}"
+        raise WarehouseRefused(f"{shown_url(parsed)}: Python's {error.name} is missing: {advice}") from None
     if is_sqlite:
-        sa.event.listen(engine, "connect", prepare_sqlite)
-        sa.event.listen(engine, "begin", begin_at_once)
+        sa.event.listen(engine, "connect", prepare_reader if is_reader else prepare_sqlite)
+        sa.event.listen(engine, "begin", begin_snapshot if is_reader else begin_at_once)
     return engine
+
+
+def check_database(url: str) -> None:
+    """Whether it can be reached and written to, before anything depends on it."""
+    engine = connect(url)
+    try:
+        with told_of(engine.url), engine.begin():
+            pass
+    finally:
+        engine.dispose()
+
+
+@contextmanager
+def told_of(url: sa.URL) -> Iterator[None]:
+    """What a database refuses is told in a sentence, with its URL."""
+    try:
+        yield
+    except sa.exc.SQLAlchemyError as error:
+        reason = " ".join(str(getattr(error, "orig", None) or error).split())
+        raise WarehouseRefused(f"{shown_url(url)}: {reason}") from error
+
+
+def shown_url(url: sa.URL) -> str:
+    return url.render_as_string(hide_password=True)
 
 
 def prepare_sqlite(connection: Any, _record: object) -> None:
@@ -137,6 +186,15 @@ def prepare_sqlite(connection: Any, _record: object) -> None:
     connection.execute("PRAGMA synchronous=NORMAL")
 
 
+def prepare_reader(connection: Any, _record: object) -> None:
+    connection.isolation_level = None
+
+
+def begin_snapshot(connection: Connection) -> None:
+    """A reader sees one instant, and keeps nobody waiting."""
+    connection.exec_driver_sql("BEGIN")
+
+
 def begin_at_once(connection: Connection) -> None:
     """A transaction that reads first and writes later may find that it is too late to write."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")
@@ -144,8 +202,13 @@ def begin_at_once(connection: Connection) -> None:
 
 def apply_change(connection: Connection, table: sa.Table, change: TableChange) -> None:
     names = change.schema.names
-    rows = (dict(zip(names, map(plain_value, row), strict=True)) for row in change.rows)
+    values = [value_of(each.dataType, connection.dialect.name) for each in change.schema.fields]
+    rows = (
+        {name: make(value) for name, make, value in zip(names, values, row, strict=True)}
+        for row in map(tuple, change.rows)
+    )
     while chunk := list(islice(rows, CHUNK_ROWS)):
+        refuse_null_keys(chunk, change)
         if not change.key:
             connection.execute(table.insert(), chunk)
         elif connection.dialect.name in {"sqlite", "postgresql"}:
@@ -153,6 +216,16 @@ def apply_change(connection: Connection, table: sa.Table, change: TableChange) -
         else:
             for row in chunk:
                 replace_row(connection, table, change, row)
+
+
+def refuse_null_keys(rows: Sequence[dict[str, Any]], change: TableChange) -> None:
+    """No database finds a row again whose key is null."""
+    for name in change.key:
+        if any(row[name] is None for row in rows):
+            raise WarehouseRefused(
+                f"table {change.table}: {name} is part of its key, and null in a row; keep such rows out with an "
+                f"expectation: {{check: {name} is not null, otherwise: quarantine}}"
+            )
 
 
 def upsert(dialect: str, table: sa.Table, change: TableChange) -> Any:
@@ -189,7 +262,7 @@ def column_type(kind: T.DataType, is_key: bool) -> Any:
     if isinstance(kind, T.DecimalType):
         return sa.Numeric(kind.precision, kind.scale)
     if isinstance(kind, T.StringType):
-        return sa.String(255) if is_key else sa.Text()
+        return sa.Text().with_variant(sa.String(255), "mysql", "mariadb", "oracle", "mssql") if is_key else sa.Text()
     simple: tuple[tuple[type[T.DataType], Any], ...] = (
         (T.BooleanType, sa.Boolean()),
         (T.LongType, sa.BigInteger()),
@@ -203,31 +276,25 @@ def column_type(kind: T.DataType, is_key: bool) -> Any:
     return next((chosen for known, chosen in simple if isinstance(kind, known)), sa.Text())
 
 
-def plain_value(value: Any) -> Any:
-    """As a database takes it; Spark hands over times in the machine's own zone."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC)
-    if isinstance(value, bytearray):
-        return bytes(value)
-    if isinstance(value, Row | list | dict | tuple):
-        return json.dumps(value, default=json_value)
-    return value
-
-
-def json_value(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    if isinstance(value, Decimal):
-        return float(value)
-    return value.decode(errors="replace") if isinstance(value, bytes | bytearray) else str(value)
+def value_of(kind: T.DataType, dialect: str) -> Callable[[Any], Any]:
+    """How values of a type are handed to a database; Spark gives times in the machine's own zone."""
+    if isinstance(kind, T.TimestampType):
+        return lambda value: None if value is None else value.astimezone(UTC)
+    if isinstance(kind, T.BinaryType):
+        return lambda value: None if value is None else bytes(value)
+    if isinstance(kind, T.StringType) and dialect == "postgresql":
+        return lambda value: None if value is None else value.replace("\0", "\ufffd")  # it keeps no zeros in text
+    if isinstance(kind, T.AtomicType | T.NullType):
+        return lambda value: value
+    return lambda value: None if value is None else json.dumps(value, default=str)
 
 
 @contextmanager
 def reading(url: str) -> Iterator[Connection]:
     """For those who query tables and views while the stream runs."""
-    engine = connect(url)
+    engine = connect(url, is_reader=True)
     try:
-        with engine.connect() as connection:
+        with told_of(engine.url), engine.connect() as connection:
             yield connection
     finally:
         engine.dispose()

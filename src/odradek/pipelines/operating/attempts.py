@@ -1,0 +1,91 @@
+"""One attempt to run a pipeline, as a process of its own: it ends with its owner, and tells what it does by events."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+from typing import TYPE_CHECKING, Self
+
+from odradek.pipelines.operating.events import EventLines, note
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from odradek.pipelines.operating.events import Event
+
+STOP_TIMEOUT_S = 30.0
+CHUNK_BYTES = 65536
+
+
+class Attempt:
+    """`arguments` are completed by two descriptors: one for events, and one whose other end closes when we are gone."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        self._arguments = arguments
+        self._lines = EventLines()
+        self._text = b""
+        self._selector = selectors.DefaultSelector()
+
+    def __enter__(self) -> Self:
+        self._events, told = os.pipe()
+        watched, self._leash = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [*self._arguments, f"--events={told}", f"--stop-with={watched}"],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[told, watched],
+                start_new_session=True,  # Ctrl-C in the terminal is ours to handle
+            )
+        finally:
+            os.close(told)
+            os.close(watched)
+        assert self._process.stdout is not None
+        self._output = self._process.stdout
+        self._selector.register(self._events, selectors.EVENT_READ)
+        self._selector.register(self._output.fileno(), selectors.EVENT_READ)
+        return self
+
+    def poll(self, timeout_s: float) -> Iterator[Event]:
+        """What has come within this time; a line that it prints is a note."""
+        for key, _mask in self._selector.select(timeout_s):
+            data = os.read(key.fd, CHUNK_BYTES)
+            if not data:
+                self._selector.unregister(key.fd)
+            elif key.fd == self._events:
+                yield from self._lines.take(data)
+            else:
+                *lines, self._text = (self._text + data).split(b"\n")
+                yield from (note(line.decode(errors="replace")) for line in lines if line.strip())
+
+    @property
+    def is_over(self) -> bool:
+        """Or about to be: nobody is left who could send events. What it has started may print a little longer."""
+        return self._events not in self._selector.get_map()
+
+    def interrupt(self) -> None:
+        if self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """With all that it has started."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        return self._process.wait(STOP_TIMEOUT_S)
+
+    def __exit__(self, *_error: object) -> None:
+        self.interrupt()
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            self._process.wait()
+        self._selector.close()
+        self._output.close()
+        os.close(self._events)
+        os.close(self._leash)

@@ -1,0 +1,55 @@
+"""What a running pipeline tells of itself: small JSON objects with a `kind`, within a process and between two."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+Event = dict[str, Any]
+
+
+def note(text: str) -> Event:
+    """Something to be read by people, such as what it waits for while it starts."""
+    return {"kind": "note", "text": text}
+
+
+def runs(flows: list[str]) -> Event:
+    return {"kind": "running", "flows": flows}
+
+
+def failed(error: str, healing: str) -> Event:
+    return {"kind": "failed", "error": error, "healing": healing}
+
+
+class EventPipe:
+    """Events written to a descriptor from any thread; nobody reading them is no reason to fail."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+
+    def send(self, event: Event) -> None:
+        line = json.dumps(event, separators=(",", ":")).encode() + b"\n"
+        with self._lock:
+            try:
+                while line:
+                    line = line[os.write(self._descriptor, line) :]
+            except BrokenPipeError:
+                return
+
+
+class EventLines:
+    """Events of bytes that come in pieces."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def take(self, data: bytes) -> Iterator[Event]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            yield json.loads(line)

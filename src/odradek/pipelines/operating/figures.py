@@ -1,0 +1,57 @@
+"""Figures as people read them, for a line of text as for a picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odradek.pipelines.operating.status import PipelineStatus
+
+
+def count_text(count: float) -> str:
+    """1,234 and 12.3 M: no more than seven characters."""
+    for size, unit in ((1e9, "G"), (1e6, "M")):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count:,.0f}"
+
+
+def rate_text(per_s: float) -> str:
+    return f"{per_s:.1f}" if 0 < per_s < 9.95 else count_text(per_s)
+
+
+def size_text(size_bytes: float) -> str:
+    for size, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "KB")):
+        if size_bytes >= size:
+            return f"{size_bytes / size:.1f} {unit}"
+    return f"{size_bytes:.0f} B"
+
+
+def duration_text(duration_ms: float) -> str:
+    return f"{duration_ms:.0f} ms" if duration_ms < 999.5 else f"{duration_ms / 1000:.1f} s"
+
+
+def clock_text(seconds: float) -> str:
+    """0:07, 12:30, 1:02:03, 3 d 4 h."""
+    whole = max(0, int(seconds))
+    if whole >= 86_400:
+        return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def figures_line(status: PipelineStatus) -> str:
+    """How a pipeline does, in a line."""
+    parts = [
+        f"input {rate_text(status.input_per_s)}/s",
+        f"processed {rate_text(status.processed_per_s)}/s",
+        f"batch {duration_text(status.batch_ms)}",
+        f"lag {status.lag:,}",
+    ]
+    if status.state_rows:
+        parts.append(f"state {count_text(status.state_rows)} rows, {size_text(status.state_bytes)}")
+    unparsed = sum(each.unparsed for each in status.flows)
+    if unparsed:
+        parts.append(f"{unparsed:,} not parsed")
+    parts += [f"{each.rows:,} × {each.name} ({each.otherwise})" for each in status.expectations if each.rows]
+    return ", ".join(parts)

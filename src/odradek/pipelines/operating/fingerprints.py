@@ -1,0 +1,225 @@
+"""What a checkpoint depends on, in words, so that a changed definition can be told apart from one that goes on.
+
+A checkpoint holds offsets of sources and the state of operators. It goes on with another sink, another expectation or
+another SQL of a step without state. It does not with other topics, other keys or aggregates, another number of state
+partitions, another folder of files, or another engine; and a sink that another flow feeds would begin anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.checks_streams import is_stateful, query_of
+from odradek.pipelines.definition.columns import known_columns, lookup
+from odradek.pipelines.definition.model import (
+    Aggregation,
+    Deduplication,
+    FileOrigin,
+    FilesTarget,
+    KeyedState,
+    RunningAggregate,
+    Sql,
+    TopicOrigin,
+)
+from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.spark.flows import split_flows, streaming_names
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping
+
+    from odradek.pipelines.definition.graph import Graph
+    from odradek.pipelines.definition.model import NamedExpression, Operation, Pipeline, Source, Step
+    from odradek.pipelines.definition.table_columns import Columns
+    from odradek.pipelines.spark.flows import Flow
+
+REALTIME_FLOW = "realtime"
+STATE_SETTINGS = {
+    "spark.sql.shuffle.partitions": "partitions of the state",
+    "spark.sql.streaming.stateStore.providerClass": "store of the state",
+}
+NOTHING = "nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprint:
+    """Of one flow. `types` are compared only where both sides know them."""
+
+    facts: dict[str, str] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fingerprints:
+    """Of a whole pipeline; `ends` says which flow feeds a sink or view."""
+
+    engine: str
+    flows: dict[str, Fingerprint] = field(default_factory=dict)
+    ends: dict[str, str] = field(default_factory=dict)
+
+    def as_object(self) -> dict[str, Any]:
+        flows = {name: {"facts": each.facts, "types": each.types} for name, each in self.flows.items()}
+        return {"version": 1, "engine": self.engine, "flows": flows, "ends": self.ends}
+
+    @classmethod
+    def of_object(cls, found: dict[str, Any]) -> Fingerprints:
+        flows = {name: Fingerprint(each["facts"], each["types"]) for name, each in found["flows"].items()}
+        return cls(found["engine"], flows, found["ends"])
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Something that a checkpoint cannot carry."""
+
+    where: str
+    what: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}: {self.before} → {self.after}"
+
+
+def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[str]) -> list[Change]:
+    """All that stands between a definition and its checkpoint; `begun` are the flows that have one."""
+    kept = [name for name in before.flows if name in begun]
+    if kept and before.engine != after.engine:
+        return [Change("the pipeline", "engine", before.engine, after.engine)]
+    changes: list[Change] = []
+    for name in kept:
+        if name in after.flows:
+            changes += flow_changes(name, before.flows[name], after.flows[name])
+    for end, flow in before.ends.items():
+        now = after.ends.get(end, flow)
+        if flow in begun and now != flow:
+            changes.append(Change(end, "fed by", f"flow {flow}", f"flow {now}"))
+    return changes
+
+
+def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Change]:
+    facts = [
+        (what, before.facts.get(what, NOTHING), after.facts.get(what, NOTHING))
+        for what in dict.fromkeys((*before.facts, *after.facts))
+    ]
+    types = [(what, before.types[what], after.types[what]) for what in before.types if what in after.types]
+    return [Change(f"flow {name}", what, old, new) for what, old, new in (*facts, *types) if old != new]
+
+
+def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
+    """What is kept once a definition was accepted; flows that are gone may come back to their checkpoints."""
+    if before is None or before.engine != after.engine:
+        return after
+    return Fingerprints(after.engine, {**before.flows, **after.flows}, after.ends)
+
+
+class Reader:
+    """Reads the fingerprints of a definition. `clusters` are the ids of clusters by bootstrap servers."""
+
+    def __init__(
+        self, pipeline: Pipeline, graph: Graph, defaults: Mapping[str, str], clusters: Mapping[str, str]
+    ) -> None:
+        self._pipeline = pipeline
+        self._graph = graph
+        self._settings = {**defaults, **pipeline.spark}
+        self._clusters = clusters
+        self._sources = {each.name: each for each in pipeline.sources}
+        self._steps = {each.name: each for each in pipeline.steps}
+        self._streaming = streaming_names(pipeline, graph)
+        self._columns = known_columns(pipeline, graph)
+
+    def read(self) -> Fingerprints:
+        pipeline = self._pipeline
+        if pipeline.engine is Engine.REALTIME:
+            streams = [each for each in pipeline.sources if each.name in self._streaming]
+            return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: Fingerprint(dict(map(self._source, streams)))})
+        flows = split_flows(pipeline, self._graph)
+        ends = {f"sink {sink.name}": flow.name for flow in flows for sink in (*flow.sinks, *files_of(flow))}
+        ends |= {f"view {view.name}": flow.name for flow in flows for view in flow.views}
+        return Fingerprints(str(pipeline.engine), {flow.name: self._flow(flow) for flow in flows}, ends)
+
+    def _flow(self, flow: Flow) -> Fingerprint:
+        facts: dict[str, str] = {}
+        types: dict[str, str] = {}
+        has_state = False
+        for name in self._graph.upstream(flow.root):
+            if name not in self._streaming:
+                continue
+            if name in self._sources:
+                facts.update([self._source(self._sources[name])])
+            elif self._has_state(self._steps[name]):
+                has_state = True
+                step = self._steps[name]
+                facts[f"step {name}"] = operation_text(step)
+                types |= key_types(f"step {name}", step.operation, self._columns)
+        for files in files_of(flow):
+            facts["files"] = files_text(files.target)
+        if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
+            has_state = True
+            content = flow.aggregate.content
+            facts[f"view {flow.aggregate.name}"] = groups_text(content.by, content.aggregates)
+        if has_state:
+            facts |= {noun: self._settings[key] for key, noun in STATE_SETTINGS.items() if key in self._settings}
+        return Fingerprint(facts, types)
+
+    def _has_state(self, step: Step) -> bool:
+        read = [each for each in self._graph.inputs.get(step.name, ()) if each in self._streaming]
+        return is_stateful(step) or len(read) > 1
+
+    def _source(self, source: Source) -> tuple[str, str]:
+        origin = source.origin
+        what = f"source {source.name}"
+        if isinstance(origin, TopicOrigin):
+            servers = origin.bootstrap_servers or self._pipeline.bootstrap_servers
+            cluster = self._clusters.get(servers)
+            where = "" if cluster is None else f" of cluster {cluster}"
+            named = f"pattern {origin.pattern}" if origin.pattern is not None else f"topics {', '.join(origin.topics)}"
+            return what, named + where
+        assert isinstance(origin, FileOrigin)  # a database is no stream
+        return what, f"{origin.format} files in {origin.path}"
+
+
+def files_of(flow: Flow) -> list[Any]:
+    return [] if flow.files is None else [flow.files]
+
+
+def files_text(target: FilesTarget) -> str:
+    by = f" by {', '.join(target.partition_by)}" if target.partition_by else ""
+    return f"{target.format} in {target.path}{by}"
+
+
+def operation_text(step: Step) -> str:
+    operation = step.operation
+    if isinstance(operation, Aggregation):
+        window = operation.window
+        slide = "" if window is None or window.slide is None else f" every {window.slide}"
+        time = "" if window is None else f"windows of {window.size}{slide} of {window.column}, "
+        return time + groups_text(operation.by, operation.aggregates)
+    if isinstance(operation, Deduplication):
+        return f"deduplicated by {', '.join(operation.by)} {'for ever' if operation.within is None else 'for a time'}"
+    if isinstance(operation, KeyedState):
+        return f"{operation.processor} by {', '.join(operation.by)} in {operation.clock} time"
+    return query_text(step) if isinstance(operation, Sql) else type(operation).__name__
+
+
+def groups_text(by: Iterable[str], aggregates: Iterable[NamedExpression]) -> str:
+    return f"by {', '.join(by) or NOTHING}: {', '.join(each.expression for each in aggregates)}"
+
+
+def query_text(step: Step) -> str:
+    """Groups, aggregates and joins of a query: what it keeps. The rest may change."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    query = query_of(step)
+    if query is None:
+        return NOTHING
+    kinds = (exp.Group, exp.AggFunc, exp.Distinct, exp.Join, exp.Union)
+    parts = [each for each in query.find_all(*kinds) if not isinstance(each.parent, exp.AggFunc)]
+    return "; ".join("UNION" if isinstance(each, exp.Union) else each.sql("spark") for each in parts) or NOTHING
+
+
+def key_types(what: str, operation: Operation, columns: Mapping[str, Columns | None]) -> dict[str, str]:
+    if not isinstance(operation, Aggregation | Deduplication | KeyedState):
+        return {}
+    known = lookup(columns, operation.input)
+    types = {name: None if known is None else known.type_of(name) for name in operation.by}
+    return {f"type of {name} in {what}": each.ddl for name, each in types.items() if each is not None}

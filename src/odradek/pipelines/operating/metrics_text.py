@@ -1,0 +1,103 @@
+"""A status in the text format of Prometheus: names end in their units, counters in `_total`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.operating.status import State
+
+if TYPE_CHECKING:
+    from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
+
+PREFIX = "odradek_pipeline_"
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+Labels = dict[str, str]
+
+
+@dataclass(slots=True)
+class Family:
+    """All samples of one name."""
+
+    name: str
+    kind: str
+    meaning: str
+    samples: list[tuple[Labels, float]] = field(default_factory=list)
+
+    def add(self, value: float, **labels: str) -> None:
+        self.samples.append((labels, value))
+
+    def lines(self) -> list[str]:
+        name = PREFIX + self.name
+        return [
+            f"# HELP {name} {self.meaning}",
+            f"# TYPE {name} {self.kind}",
+            *(f"{name}{labels_text(labels)} {number_text(value)}" for labels, value in self.samples),
+        ]
+
+
+def labels_text(labels: Labels) -> str:
+    return "{" + ",".join(f'{name}="{escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def number_text(value: float) -> str:
+    return str(int(value)) if float(value).is_integer() else repr(float(value))
+
+
+def metrics_text(status: PipelineStatus) -> str:
+    families = [*pipeline_families(status), *flow_families(status)]
+    return "".join(f"{line}\n" for family in families if family.samples for line in family.lines())
+
+
+def pipeline_families(status: PipelineStatus) -> list[Family]:
+    mine = {"pipeline": status.name}
+    up = Family("up", "gauge", "1 while the pipeline's queries run, 0 while it starts or waits to be started again.")
+    up.add(status.state is State.RUNNING, **mine)
+    restarts = Family("restarts_total", "counter", "Restarts after a failure.")
+    restarts.add(status.restarts, **mine)
+    started = Family("start_time_seconds", "gauge", "When the process was started, in seconds since 1970.")
+    started.add(status.started_s, **mine)
+    expectations = Family(
+        "expectation_violations_total", "counter", "Rows that did not meet an expectation, by what became of them."
+    )
+    for each in status.expectations:
+        expectations.add(each.rows, **mine, step=each.step, expectation=each.name, otherwise=each.otherwise)
+    return [up, restarts, started, expectations]
+
+
+def flow_families(status: PipelineStatus) -> list[Family]:
+    batches = Family("batches_total", "counter", "Batches that were finished.")
+    duration = Family("batch_duration_seconds", "gauge", "How long the last batch took.")
+    began = Family("last_batch_timestamp_seconds", "gauge", "When the last batch began, in seconds since 1970.")
+    arriving = Family("input_records_per_second", "gauge", "Records that come into the topics of a flow.")
+    processed = Family("processed_records_per_second", "gauge", "Records that a flow reads.")
+    read = Family("read_records_total", "counter", "Records that were read of a topic.")
+    lag = Family("lag_records", "gauge", "Records of a topic that were not yet read.")
+    unparsed = Family("unparsed_records_total", "counter", "Records that did not parse.")
+    rows = Family("state_rows", "gauge", "Rows that the state of a flow holds.")
+    memory = Family("state_memory_bytes", "gauge", "Memory that the state of a flow takes.")
+    for flow in status.flows:
+        mine = {"pipeline": status.name, "flow": flow.name}
+        batches.add(flow.batches, **mine)
+        unparsed.add(flow.unparsed, **mine)
+        arriving.add(flow.input_per_s, **mine)
+        processed.add(flow.processed_per_s, **mine)
+        if flow.batch_at is not None:
+            duration.add(flow.batch_ms / 1000, **mine)
+            began.add(batch_time_s(flow), **mine)
+            rows.add(flow.state_rows, **mine)
+            memory.add(flow.state_bytes, **mine)
+        for topic, records in flow.read.items():
+            read.add(records, **mine, topic=topic)
+        for topic, records in flow.lag.items():
+            lag.add(records, **mine, topic=topic)
+    return [batches, duration, began, arriving, processed, read, lag, unparsed, rows, memory]
+
+
+def batch_time_s(flow: FlowStatus) -> float:
+    return datetime.fromisoformat(flow.batch_at or "").timestamp()

@@ -1,0 +1,87 @@
+"""One owner of a pipeline's status: takes its events, and shows the status on a screen, in a file and as metrics."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.operating.metrics_server import MetricsServer
+from odradek.pipelines.operating.metrics_text import metrics_text
+from odradek.pipelines.operating.status_files import write_status
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from odradek.pipelines.operating.events import Event
+    from odradek.pipelines.operating.screens import BatchLines
+    from odradek.pipelines.operating.status_model import StatusModel
+
+SHOW_EVERY_S = 0.5
+
+
+class Publisher:
+    """Not for several threads."""
+
+    def __init__(
+        self, model: StatusModel, screen: BatchLines, folder: Path | None = None, metrics: MetricsServer | None = None
+    ) -> None:
+        self.model = model
+        self._screen = screen
+        self._folder = folder
+        self._metrics = metrics
+        self._next_s = 0.0
+
+    def take(self, event: Event) -> None:
+        self.model.take(event, time.time())
+        if event["kind"] == "note":
+            self._screen.say(event["text"])
+        self._screen.take(event)
+
+    def say(self, text: str) -> None:
+        self._screen.say(text)
+
+    def change(self, **changes: object) -> None:
+        """A change of state is shown at once."""
+        self.model.change(time.time(), **changes)
+        self._next_s = 0.0
+        self.turn()
+
+    def turn(self) -> None:
+        """Cheap when it is called too often."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + SHOW_EVERY_S
+        status = self.model.snapshot(time.time())
+        if self._folder is not None:
+            write_status(self._folder, status)
+        if self._metrics is not None:
+            self._metrics.text = metrics_text(status)
+        self._screen.show(status)
+
+    def end(self) -> None:
+        self._screen.end()
+
+
+@contextmanager
+def publishing(
+    model: StatusModel, screen: BatchLines, folder: Path | None, metrics_host: str, metrics_port: int | None
+) -> Iterator[Publisher]:
+    """OSError where the port of the metrics is taken."""
+    if metrics_port is None:
+        publisher = Publisher(model, screen, folder)
+        try:
+            yield publisher
+        finally:
+            publisher.end()
+        return
+    with MetricsServer(metrics_host, metrics_port) as metrics:
+        model.change(time.time(), metrics_address=metrics.address)
+        publisher = Publisher(model, screen, folder, metrics)
+        publisher.say(f"metrics are on http://{metrics.address}/metrics")
+        try:
+            yield publisher
+        finally:
+            publisher.end()

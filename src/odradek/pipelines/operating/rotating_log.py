@@ -1,0 +1,51 @@
+"""The log of a started pipeline: what the process prints, in files that are put aside when they have grown."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LARGEST_BYTES = 10_000_000
+KEPT_FILES = 5  # `log` itself, and log.1 to log.4
+
+
+class RotatingLog:
+    """Owns the standard output and error of this process, and of those that it starts from now on."""
+
+    def __init__(self, path: Path, largest_bytes: int = LARGEST_BYTES, descriptors: tuple[int, ...] = (1, 2)) -> None:
+        self._path = path
+        self._largest_bytes = largest_bytes
+        self._descriptors = descriptors
+
+    def turn(self) -> None:
+        """Begins a new file where the present one is full, or was taken away."""
+        try:
+            is_full = self._path.stat().st_size >= self._largest_bytes
+        except FileNotFoundError:
+            is_full = True
+        if not is_full:
+            return
+        for number in range(KEPT_FILES - 1, 0, -1):
+            older = numbered(self._path, number - 1)
+            if older.exists():
+                older.replace(numbered(self._path, number))
+        self.open()
+
+    def open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for descriptor in self._descriptors:
+            os.dup2(file, descriptor)
+        os.close(file)
+
+
+def numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}") if number else path
+
+
+def log_files(path: Path) -> list[Path]:
+    """From the oldest to the present one."""
+    return [each for number in range(KEPT_FILES - 1, -1, -1) if (each := numbered(path, number)).exists()]

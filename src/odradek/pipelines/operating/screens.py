@@ -1,0 +1,106 @@
+"""Where a running pipeline is shown: a line for each batch, a picture that stays in place, or a log."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.operating.figures import figures_line
+from odradek.pipelines.operating.status import State
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from odradek.pipelines.operating.events import Event
+    from odradek.pipelines.operating.status import PipelineStatus
+
+SUMMARY_EVERY_S = 60.0
+
+
+class BatchLines:
+    """A line for each batch that had rows; what there is to say beside that goes to standard error."""
+
+    def take(self, event: Event) -> None:
+        if event["kind"] == "batch" and event["rows"] != 0:
+            print(event["text"], flush=True)
+
+    def say(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def show(self, status: PipelineStatus) -> None:
+        """Batches tell all there is."""
+
+    def end(self) -> None:
+        """Nothing to put back."""
+
+
+class BatchObjects(BatchLines):
+    """Each batch as JSON."""
+
+    def take(self, event: Event) -> None:
+        if event["kind"] == "batch":
+            found = {key: value for key, value in event.items() if key not in {"kind", "text"}}
+            print(json.dumps(found, ensure_ascii=False, separators=(",", ":")), flush=True)
+
+
+class LogLines(BatchLines):
+    """For a file that is kept: what happens with its time, and once a minute how things are."""
+
+    def __init__(self) -> None:
+        self._next_s = 0.0
+
+    def take(self, event: Event) -> None:
+        """Too many batches to tell of each."""
+
+    def say(self, text: str) -> None:
+        print(f"{datetime.now().astimezone().isoformat(timespec='milliseconds')} {text}", flush=True)
+
+    def show(self, status: PipelineStatus) -> None:
+        now_s = time.monotonic()
+        if status.state is State.RUNNING and now_s >= self._next_s:
+            if self._next_s:
+                self.say(figures_line(status))
+            self._next_s = now_s + SUMMARY_EVERY_S
+
+
+class LiveView(BatchLines):
+    """A picture, at once or when it runs; before that, and after it, lines."""
+
+    def __init__(self, *, is_at_once: bool = False) -> None:
+        self._is_at_once = is_at_once
+        self._live: Live | None = None
+        self._last: PipelineStatus | None = None
+
+    def take(self, event: Event) -> None:
+        """The picture tells all there is."""
+
+    def say(self, text: str) -> None:
+        if self._live is None:
+            super().say(text)
+
+    def show(self, status: PipelineStatus) -> None:
+        from rich.live import Live  # noqa: PLC0415 - rich is only for those who watch
+
+        from odradek.pipelines.operating.drawing import draw  # noqa: PLC0415
+
+        if self._live is None:
+            if not status.flows and not self._is_at_once:
+                return
+            self._live = Live(auto_refresh=False, screen=True)
+            self._live.start()
+        self._last = status
+        self._live.update(draw(status, time.time(), *self._live.console.size), refresh=True)
+
+    def end(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        if self._last is not None:
+            print(f"{self._last.name}: {figures_line(self._last)}", flush=True)
+
+
+def chosen_screen(*, as_json: bool) -> BatchLines:
+    return BatchObjects() if as_json else LiveView() if sys.stdout.isatty() else BatchLines()

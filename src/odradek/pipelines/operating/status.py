@@ -1,0 +1,118 @@
+"""How a pipeline is: the state of its process, and figures of each flow, as a value that is kept as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+Offsets = dict[str, dict[str, int]]  # by topic and partition
+
+
+class State(StrEnum):
+    STARTING = "starting"
+    RUNNING = "running"
+    WAITING = "waiting"  # failed, and to be started again
+    STOPPING = "stopping"
+    STOPPED = "stopped"  # as it was asked to, or with nothing more to do
+    FAILED = "failed"  # and not started again
+    DIED = "died"  # its process is gone without a word
+
+
+ENDED = frozenset({State.STOPPED, State.FAILED, State.DIED})
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStatus:
+    """One streaming query. Rates are records a second: `input` came into its topics, `processed` were read."""
+
+    name: str
+    batch: int | None = None
+    batch_at: str | None = None
+    batch_ms: float = 0
+    batches: int = 0
+    input_per_s: float = 0
+    processed_per_s: float = 0
+    read: dict[str, int] = field(default_factory=dict)  # records by topic since the pipeline was started
+    lag: dict[str, int] = field(default_factory=dict)  # records by topic
+    positions: Offsets = field(default_factory=dict)
+    state_rows: int = 0
+    state_bytes: int = 0
+    unparsed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationStatus:
+    """Rows that did not meet an expectation since the pipeline was started."""
+
+    step: str
+    name: str
+    otherwise: str
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStatus:
+    name: str
+    state: State
+    file: str = ""
+    engine: str = ""
+    pid: int = 0
+    began: str = ""  # of the process, see `processes`
+    started_s: float = 0
+    running_since_s: float | None = None
+    updated_s: float = 0
+    restarts: int = 0
+    last_error: str | None = None
+    last_error_s: float | None = None
+    next_try_s: float | None = None
+    note: str = ""
+    metrics_address: str | None = None
+    flows: tuple[FlowStatus, ...] = ()
+    expectations: tuple[ExpectationStatus, ...] = ()
+
+    @property
+    def input_per_s(self) -> float:
+        """Flows that read the same topics see the same records."""
+        return max((each.input_per_s for each in self.flows), default=0)
+
+    @property
+    def processed_per_s(self) -> float:
+        return max((each.processed_per_s for each in self.flows), default=0)
+
+    @property
+    def batch_ms(self) -> float:
+        return max((each.batch_ms for each in self.flows), default=0)
+
+    @property
+    def lag(self) -> int:
+        """Of the flow that is furthest behind."""
+        return max((sum(each.lag.values()) for each in self.flows), default=0)
+
+    @property
+    def state_rows(self) -> int:
+        return sum(each.state_rows for each in self.flows)
+
+    @property
+    def state_bytes(self) -> int:
+        return sum(each.state_bytes for each in self.flows)
+
+    @property
+    def violations(self) -> int:
+        return sum(each.rows for each in self.expectations)
+
+    def as_object(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def of_object(cls, found: dict[str, Any]) -> PipelineStatus:
+        """KeyError, TypeError or ValueError for what is none."""
+        return cls(
+            **{
+                **found,
+                "state": State(found["state"]),
+                "flows": tuple(FlowStatus(**each) for each in found["flows"]),
+                "expectations": tuple(ExpectationStatus(**each) for each in found["expectations"]),
+            }
+        )

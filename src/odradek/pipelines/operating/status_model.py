@@ -1,0 +1,159 @@
+"""A pipeline's status, made of the events that it sends. It lives through restarts: counts go on where they were."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
+
+if TYPE_CHECKING:
+    from odradek.pipelines.operating.events import Event
+    from odradek.pipelines.operating.status import Offsets
+
+RATE_S = 15.0  # rates are means over this time, or over two batches where those take longer
+
+
+@dataclass(slots=True)
+class Sample:
+    at_s: float
+    records: int
+
+
+@dataclass(slots=True)
+class FlowModel:
+    """What is known of a flow, and the samples that its rates are made of."""
+
+    status: FlowStatus
+    positions: Offsets = field(default_factory=dict)
+    ends: Offsets = field(default_factory=dict)
+    rows_per_s: float = 0.0
+    last_batch: int | None = None
+    read: deque[Sample] = field(default_factory=deque)
+    arrived: deque[Sample] = field(default_factory=deque)
+
+    def begin_again(self) -> None:
+        """After a restart batches may be counted again, and the time without Spark is no rate."""
+        self.last_batch = None
+        self.read.clear()
+        self.arrived.clear()
+
+    def take_progress(self, event: Event, now_s: float) -> None:
+        if event["is_idle"]:
+            for topic, partitions in event["positions"].items():
+                self.positions.setdefault(topic, dict(partitions))
+            self.sample(self.read, self.positions, now_s)
+            return
+        batch: int = event["batch"]
+        began_s = datetime.fromisoformat(event["at"]).timestamp()
+        is_new = batch != self.last_batch
+        if is_new:
+            done = 1 if self.last_batch is None else batch - self.last_batch
+            self.status = replace(self.status, batches=self.status.batches + max(done, 1))
+        self.last_batch = batch
+        self.rows_per_s = event["rows_per_s"]
+        totals = Counter(self.status.read)
+        for topic, partitions in event["positions"].items():
+            before = self.positions.get(topic, event["began"].get(topic, {}))
+            for partition, offset in partitions.items():
+                totals[topic] += max(0, offset - before.get(partition, offset))
+            self.positions.setdefault(topic, {}).update(partitions)
+        self.status = replace(
+            self.status,
+            batch=batch,
+            batch_at=event["at"],
+            batch_ms=event["batch_ms"],
+            state_rows=event["state_rows"],
+            state_bytes=event["state_bytes"],
+            read=dict(totals),
+        )
+        if not self.read and event["began"]:
+            self.sample(self.read, event["began"], began_s)
+        self.sample(self.read, self.positions, began_s + event["batch_ms"] / 1000 if is_new else now_s)
+
+    def take_ends(self, ends: Offsets, now_s: float) -> None:
+        """Where the topics end now, by their brokers."""
+        self.ends = ends
+        self.sample(self.arrived, ends, now_s)
+
+    def sample(self, samples: deque[Sample], offsets: Offsets, now_s: float) -> None:
+        records = sum(sum(each.values()) for each in offsets.values())
+        samples.append(Sample(max(now_s, samples[-1].at_s) if samples else now_s, records))
+        oldest = now_s - max(RATE_S, 2.5 * self.status.batch_ms / 1000)
+        while len(samples) > 2 and samples[1].at_s <= oldest:
+            samples.popleft()
+
+    def snapshot(self) -> FlowStatus:
+        behind = {
+            topic: sum(max(0, end - self.positions.get(topic, {}).get(each, 0)) for each, end in partitions.items())
+            for topic, partitions in self.ends.items()
+        }
+        return replace(
+            self.status,
+            input_per_s=rate(self.arrived),
+            processed_per_s=rate(self.read) if self.positions else self.rows_per_s,
+            lag=behind,
+            positions=self.positions,
+        )
+
+
+def rate(samples: deque[Sample]) -> float:
+    if len(samples) < 2 or samples[-1].at_s <= samples[0].at_s:
+        return 0.0
+    return max(0, samples[-1].records - samples[0].records) / (samples[-1].at_s - samples[0].at_s)
+
+
+class StatusModel:
+    """Takes events, gives the status."""
+
+    def __init__(self, status: PipelineStatus) -> None:
+        self._status = status
+        self._flows: dict[str, FlowModel] = {}
+        self._violations: Counter[tuple[str, str, str]] = Counter()
+
+    def change(self, now_s: float, **changes: object) -> None:
+        self._status = replace(self._status, updated_s=now_s, **changes)  # type: ignore[arg-type]
+
+    @property
+    def state(self) -> State:
+        return self._status.state
+
+    @property
+    def last_error(self) -> str | None:
+        return self._status.last_error
+
+    def take(self, event: Event, now_s: float) -> None:
+        kind = event["kind"]
+        if kind == "note":
+            self.change(now_s, note=event["text"])
+        elif kind == "running":
+            for name in event["flows"]:
+                self.flow(name).begin_again()
+            self.change(now_s, state=State.RUNNING, running_since_s=now_s, note="", next_try_s=None)
+        elif kind == "batch":
+            self._take_batch(event)
+        elif kind == "progress":
+            self.flow(event["flow"]).take_progress(event, now_s)
+        elif kind == "ends":
+            self.flow(event["flow"]).take_ends(event["offsets"], now_s)
+        elif kind == "failed":
+            self.change(now_s, last_error=event["error"], last_error_s=now_s)
+
+    def _take_batch(self, event: Event) -> None:
+        flow = self.flow(event["flow"])
+        flow.status = replace(flow.status, unparsed=flow.status.unparsed + event["rejected"])
+        for each in event["violations"]:
+            self._violations[each["step"], each["expectation"], each["otherwise"]] += each["rows"]
+
+    def flow(self, name: str) -> FlowModel:
+        return self._flows.setdefault(name, FlowModel(FlowStatus(name)))
+
+    def snapshot(self, now_s: float) -> PipelineStatus:
+        return replace(
+            self._status,
+            updated_s=now_s,
+            flows=tuple(each.snapshot() for each in self._flows.values()),
+            expectations=tuple(ExpectationStatus(*key, rows) for key, rows in sorted(self._violations.items())),
+        )

@@ -1,0 +1,127 @@
+"""Keeps a pipeline running: an attempt after the other, with pauses that grow, until told to stop or past hope."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.operating.attempts import STOP_TIMEOUT_S, Attempt
+from odradek.pipelines.operating.backoff import Backoff, Healing
+from odradek.pipelines.operating.figures import duration_text
+from odradek.pipelines.operating.status import State
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Sequence
+
+    from odradek.pipelines.operating.publishing import Publisher
+
+POLL_S = 0.25
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How an attempt ended."""
+
+    error: str | None = None
+    healing: Healing = Healing.PERHAPS
+    ran_s: float | None = None  # since its queries were started; None: they never were
+
+
+class Supervisor:
+    """Runs until `is_stopped`, until the pipeline is done, or until it gives up."""
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        publisher: Publisher,
+        is_stopped: threading.Event,
+        backoff: Backoff,
+        *,
+        must_run_at_once: bool = False,
+        each_turn: Callable[[], None] | None = None,
+    ) -> None:
+        self._arguments = arguments
+        self._publisher = publisher
+        self._is_stopped = is_stopped
+        self._backoff = backoff
+        self._must_run_at_once = must_run_at_once
+        self._each_turn = each_turn
+
+    def run(self) -> str | None:
+        """What it gave up for, or None."""
+        failures = restarts = 0
+        has_run = False
+        while True:
+            self._publisher.change(state=State.STARTING, restarts=restarts, next_try_s=None)
+            outcome = self._attempt()
+            if outcome.error is None or self._is_stopped.is_set():
+                self._publisher.change(state=State.STOPPED, note="", next_try_s=None)
+                return None
+            has_run = has_run or outcome.ran_s is not None
+            failures = self._backoff.failures_after(failures, outcome.ran_s or 0.0)
+            is_hopeless = self._must_run_at_once and not has_run
+            if is_hopeless or self._backoff.gives_up(outcome.healing, failures):
+                self._publisher.change(state=State.FAILED, note="", next_try_s=None)
+                return told(outcome, failures, is_hopeless=is_hopeless)
+            self._pause(outcome.error, self._backoff.delay_s(failures, random.random()))
+            if self._is_stopped.is_set():
+                self._publisher.change(state=State.STOPPED, note="", next_try_s=None)
+                return None
+            restarts += 1
+
+    def _attempt(self) -> Outcome:
+        outcome = Outcome()
+        running_since_s: float | None = None
+        stops_at_s: float | None = None
+        with Attempt(self._arguments) as attempt:
+            while not attempt.is_over:
+                for event in attempt.poll(POLL_S):
+                    self._publisher.take(event)
+                    if event["kind"] == "running":
+                        running_since_s = time.monotonic()
+                    elif event["kind"] == "failed":
+                        outcome.error, outcome.healing = event["error"], Healing(event["healing"])
+                self._turn()
+                if self._is_stopped.is_set() and stops_at_s is None:
+                    self._publisher.change(state=State.STOPPING)
+                    attempt.interrupt()
+                    stops_at_s = time.monotonic() + STOP_TIMEOUT_S
+                if stops_at_s is not None and time.monotonic() > stops_at_s:
+                    attempt.kill()
+            for event in attempt.poll(0):
+                self._publisher.take(event)
+            code = attempt.wait()
+        if running_since_s is not None:
+            outcome.ran_s = time.monotonic() - running_since_s
+        if code and outcome.error is None and not self._is_stopped.is_set():
+            outcome.error = f"its process ended with {ending(code)}, without a word"
+            outcome.healing = Healing.LIKELY if code < 0 else Healing.PERHAPS
+            self._publisher.take({"kind": "failed", "error": outcome.error, "healing": str(outcome.healing)})
+        return outcome
+
+    def _pause(self, error: str, delay_s: float) -> None:
+        self._publisher.say(f"failed: {error}; tried again in {duration_text(delay_s * 1000)}")
+        self._publisher.change(state=State.WAITING, next_try_s=time.time() + delay_s)
+        ends_at_s = time.monotonic() + delay_s
+        while time.monotonic() < ends_at_s and not self._is_stopped.wait(POLL_S):
+            self._turn()
+
+    def _turn(self) -> None:
+        self._publisher.turn()
+        if self._each_turn is not None:
+            self._each_turn()
+
+
+def ending(code: int) -> str:
+    return f"code {code}" if code > 0 else f"signal {-code}"
+
+
+def told(outcome: Outcome, failures: int, *, is_hopeless: bool) -> str:
+    if is_hopeless:
+        return f"{outcome.error}"
+    if outcome.healing is Healing.NEVER:
+        return f"{outcome.error} (this does not heal by itself: not tried again)"
+    return f"given up after {failures} failures in a row, the last of them: {outcome.error}"

@@ -1,0 +1,55 @@
+"""Whether what a pipeline failed of may go away by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+from pyspark.errors import AnalysisException, ParseException
+
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken
+from odradek.pipelines.spark.expectations import ExpectationFailed
+from odradek.pipelines.spark.failures import SparkGone
+from odradek.pipelines.spark.sinks.warehouse import WarehouseRefused
+from odradek.pipelines.spark.steps import StepBroken
+from odradek.pipelines.spark.topics import BrokersAway, TopicMissing
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# The definition or the data must change first.
+NEVER: tuple[type[BaseException], ...] = (
+    CheckpointRefused,
+    CheckpointTaken,
+    ExpectationFailed,
+    StepBroken,
+    WarehouseRefused,
+    AnalysisException,
+    ParseException,
+)
+# Something outside is away, or full, for as long as that takes.
+LIKELY: tuple[type[BaseException], ...] = (BrokersAway, TopicMissing, SparkGone, sa.exc.OperationalError, OSError)
+# Words of Spark's and Kafka's own, where the kind of an error is lost on the way.
+NEVER_WORDS = ("which stops the pipeline", "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
+LIKELY_WORDS = ("TimeoutException", "DisconnectException", "NotLeaderOrFollower", "No space left on device")
+
+
+def healing_of(error: BaseException) -> Healing:
+    chain = list(causes(error))
+    if any(isinstance(each, NEVER) for each in chain) or is_said(chain, NEVER_WORDS):
+        return Healing.NEVER
+    if any(isinstance(each, LIKELY) for each in chain) or is_said(chain, LIKELY_WORDS):
+        return Healing.LIKELY
+    return Healing.PERHAPS
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    found: BaseException | None = error
+    while found is not None:
+        yield found
+        found = found.__cause__
+
+
+def is_said(chain: list[BaseException], words: tuple[str, ...]) -> bool:
+    return any(word in str(each) for each in chain for word in words)

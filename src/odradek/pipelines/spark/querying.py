@@ -1,0 +1,192 @@
+"""SQL over what there is: tables and views of a warehouse, sources and steps of a definition, topics of a cluster.
+
+Where a name means several things, it means the first of these. All names are looked up before Spark is started.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.definition.ddl import parse_ddl
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.model import Pipeline, RecordFormat, RecordSchema, Source, Start, TopicOrigin
+from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.sql_text import parse_query, tables_read
+from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
+from odradek.pipelines.spark.session import start_session
+from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS
+from odradek.pipelines.spark.sources import read_once
+from odradek.pipelines.spark.topics import Cluster
+from odradek.pipelines.spark.warehouse_tables import exists, read_table, table_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from pyspark.sql import DataFrame, SparkSession
+
+INFERRED_FROM = 1000  # records
+
+
+class NoSuchTable(PipelineError):
+    """A name that is neither a table, a source, a step nor a topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where tables are looked for."""
+
+    pipeline: Pipeline  # of a definition; one without sources where there is none
+    warehouse: str | None = None  # instead of the pipeline's
+    schemas: Mapping[str, str] = field(default_factory=dict)  # DDL of JSON by topic
+    inferred: frozenset[str] = frozenset()  # topics of JSON whose columns are found out
+
+
+class Catalog:
+    """Finds out what the names of a query mean."""
+
+    def __init__(self, where: Surroundings) -> None:
+        self._where = where
+        self._pipeline = from_the_beginning(where.pipeline)
+        self._graph = build_graph(self._pipeline)
+        self._cluster: Cluster | None = None
+        self._warehouse, self._stored = where.warehouse or "", list[str]()
+        if where.warehouse is not None:
+            self._stored = table_names(where.warehouse)
+        elif where.pipeline.sources:
+            self._warehouse = database_url(where.pipeline, None)
+            self._stored = table_names(self._warehouse) if exists(self._warehouse) else []
+
+    @property
+    def reads_topics(self) -> bool:
+        """Of what was asked for so far."""
+        return self._cluster is not None
+
+    def readers(self, text: str) -> dict[str, Callable[[SparkSession], DataFrame]]:
+        """How each table of a query is read."""
+        names = dict.fromkeys(each.name for each in tables_read(parse_query(text)))
+        return {name: self._reader(name, text) for name in names}
+
+    def _reader(self, name: str, text: str) -> Callable[[SparkSession], DataFrame]:
+        stored = {each.lower(): each for each in self._stored}
+        if name.lower() in stored:
+            url, table = self._warehouse, stored[name.lower()]
+            return lambda session: read_table(session, url, table)
+        declared = {each.lower(): each for each in self._graph.order}
+        if name.lower() in declared:
+            whole = self._graph.upstream(declared[name.lower()])
+            if any(isinstance(each.origin, TopicOrigin) for each in self._pipeline.sources if each.name in whole):
+                self._topics()
+            return lambda session: self._declared_rows(session, declared[name.lower()])
+        if "." in name and f"`{name}`" not in text:
+            raise NoSuchTable(f"names with dots go in backticks: `{name}`")
+        if name not in self._topics().partitions:
+            known = [*self._stored, *self._graph.order, *self._topics().partitions]
+            hint = suggestion(name, known, what="there are") or "there is nothing else"
+            raise NoSuchTable(f"there is no table, source, step or topic '{name}'; {hint}")
+        return lambda session: self._topic_rows(session, name)
+
+    def _topics(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = Cluster(self._pipeline.bootstrap_servers, self._pipeline.kafka)
+        return self._cluster
+
+    def _declared_rows(self, session: SparkSession, name: str) -> DataFrame:
+        def load(source: Source) -> DataFrame:
+            return read_once(session, source, self._pipeline, lambda topic: self._topics().partitions_of(topic))
+
+        return without_hidden(Tables(session, self._pipeline, self._graph, load).rows(name))
+
+    def _topic_rows(self, session: SparkSession, topic: str) -> DataFrame:
+        """Key and value as text; with a schema, the columns of the value."""
+        source = Source(topic, TopicOrigin((topic,)), RecordFormat(Encoding.BYTES))
+        raw = read_once(session, source, self._pipeline, self._topics().partitions_of)
+        ddl = self._where.schemas.get(topic)
+        if ddl is None and topic in self._where.inferred:
+            ddl = inferred_ddl(raw, topic)
+        if ddl is None:
+            headers = F.expr("map_from_entries(transform(headers, each -> struct(each.key, string(each.value))))")
+            return raw.select(
+                F.col("key").cast("string"), F.col("value").cast("string"), "timestamp", "partition", "offset",
+                headers.alias("headers"),
+            )  # fmt: skip
+        schema = RecordSchema(parse_ddl(ddl))
+        source = replace(source, format=RecordFormat(Encoding.JSON, schema))
+        only = replace(self._pipeline, sources=(source,), steps=(), sinks=(), views=())
+        return without_hidden(Tables(session, only, build_graph(only), lambda _source: raw).rows(topic))
+
+
+def inferred_ddl(raw: DataFrame, topic: str) -> str:
+    """The columns of the first records that are JSON objects."""
+    text = F.col("value").cast("string")
+    objects = F.when(F.try_parse_json(text).isNotNull() & text.startswith("{"), text)
+    merged = F.concat(F.lit("["), F.concat_ws(",", F.collect_list("text")), F.lit("]"))
+    array = raw.limit(INFERRED_FROM).select(objects.alias("text")).agg(merged).collect()[0][0]
+    found = raw.sparkSession.range(1).select(F.schema_of_json(F.lit(array))).collect()[0][0]
+    if not str(found).startswith("ARRAY<STRUCT<"):
+        raise NoSuchTable(f"topic '{topic}' has no records that are JSON objects; leave --infer out to see its values")
+    return str(found).removeprefix("ARRAY<STRUCT<").removesuffix(">>")
+
+
+def from_the_beginning(pipeline: Pipeline) -> Pipeline:
+    """A query is about all records that are there, wherever the pipeline begins."""
+    sources = tuple(
+        replace(each, origin=replace(each.origin, start=Start())) if isinstance(each.origin, TopicOrigin) else each
+        for each in pipeline.sources
+    )
+    return replace(pipeline, sources=sources)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The names of the columns, and rows as JSON would show them."""
+
+    names: list[str]
+    rows: Iterator[dict[str, Any]]
+
+
+def ask(session: SparkSession, text: str, readers: Mapping[str, Callable[[SparkSession], DataFrame]]) -> Answer:
+    for name, read in readers.items():
+        read(session).createOrReplaceTempView(quoted(name))
+    frame = session.sql(text)
+    names = distinct_names(frame.columns)
+    row = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), JSON_OPTIONS)
+    found = frame.toDF(*names).select(row).toLocalIterator() if names else iter(())
+    return Answer(names, (json.loads(each[0]) for each in found))
+
+
+@contextmanager
+def answer(
+    text: str, where: Surroundings, settings: Mapping[str, str], master: str | None, say: Callable[[str], None]
+) -> Iterator[Answer]:
+    """The answer to a query, by a Spark of its own that ends with it."""
+    catalog = Catalog(where)
+    readers = catalog.readers(text)
+    session = start_session(
+        "odradek sql", {**settings, **where.pipeline.spark}, master, say, has_connector=catalog.reads_topics
+    )
+    try:
+        yield ask(session, text, readers)
+    except PySparkException as error:
+        raise PipelineError(plain_message(error)) from error
+    finally:
+        session.stop()
+
+
+def distinct_names(names: list[str]) -> list[str]:
+    """Columns of the same name are told apart by a number."""
+    taken: dict[str, int] = {}
+    found = []
+    for name in names:
+        taken[name.lower()] = taken.get(name.lower(), 0) + 1
+        found.append(name if taken[name.lower()] == 1 else f"{name}_{taken[name.lower()]}")
+    return found

@@ -1,0 +1,164 @@
+"""Views computed again from the log, into tables of their own that take the place of the old ones in a transaction.
+
+A view of latest rows is a batch over what its flow has read so far, so that the stream goes on from there. A view of
+an aggregate lives with the state of its own flow: both are made anew by a stream over the whole log, and the new
+checkpoint takes the place of the old one after the table has. Between the two the old one would go on as it was.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.model import LatestRows, Start, TopicOrigin
+from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.spark.continuing import alone_at, fingerprints_of, source_at
+from odradek.pipelines.spark.engines.batch import run_batch
+from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.flows import split_flows
+from odradek.pipelines.spark.launching import session_of
+from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.tables import drop_table, last_batch, swap_tables
+from odradek.pipelines.spark.sinks.warehouse import warehouse
+from odradek.pipelines.spark.sources import Range
+from odradek.pipelines.spark.topics import prepare_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline, Source, View
+    from odradek.pipelines.operating.status import Offsets
+    from odradek.pipelines.spark.topics import Cluster
+
+SUFFIX = "__rebuilt"
+ASIDE = ".rebuild"  # a folder of checkpoints within the other
+
+
+class RebuildRefused(PipelineError):
+    """A view that cannot be computed again."""
+
+
+def rebuild_views(
+    pipeline: Pipeline, views: Sequence[View], say: Callable[[str], None], done: Callable[[View, int], None]
+) -> None:
+    """`done` is told each view and its rows. Nobody may run the pipeline meanwhile."""
+    cluster = prepare_topics(pipeline)
+    with alone_at(Checkpoints(pipeline), pipeline.name), session_of(pipeline, say) as session:
+        rebuilding = Rebuilding(session, pipeline, cluster, say)
+        for view in views:
+            done(view, rebuilding.rebuild(view))
+
+
+class Rebuilding:
+    """One view after the other."""
+
+    def __init__(self, session: SparkSession, pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None]) -> None:
+        self._session = session
+        self._pipeline = pipeline
+        self._cluster = cluster
+        self._checkpoints = Checkpoints(pipeline)
+        self._url = database_url(pipeline, None)
+        self._say = say
+
+    def rebuild(self, view: View) -> int:
+        """The rows of the view as it is now."""
+        new = view.name + SUFFIX
+        drop_table(self._url, new)
+        is_latest = isinstance(view.content, LatestRows)
+        if is_latest:
+            self._fill_latest(view)
+        else:
+            self._fill_aggregate(view)
+        rows = swap_tables(self._url, view.name, new)
+        warehouse(self._url).forget(view.name, new)
+        if not is_latest:
+            self._adopt_checkpoint(view)
+        return rows
+
+    def _fill_latest(self, view: View) -> None:
+        read = self._read_so_far(view)
+        if read is None:
+            self._say(f"{view.name}: the stream has written nothing yet; made from the whole log")
+            run_batch(self._session, self._alone(view), self._cluster)
+            return
+        self._say(f"{view.name}: made from what the stream has read, {offsets_text(read)}")
+        end = Start(StartAt.OFFSETS, offsets={topic: numbered(each) for topic, each in read.items()})
+        alone = self._alone(view)
+        alone = replace(alone, sources=tuple(by_name(each, read) for each in alone.sources))
+        run_batch(self._session, alone, self._cluster, Range(end=end))
+
+    def _fill_aggregate(self, view: View) -> None:
+        aside = self._checkpoints.folder / ASIDE
+        shutil.rmtree(aside, ignore_errors=True)
+        self._say(f"{view.name}: counted anew over the whole log")
+        alone = replace(self._alone(view), checkpoints=str(aside))
+        running = StandardEngine(self._session, alone, self._cluster).start(until_caught_up=True)
+        try:
+            running.wait(lambda: False)
+        finally:
+            running.stop()
+
+    def _adopt_checkpoint(self, view: View) -> None:
+        """The flow goes on with the state that the new table was made with."""
+        aside = self._checkpoints.folder / ASIDE
+        flow = f"view-{view.name}"
+        self._checkpoints.forget(flow)
+        made = aside / (flow + SUFFIX)
+        if made.exists():
+            made.rename(self._checkpoints.flow_folder(flow))
+        shutil.rmtree(aside)
+        before = self._checkpoints.definition()
+        if before is not None:
+            now = fingerprints_of(self._pipeline, self._cluster)
+            self._checkpoints.note_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
+
+    def _alone(self, view: View) -> Pipeline:
+        """The pipeline with nothing to write but the new table. One that began at the end begins at the start."""
+        sources = tuple(
+            source_at(each, Start())
+            if isinstance(each.origin, TopicOrigin) and each.origin.start.at is StartAt.LATEST
+            else each
+            for each in self._pipeline.sources
+        )
+        views = (replace(view, name=view.name + SUFFIX),)
+        return replace(self._pipeline, sources=sources, sinks=(), views=views, dead_letters=None)
+
+    def _read_so_far(self, view: View) -> Offsets | None:
+        """Where the last batch ended that reached the database; None where there was none."""
+        flows = split_flows(self._pipeline, build_graph(self._pipeline))
+        flow = next(each.name for each in flows if view in each.views)
+        kept = next((each for each in self._checkpoints.flows() if each.flow == flow), None)
+        batch = None if kept is None or kept.query is None else last_batch(self._url, kept.query)
+        if batch is None:
+            return None
+        found = self._checkpoints.positions_after(flow, batch)
+        if found is None:
+            raise RebuildRefused(
+                f"view {view.name}: its flow {flow} does not know any more where batch {batch} ended; "
+                "run the pipeline with --until-caught-up, then rebuild"
+            )
+        return found
+
+
+def by_name(source: Source, read: Offsets) -> Source:
+    """Offsets need topics by name: those of a pattern are the ones that were read."""
+    origin = source.origin
+    if not isinstance(origin, TopicOrigin) or origin.pattern is None:
+        return source
+    topics = tuple(topic for topic in read if re.fullmatch(origin.pattern, topic))
+    return replace(source, origin=replace(origin, topics=topics, pattern=None))
+
+
+def numbered(partitions: dict[str, int]) -> dict[int, int]:
+    return {int(partition): offset for partition, offset in partitions.items()}
+
+
+def offsets_text(offsets: Offsets) -> str:
+    return ", ".join(f"{sum(each.values()):,} offsets of {topic}" for topic, each in offsets.items()) or "nothing"

@@ -1,0 +1,58 @@
+"""What Spark's workers need and may not have: our package, and the modules beside a definition.
+
+Functions of a definition travel with the task, but what they import does not. A worker on another machine also lacks
+this package, unless somebody has installed it there.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import odradek
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline
+
+OWN = ("__init__.py", "pipelines")  # of the package: workers know nothing of brokers
+
+
+def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
+    """Sends them to every worker, those too that come later."""
+    folder = Path(tempfile.mkdtemp(prefix="odradek-modules-"))
+    weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)  # Spark sends the files from where they are
+    context = session.sparkContext
+    if not str(context.master).startswith("local"):
+        package = Path(odradek.__file__).parent
+        ours = [file for name in OWN for file in python_files(package / name)]
+        context.addPyFile(zipped(folder / "odradek.zip", ours, package.parent))
+    beside = Path(pipeline.directory).absolute()
+    theirs = list(modules_beside(beside))
+    if theirs:
+        context.addPyFile(zipped(folder / f"{pipeline.name}-modules.zip", theirs, beside))
+
+
+def modules_beside(folder: Path) -> Iterator[Path]:
+    """What can be imported from there: modules, and whole packages."""
+    for path in sorted(folder.iterdir()):
+        if path.suffix == ".py" or (path / "__init__.py").is_file():
+            yield from python_files(path)
+
+
+def python_files(path: Path) -> Iterable[Path]:
+    return [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+def zipped(target: Path, files: Iterable[Path], root: Path) -> str:
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            archive.write(file, file.relative_to(root))
+    return str(target)

@@ -1,0 +1,58 @@
+"""Whole tables of a warehouse: one takes the place of another, in a transaction."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, connect
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy.engine import Connection
+
+
+@contextmanager
+def changing(url: str) -> Iterator[Connection]:
+    engine = connect(url)
+    try:
+        with engine.begin() as connection:
+            yield connection
+    finally:
+        engine.dispose()
+
+
+def last_batch(url: str, query: str) -> int | None:
+    """The last batch of a query that reached the database."""
+    with changing(url) as connection:
+        if not sa.inspect(connection).has_table(BATCH_TABLE):
+            return None
+        batches = sa.table(BATCH_TABLE, sa.column("query"), sa.column("batch"))
+        found = connection.execute(sa.select(batches.c.batch).where(batches.c.query == query)).scalar()
+        return None if found is None else int(found)
+
+
+def drop_table(url: str, name: str) -> None:
+    with changing(url) as connection:
+        connection.execute(sa.text(f"DROP TABLE IF EXISTS {quoted(connection, name)}"))
+
+
+def swap_tables(url: str, old: str, new: str) -> int:
+    """The new table under the old one's name; its rows. Without a new table there was nothing to put into it."""
+    with changing(url) as connection:
+        found = sa.inspect(connection)
+        if found.has_table(new):
+            connection.execute(sa.text(f"DROP TABLE IF EXISTS {quoted(connection, old)}"))
+            connection.execute(sa.text(f"ALTER TABLE {quoted(connection, new)} RENAME TO {quoted(connection, old)}"))
+        elif found.has_table(old):
+            connection.execute(sa.text(f"DELETE FROM {quoted(connection, old)}"))
+        else:
+            return 0
+        return int(connection.execute(sa.select(sa.func.count()).select_from(sa.table(old))).scalar_one())
+
+
+def quoted(connection: Connection, name: str) -> str:
+    return connection.dialect.identifier_preparer.quote(name)

@@ -1,0 +1,66 @@
+"""Tables and views of a warehouse as rows of Spark, for those who query them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from odradek.pipelines.spark.hidden_columns import quoted
+from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, WarehouseRefused, parsed_url, reading
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def exists(url: str) -> bool:
+    """SQLite makes a file that is not there; whoever only asks should not."""
+    parsed = parsed_url(url)
+    return parsed.get_backend_name() != "sqlite" or Path(parsed.database or "").exists()
+
+
+def table_names(url: str) -> list[str]:
+    if not exists(url):
+        raise WarehouseRefused(f"{url}: there is no such file")
+    with reading(url) as connection:
+        inspector = sa.inspect(connection)
+        return [name for name in (*inspector.get_table_names(), *inspector.get_view_names()) if name != BATCH_TABLE]
+
+
+def read_table(session: SparkSession, url: str, name: str) -> DataFrame:
+    """All rows of a table, as they are at one instant."""
+    with reading(url) as connection:
+        table = sa.Table(name, sa.MetaData(), autoload_with=connection)
+        rows = [tuple(map(spark_value, row)) for row in connection.execute(sa.select(table))]
+    ddl = ", ".join(f"{quoted(column.name)} {spark_type(column.type)}" for column in table.columns)
+    return session.createDataFrame(rows, ddl)
+
+
+def spark_type(kind: Any) -> str:
+    """A database's type in Spark's words; whatever has none is text."""
+    if isinstance(kind, sa.Numeric) and not isinstance(kind, sa.Float):
+        precision = kind.precision or 38
+        return f"DECIMAL({min(precision, 38)}, {kind.scale if kind.scale is not None else 18})"
+    if isinstance(kind, sa.DateTime):
+        return "TIMESTAMP"
+    simple: tuple[tuple[Any, str], ...] = (
+        (sa.Boolean, "BOOLEAN"),
+        (sa.Integer, "BIGINT"),
+        (sa.Float, "DOUBLE"),
+        (sa.Date, "DATE"),
+        (sa.LargeBinary, "BINARY"),
+    )
+    return next((name for known, name in simple if isinstance(kind, known)), "STRING")
+
+
+def spark_value(value: Any) -> Any:
+    """Times without a zone are UTC there."""
+    if isinstance(value, datetime):
+        return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    return value if value is None or isinstance(value, bool | int | float | str | bytes) else plain(value)
+
+
+def plain(value: Any) -> Any:
+    return bytes(value) if isinstance(value, memoryview | bytearray) else value

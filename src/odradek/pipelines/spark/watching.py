@@ -1,0 +1,96 @@
+"""What running queries tell of themselves, asked from time to time, and how far their topics have grown meanwhile."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from pyspark.errors import PySparkException
+
+from odradek.pipelines.operating.spark_progress import progress_event
+from odradek.pipelines.spark.topics import TIMEOUT_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.operating.events import Event
+    from odradek.pipelines.operating.status import Offsets
+
+ASK_EVERY_S = 1.0
+
+
+class ProgressWatch:
+    """Sends an event for what is new of each query, and one for the ends of its topics."""
+
+    def __init__(
+        self, pipeline: Pipeline, queries: Mapping[str, StreamingQuery], send: Callable[[Event], None]
+    ) -> None:
+        self._queries = queries
+        self._send = send
+        self._ends = TopicEnds(pipeline)
+        self._positions: dict[str, Offsets] = {}
+        self._next_s = 0.0
+
+    def turn(self) -> None:
+        """Cheap when it is called too often."""
+        now_s = time.monotonic()
+        if now_s < self._next_s:
+            return
+        self._next_s = now_s + ASK_EVERY_S
+        for flow, query in self._queries.items():
+            try:
+                self._ask(flow, query)
+            except PySparkException:
+                continue  # it is ending, and whoever waits for it hears why
+        ends = self._ends.now({topic for each in self._positions.values() for topic in each})
+        for flow, positions in self._positions.items():
+            self._send(
+                {"kind": "ends", "flow": flow, "offsets": {topic: ends[topic] for topic in positions if topic in ends}}
+            )
+
+    def _ask(self, flow: str, query: StreamingQuery) -> None:
+        last = query.lastProgress
+        if last is None:
+            return
+        if flow not in self._positions:
+            for each in query.recentProgress[:-1]:
+                self._send(progress_event(flow, each))
+        event = progress_event(flow, last)
+        self._positions[flow] = event["positions"]
+        self._send(event)
+
+
+class TopicEnds:
+    """Asks the brokers of a pipeline for the ends of its topics; what they do not say in time is left out."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        settings: dict[str, Any] = {**pipeline.kafka, "bootstrap.servers": pipeline.bootstrap_servers, "log_level": 0}
+        settings["error_cb"] = ignore
+        self._admin = AdminClient(settings)
+        self._partitions: dict[str, list[int]] = {}
+
+    def now(self, topics: set[str]) -> Offsets:
+        if not topics:
+            return {}
+        try:
+            if not topics <= self._partitions.keys():
+                known = self._admin.list_topics(timeout=TIMEOUT_S).topics
+                self._partitions = {name: sorted(topic.partitions) for name, topic in known.items()}
+            latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+            places = [TopicPartition(topic, each) for topic in topics for each in self._partitions.get(topic, ())]
+            asked = self._admin.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT_S)
+            found: Offsets = {}
+            for place, future in asked.items():
+                found.setdefault(place.topic, {})[str(place.partition)] = future.result(TIMEOUT_S).offset
+        except (KafkaException, TimeoutError):
+            return {}
+        return found
+
+
+def ignore(_error: object) -> None:
+    """Spark tells of brokers that are away."""

@@ -1,0 +1,1 @@
+"""Tests of pipelines: given rows, expected rows, no broker."""

@@ -1,0 +1,216 @@
+"""Expected rows beside those that were found: which match, which are missing, and what the nearest one has instead.
+
+Only what is expected is compared: columns that it does not name may hold anything. Text that is a moment equals every
+other spelling of the same moment, and numbers are equal to a billionth.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.parsing_values import parse_moment
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from odradek.pipelines.definition.places import Place
+    from odradek.pipelines.trial.model import ExpectedRows
+
+MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
+PRECISION = 1e-9
+NOTHING_THERE = object()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRow:
+    """A row: its columns, and with records what surrounds them (`_key`, `_headers`, `_value` …)."""
+
+    columns: Mapping[str, Any]
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    def get(self, name: str) -> Any:
+        return self.columns.get(name, self.record.get(name, NOTHING_THERE))
+
+
+@dataclass(frozen=True, slots=True)
+class FieldDifference:
+    """A column with another value than the expected one; one that is not there has `found` None and `is_absent`."""
+
+    path: str
+    expected: Any
+    found: Any
+    is_absent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that is not as expected, in an outlet of a case."""
+
+    where: str
+    kind: str  # missing | different | unexpected | count | order | error
+    place: Place
+    message: str
+    expected: Any = None
+    found: Any = None
+    fields: tuple[FieldDifference, ...] = ()
+
+
+def compare_rows(expected: ExpectedRows, found: Sequence[FoundRow]) -> list[Difference]:
+    """All that is not as expected; nothing where everything is."""
+    differences = []
+    if expected.count is not None and expected.count != len(found):
+        message = f"{expected.count} rows expected, {len(found)} found"
+        differences.append(Difference(expected.label, "count", expected.place, message, expected.count, len(found)))
+    if expected.rows is None:
+        return differences
+    apart = [[row_differences(row.value, each, expected.all_columns) for each in found] for row in expected.rows]
+    matched = match_all([[not fields for fields in row] for row in apart])
+    differences += unmatched(expected, found, apart, matched)
+    if expected.in_order and not differences and not is_in_order([[not fields for fields in row] for row in apart]):
+        order = ", ".join(str(number + 1) for number in matched if number is not None)
+        message = f"the rows are there in another order: {order}"
+        differences.append(Difference(expected.label, "order", expected.place, message))
+    return differences
+
+
+def unmatched(
+    expected: ExpectedRows,
+    found: Sequence[FoundRow],
+    apart: Sequence[Sequence[tuple[FieldDifference, ...]]],
+    matched: Sequence[int | None],
+) -> list[Difference]:
+    rest = [number for number in range(len(found)) if number not in matched]
+    differences = []
+    for number, row in enumerate(expected.rows or ()):
+        if matched[number] is not None:
+            continue
+        near = min(rest, key=lambda each: len(apart[number][each]), default=None)
+        if near is None or not is_similar(row.value, apart[number][near]):
+            message = "no such row"
+            differences.append(Difference(expected.label, "missing", row.place, message, row.value))
+            continue
+        if not expected.may_have_more:
+            rest.remove(near)
+        fields = apart[number][near]
+        message = "the nearest row differs in " + ", ".join(each.path for each in fields)
+        differences.append(
+            Difference(expected.label, "different", row.place, message, row.value, shown(found[near]), fields)
+        )
+    if not expected.may_have_more:
+        for each in rest:
+            row_found = shown(found[each])
+            differences.append(
+                Difference(expected.label, "unexpected", expected.place, "a row too many", None, row_found)
+            )
+    return differences
+
+
+def is_similar(expected: Any, fields: Sequence[FieldDifference]) -> bool:
+    """Something of it is as expected."""
+    if not isinstance(expected, dict):
+        return False
+    different = {each.path.partition(".")[0].partition("[")[0] for each in fields}
+    return not different.issuperset(expected)
+
+
+def shown(row: FoundRow) -> Any:
+    return dict(row.columns) if row.columns else row.record.get("_value")
+
+
+def match_all(fits: Sequence[Sequence[bool]]) -> list[int | None]:
+    """Pairs as many expected rows with found ones as can be: which found row each gets, or None.
+
+    An expected row that names few columns may fit several found ones, so pairs are made anew where that helps.
+    """
+    owner: dict[int, int] = {}
+
+    def place(row: int, tried: set[int]) -> bool:
+        for candidate, fit in enumerate(fits[row]):
+            if fit and candidate not in tried:
+                tried.add(candidate)
+                if candidate not in owner or place(owner[candidate], tried):
+                    owner[candidate] = row
+                    return True
+        return False
+
+    for row in range(len(fits)):
+        place(row, set())
+    by_row = {row: candidate for candidate, row in owner.items()}
+    return [by_row.get(row) for row in range(len(fits))]
+
+
+def is_in_order(fits: Sequence[Sequence[bool]]) -> bool:
+    """Whether the rows can be paired so that they follow one another, others between them or not."""
+    position = 0
+    for row in fits:
+        position = next((number + 1 for number in range(position, len(row)) if row[number]), -1)
+        if position < 0:
+            return False
+    return True
+
+
+def row_differences(expected: Any, row: FoundRow, all_columns: bool) -> tuple[FieldDifference, ...]:
+    """What a row has instead; a value that is no mapping is compared with the record's whole value."""
+    if not isinstance(expected, dict):
+        wanted = expected if isinstance(expected, str | None) else json.dumps(expected)
+        return tuple(value_differences("_value", wanted, row.record.get("_value"), all_columns))
+    found: list[FieldDifference] = []
+    for name, value in expected.items():
+        found += field_differences(name, value, row.get(name), all_columns)
+    if all_columns:
+        found += [FieldDifference(name, None, value) for name, value in row.columns.items() if name not in expected]
+    return tuple(found)
+
+
+def field_differences(path: str, expected: Any, found: Any, all_columns: bool) -> list[FieldDifference]:
+    if found is NOTHING_THERE:
+        return [FieldDifference(path, expected, None, is_absent=True)]
+    if path == "reason" and isinstance(found, str) and found.partition(":")[0] == expected:
+        return []
+    return value_differences(path, expected, found, all_columns)
+
+
+def value_differences(path: str, expected: Any, found: Any, all_columns: bool) -> list[FieldDifference]:
+    if isinstance(expected, dict) and isinstance(found, str):
+        found = parsed(found)
+    if isinstance(expected, dict) and isinstance(found, dict):
+        differences = []
+        for name, value in expected.items():
+            differences += field_differences(f"{path}.{name}", value, found.get(name, NOTHING_THERE), all_columns)
+        extra = [name for name in found if all_columns and name not in expected]
+        return differences + [FieldDifference(f"{path}.{name}", None, found[name]) for name in extra]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        return [
+            difference
+            for number, pair in enumerate(zip(expected, found, strict=True))
+            for difference in value_differences(f"{path}[{number}]", *pair, all_columns)
+        ]
+    return [] if are_equal(expected, found) else [FieldDifference(path, expected, found)]
+
+
+def are_equal(expected: Any, found: Any) -> bool:
+    if isinstance(expected, bool) or isinstance(found, bool):
+        return expected is found
+    if isinstance(expected, int | float) and isinstance(found, int | float):
+        return expected == found or math.isclose(expected, found, rel_tol=PRECISION)
+    if isinstance(expected, str) and isinstance(found, str):
+        return expected == found or is_same_moment(expected, found)
+    return bool(expected == found)
+
+
+def is_same_moment(one: str, other: str) -> bool:
+    if not (MOMENT.match(one) and MOMENT.match(other)):
+        return False
+    moment = parse_moment(one)
+    return moment is not None and moment == parse_moment(other)
+
+
+def parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

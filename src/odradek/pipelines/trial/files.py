@@ -1,0 +1,99 @@
+"""Files of tests: found beside the definitions that they test, read together with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.loading import load_file, read_text
+from odradek.pipelines.definition.nodes import MappingNode, describe
+from odradek.pipelines.definition.parsing_fields import Fields
+from odradek.pipelines.definition.places import Place, ProblemList, Problems
+from odradek.pipelines.definition.yaml_nodes import read_yaml
+from odradek.pipelines.trial.given import check_given
+from odradek.pipelines.trial.model import CaseFile
+from odradek.pipelines.trial.parsing import FILE_KEYS, parse_cases
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from odradek.pipelines.definition.model import Pipeline
+
+TEST_ENDINGS = (".test.yml", ".test.yaml")
+DEFINITION_ENDINGS = (".yml", ".yaml", ".py")
+
+
+def find_files(named: Iterable[str]) -> list[str]:
+    """Test files by their own name, by the definition that they test, or by a folder with any below it."""
+    return list(dict.fromkeys(file for name in named for file in files_of(name)))
+
+
+def files_of(name: str) -> Iterator[str]:
+    path = Path(name)
+    if path.is_dir():
+        found = sorted(str(each) for ending in TEST_ENDINGS for each in path.rglob(f"*{ending}"))
+        if not found:
+            raise lonely(name, "no tests of pipelines are here or below", "a file of tests ends in .test.yml")
+        yield from found
+    elif name.endswith(TEST_ENDINGS):
+        yield name
+    else:
+        beside = [path.with_suffix(ending) for ending in TEST_ENDINGS]
+        existing = [str(each) for each in beside if each.exists()]
+        if not existing:
+            raise lonely(name, "there are no tests of this definition", f"write them in {beside[0]}")
+        yield existing[0]
+
+
+def read_case_file(file: str, environment: Mapping[str, str]) -> CaseFile:
+    """The cases of a file and the pipeline that they test; `ProblemList` with all that is wrong with either."""
+    problems = Problems()
+    text = read_text(file, problems)
+    root = read_yaml(text, file, environment, problems) if text is not None else None
+    if not isinstance(root, MappingNode):
+        if not problems.errors:
+            what = "empty" if root is None else f"not {describe(root)}"
+            problems.error(Place(file, 1, 1), f"a file of tests is a mapping, {what}", "begin with `cases:`")
+        raise ProblemList(problems)
+    fields = Fields(root, FILE_KEYS, "the file of tests", problems)
+    pipeline = tested_pipeline(file, fields, environment, problems)
+    if pipeline is None:
+        raise ProblemList(problems)
+    cases = parse_cases(root, pipeline, problems)
+    for case in cases:
+        check_given(case.given, pipeline, problems)
+    if problems.errors:
+        raise ProblemList(problems)
+    return CaseFile(file, pipeline, cases)
+
+
+def tested_pipeline(file: str, fields: Fields, environment: Mapping[str, str], problems: Problems) -> Pipeline | None:
+    """The one that is named, or that of the definition with the same name."""
+    named, name = fields.text("definition"), fields.text("pipeline")
+    if named is not None:
+        definition = Path(file).parent / named
+    else:
+        stem = next(file.removesuffix(ending) for ending in TEST_ENDINGS if file.endswith(ending))
+        beside = [Path(stem + ending) for ending in DEFINITION_ENDINGS]
+        definition = next((each for each in beside if each.exists()), beside[0])
+    if not definition.exists():
+        hint = "say which with `definition: file`" if named is None else "paths begin beside the file of tests"
+        problems.error(fields.place_of("definition"), f"the definition {definition} does not exist", hint)
+        return None
+    found = load_file(str(definition), environment)
+    for each in found:
+        if not each.is_sound:
+            raise ProblemList(each.problems)
+    pipelines = [each.pipeline for each in found if each.pipeline is not None]
+    chosen = [each for each in pipelines if name in {None, each.name}]
+    if len(chosen) == 1:
+        return chosen[0]
+    names = ", ".join(each.name for each in pipelines)
+    problems.error(fields.place_of("pipeline"), f"{definition} defines {names}", "say which with `pipeline: name`")
+    return None
+
+
+def lonely(name: str, message: str, hint: str) -> ProblemList:
+    problems = Problems()
+    problems.error(Place(name, 1, 1), message, hint)
+    return ProblemList(problems)

@@ -1,0 +1,189 @@
+"""Given rows as what Spark would have read: records with bytes, or JSON texts of rows."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.model import TopicOrigin
+from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.parsing_values import parse_moment
+from odradek.pipelines.definition.vocabulary import Encoding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.trial.model import PlacedValue
+
+# A record that does not say when it was written was written then.
+WRITTEN_AT = datetime(2000, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+RECORD_KEYS = ("_key", "_value", "_headers", "_timestamp", "_topic", "_partition", "_offset")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRecord:
+    """A record of a topic, in the order of the columns of Spark's Kafka source."""
+
+    key: bytes | None
+    value: bytes | None
+    topic: str
+    partition: int
+    offset: int
+    timestamp: datetime
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+def records_of(
+    rows: Sequence[PlacedValue], source: Source, origin: TopicOrigin, problems: Problems
+) -> list[GivenRecord]:
+    """Rows as records; offsets follow one another in each partition unless they are given."""
+    ends: dict[tuple[str, int], int] = {}
+    topic = origin.topics[0] if origin.topics else source.name
+    made = []
+    for row in rows:
+        maker = RecordMaker(row, source, problems)
+        own_topic, partition = maker.text("_topic") or topic, maker.number("_partition")
+        next_offset = ends.get((own_topic, partition or 0), 0)
+        given_offset = maker.number("_offset")
+        offset = next_offset if given_offset is None else given_offset
+        ends[own_topic, partition or 0] = offset + 1
+        made.append(
+            GivenRecord(
+                maker.encoded("_key"),
+                maker.value(),
+                own_topic,
+                partition or 0,
+                offset,
+                maker.moment(),
+                maker.headers(),
+            )
+        )
+    return made
+
+
+class RecordMaker:
+    """One row of a test; what begins with `_` is the record's own, everything else the fields of its value."""
+
+    def __init__(self, row: PlacedValue, source: Source, problems: Problems) -> None:
+        self._source = source
+        self._problems = problems
+        self._place: Place = row.place
+        fields: Mapping[str, Any] = row.value if isinstance(row.value, dict) else {"_value": row.value}
+        own = {name: value for name, value in fields.items() if name in RECORD_KEYS}
+        columns = {name: value for name, value in fields.items() if name not in RECORD_KEYS}
+        if columns and "_value" in own:
+            self._wrong(f"a record has either _value or fields such as '{next(iter(columns))}'", "keep one of the two")
+        self._own, self._columns = own, columns
+
+    def _wrong(self, message: str, hint: str = "") -> None:
+        self._problems.error(self._place, message, hint)
+
+    def value(self) -> bytes | None:
+        """Text and bytes as they are, everything else in the format of the source."""
+        if "_value" in self._own and not is_bytes(self._own["_value"]):
+            content = self._own["_value"]
+            return content if content is None else self._text_or_json(content)
+        if "_value" in self._own:
+            return self.encoded("_value")
+        if self._source.format.encoding is Encoding.AVRO:
+            return self._avro()
+        return json.dumps(self._columns).encode()
+
+    def _text_or_json(self, content: Any) -> bytes:
+        return content.encode() if isinstance(content, str) else json.dumps(content).encode()
+
+    def _avro(self) -> bytes | None:
+        import fastavro  # noqa: PLC0415 - records in Avro only
+
+        schema = self._source.format.schema
+        assert schema is not None
+        stream = io.BytesIO()
+        try:
+            fastavro.schemaless_writer(stream, json.loads(schema.avro or "{}"), self._columns)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            self._wrong(f"this is no record of the Avro schema: {error}", "give `_value: {hex: …}` for broken records")
+            return None
+        return stream.getvalue()
+
+    def encoded(self, name: str) -> bytes | None:
+        content = self._own.get(name)
+        if content is None:
+            return None
+        if not is_bytes(content):
+            return self._text_or_json(content)
+        ((kind, text),) = content.items()
+        try:
+            return bytes.fromhex(text) if kind == "hex" else base64.b64decode(text, validate=True)
+        except ValueError:
+            self._wrong(f"{kind} of {name} is none: {text}")
+            return None
+
+    def text(self, name: str) -> str | None:
+        content = self._own.get(name)
+        if content is not None and not isinstance(content, str):
+            self._wrong(f"{name} must be text, not {content}", "put it in quotes")
+            return None
+        return content
+
+    def number(self, name: str) -> int | None:
+        content = self._own.get(name)
+        if content is not None and (type(content) is not int or content < 0):
+            self._wrong(f"{name} must be a whole number, not {content}")
+            return None
+        return content
+
+    def moment(self) -> datetime:
+        content = self._own.get("_timestamp")
+        if content is None:
+            return WRITTEN_AT
+        time_ms = content if type(content) is int else parse_moment(content) if isinstance(content, str) else None
+        if time_ms is None:
+            self._wrong(f"_timestamp must be a time, not {content}", "2026-01-31 12:00:00, or milliseconds since 1970")
+            return WRITTEN_AT
+        return EPOCH + timedelta(milliseconds=time_ms)
+
+    def headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        content = self._own.get("_headers", {})
+        if not isinstance(content, dict):
+            self._wrong("_headers must be a mapping of names and texts")
+            return ()
+        return tuple((name, None if value is None else self._text_or_json(value)) for name, value in content.items())
+
+
+def is_bytes(content: Any) -> bool:
+    """Bytes that are no text, as `{hex: …}` or `{base64: …}`."""
+    return (
+        isinstance(content, dict)
+        and len(content) == 1
+        and next(iter(content)) in {"hex", "base64"}
+        and isinstance(next(iter(content.values())), str)
+    )
+
+
+def check_columns(rows: Sequence[PlacedValue], columns: Sequence[str], what: str, problems: Problems) -> None:
+    """Rows of what is no topic name columns that are there."""
+    known = {name.lower() for name in columns}
+    for row in rows:
+        if not isinstance(row.value, dict):
+            problems.error(row.place, f"a row of {what} must be a mapping of columns", "- {column: value}")
+            continue
+        for name in row.value:
+            if name.lower() not in known:
+                problems.error(row.place, f"{what} has no column '{name}'", suggestion(name, columns, what="it has"))
+
+
+def check_given(given: Mapping[str, Sequence[PlacedValue]], pipeline: Pipeline, problems: Problems) -> None:
+    """What can be said of given rows before Spark is there."""
+    for source in pipeline.sources:
+        rows, schema = given.get(source.name, ()), source.format.schema
+        if isinstance(source.origin, TopicOrigin):
+            records_of(rows, source, source.origin, problems)
+        elif schema is not None:
+            check_columns(rows, [each.name for each in schema.columns], f"source '{source.name}'", problems)

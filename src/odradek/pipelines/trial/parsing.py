@@ -1,0 +1,154 @@
+"""From a YAML file to cases. What cannot be understood is told with its line, all of it together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, TreeTooLarge, describe, to_plain
+from odradek.pipelines.definition.parsing_fields import Fields
+from odradek.pipelines.trial.model import Case, ExpectedCount, ExpectedRows, Outlet, PlacedValue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.places import Problems
+
+FILE_KEYS = ("definition", "pipeline", "cases")
+CASE_KEYS = ("given", "expect")
+EXPECT_KEYS = ("sinks", "views", "steps", "dead_letters", "expectations", "error")
+ROWS_KEYS = ("rows", "contains", "count", "in_order", "all_columns")
+OUTLETS = {"sinks": Outlet.SINK, "views": Outlet.VIEW, "steps": Outlet.STEP}
+
+
+def parse_cases(root: MappingNode, pipeline: Pipeline, problems: Problems) -> tuple[Case, ...]:
+    """The cases of a file whose pipeline is known."""
+    node = root.get("cases")
+    if not isinstance(node, MappingNode) or not node.entries:
+        place, found = (root.place, "there are none") if node is None else (node.place, f"not {describe(node)}")
+        problems.error(place, f"cases must be a mapping of names, {found}", "cases: {name: {given: …, expect: …}}")
+        return ()
+    parser = CaseParser(pipeline, problems)
+    return tuple(parser.case(key, value) for key, value in node.entries)
+
+
+class CaseParser:
+    """Reads cases of one pipeline; names are checked against it."""
+
+    def __init__(self, pipeline: Pipeline, problems: Problems) -> None:
+        self._pipeline = pipeline
+        self._problems = problems
+        steps = [each.name for each in pipeline.steps]
+        self._givable = [*(each.name for each in pipeline.sources), *steps]
+        self._names = {
+            Outlet.SINK: [each.name for each in pipeline.sinks],
+            Outlet.VIEW: [each.name for each in pipeline.views],
+            Outlet.STEP: steps,
+        }
+
+    def case(self, key: Scalar, node: Node) -> Case:
+        what = f"case '{key.text}'"
+        fields = Fields(node, CASE_KEYS, what, self._problems)
+        given = {
+            name.text: self._list(value, f"rows given to '{name.text}'")
+            for name, value in self._entries(fields.node("given"), "given")
+            if self._is_known(name, self._givable, "source or step")
+        }
+        if "expect" not in fields:
+            fields.missing("expect", "expect: {sinks: {name: [rows]}}")
+            return Case(key.text, key.place, given)
+        node = fields.node("expect") or node
+        expect = Fields(node, EXPECT_KEYS, f"expect of {what}", self._problems)
+        if isinstance(node, MappingNode) and not node.entries:
+            self._problems.error(node.place, f"{what} expects nothing", f"one of {', '.join(EXPECT_KEYS)}")
+        error = expect.text("error")
+        return Case(
+            key.text,
+            key.place,
+            given,
+            tuple(self._all_rows(expect)),
+            tuple(self._counts(expect.node("expectations"))),
+            None if error is None else PlacedValue(error, expect.place_of("error")),
+        )
+
+    def _all_rows(self, expect: Fields) -> Iterator[ExpectedRows]:
+        for key, outlet in OUTLETS.items():
+            for name, value in self._entries(expect.node(key), key):
+                if self._is_known(name, self._names[outlet], str(outlet)):
+                    yield self._rows(outlet, name.text, value)
+        letters = expect.node("dead_letters")
+        if letters is None:
+            return
+        if self._pipeline.dead_letters is None:
+            self._problems.error(
+                expect.key_place("dead_letters"), "the pipeline has no dead letters", "add `dead_letters: topic` to it"
+            )
+        yield self._rows(Outlet.DEAD_LETTERS, "", letters)
+
+    def _rows(self, outlet: Outlet, name: str, node: Node) -> ExpectedRows:
+        """A list of rows, or a mapping that says more about them."""
+        what = f"{outlet} '{name}'" if name else str(outlet)
+        if not isinstance(node, MappingNode):
+            return ExpectedRows(outlet, name, node.place, self._list(node, f"rows of {what}"))
+        fields = Fields(node, ROWS_KEYS, what, self._problems)
+        if "count" not in fields or ("rows" in fields and "contains" in fields):
+            fields.chosen(("rows", "contains"))
+        key = "contains" if "contains" in fields else "rows"
+        rows = fields.node(key)
+        count = fields.node("count")
+        return ExpectedRows(
+            outlet,
+            name,
+            node.place,
+            None if rows is None else self._list(rows, f"{key} of {what}"),
+            None if count is None else self._number(count, f"count of {what}"),
+            may_have_more=key == "contains",
+            in_order=fields.flag("in_order", False),
+            all_columns=fields.flag("all_columns", False),
+        )
+
+    def _counts(self, node: Node | None) -> Iterator[ExpectedCount]:
+        expectations = {step.name: [each.name for each in step.expectations] for step in self._pipeline.steps}
+        judged = [name for name, found in expectations.items() if found]
+        for step, of_step in self._entries(node, "expectations"):
+            if not self._is_known(step, judged, "step with expectations"):
+                continue
+            for name, count in self._entries(of_step, f"expectations of '{step.text}'"):
+                if self._is_known(name, expectations[step.text], f"expectation of step '{step.text}'"):
+                    number = self._number(count, f"'{name.text}' of step '{step.text}'")
+                    yield ExpectedCount(step.text, name.text, number, name.place)
+
+    def _entries(self, node: Node | None, what: str) -> Sequence[tuple[Scalar, Node]]:
+        if node is None:
+            return ()
+        if isinstance(node, MappingNode):
+            return node.entries
+        self._problems.error(node.place, f"{what} must be a mapping of names, not {describe(node)}")
+        return ()
+
+    def _list(self, node: Node, what: str) -> tuple[PlacedValue, ...]:
+        if isinstance(node, ListNode):
+            return tuple(PlacedValue(self._plain(item), item.place) for item in node.items)
+        self._problems.error(node.place, f"{what} must be a list, not {describe(node)}", "- {column: value}")
+        return ()
+
+    def _plain(self, node: Node) -> object:
+        try:
+            return to_plain(node)
+        except TreeTooLarge:
+            self._problems.error(node.place, "this row is too large", "a test says what matters")
+            return None
+
+    def _number(self, node: Node, what: str) -> int:
+        if isinstance(node, Scalar) and type(node.value) is int and node.value >= 0:
+            return node.value
+        self._problems.error(node.place, f"{what} must be a whole number, not {describe(node)}")
+        return 0
+
+    def _is_known(self, name: Scalar, known: Sequence[str], what: str) -> bool:
+        if name.text in known:
+            return True
+        hint = suggestion(name.text, known, what="there is") or f"the pipeline has no {what} at all"
+        self._problems.error(name.place, f"the pipeline has no {what} '{name.text}'", hint)
+        return False

@@ -1,0 +1,197 @@
+"""Cases run on one warm Spark session: what each gives, beside what it should give."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
+from odradek.pipelines.definition.places import ProblemList, Problems
+from odradek.pipelines.spark.dead_letters import (
+    PIPELINE_HEADER,
+    REASON_HEADER,
+    SOURCE_HEADER,
+    STEP_HEADER,
+    TOPIC_HEADER,
+)
+from odradek.pipelines.spark.expectations import fail_on
+from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.rehearsal import Rehearsal
+from odradek.pipelines.trial.comparing import Difference, FoundRow, compare_rows, parsed
+from odradek.pipelines.trial.given import check_columns, records_of
+from odradek.pipelines.trial.model import Outlet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.spark.expectations import Violations
+    from odradek.pipelines.trial.model import Case, CaseFile, ExpectedRows
+
+SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}
+MASTER = "local[2]"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a case."""
+
+    file: str
+    case: Case
+    differences: tuple[Difference, ...]
+    seconds: float
+
+    @property
+    def is_passed(self) -> bool:
+        return not self.differences
+
+
+def run_file(session: SparkSession, cases: CaseFile, only: str | None = None) -> Iterator[Result]:
+    """The cases of a file, each when it is done; Spark's SQL settings are those of the definition."""
+    own = session.newSession()
+    for key, value in {**SETTINGS, **cases.pipeline.spark}.items():
+        if key.startswith("spark.sql.") and own.conf.isModifiable(key):
+            own.conf.set(key, value)
+    try:
+        for case in cases.cases:
+            if only in {None, case.name}:
+                began_at = time.perf_counter()
+                differences = tuple(run_case(own, cases.pipeline, case))
+                yield Result(cases.file, case, differences, time.perf_counter() - began_at)
+    finally:
+        forget_modules(cases.pipeline.directory)
+
+
+def run_case(session: SparkSession, pipeline: Pipeline, case: Case) -> Iterator[Difference]:
+    try:
+        found = list(compared(rehearse(session, pipeline, case), pipeline, case))
+    except ProblemList as error:
+        found = [Difference("given", "error", each.place, each.text) for each in error]
+    except Exception as error:
+        yield from compare_errors(case, told(error))
+        return
+    yield from compare_errors(case, None)
+    yield from found
+
+
+def told(error: Exception) -> str:
+    return str(error) if isinstance(error, PipelineError) else plain_message(error)
+
+
+def compare_errors(case: Case, message: str | None) -> Iterator[Difference]:
+    expected = case.error
+    if expected is None and message is not None:
+        yield Difference("the pipeline", "error", case.place, message)
+    elif expected is not None and message is None:
+        words = f"it should stop with '{expected.value}', and does not"
+        yield Difference("the pipeline", "error", expected.place, words, expected.value)
+    elif expected is not None and message is not None and expected.value not in message:
+        words = f"it should stop with '{expected.value}', and says: {message}"
+        yield Difference("the pipeline", "error", expected.place, words, expected.value, message)
+
+
+def rehearse(session: SparkSession, pipeline: Pipeline, case: Case) -> Rehearsal:
+    problems = Problems()
+    records: dict[str, list[tuple[Any, ...]]] = {}
+    rows = {name: [row.value for row in given] for name, given in case.given.items()}
+    for source in pipeline.sources:
+        if isinstance(source.origin, TopicOrigin) and source.name in rows:
+            del rows[source.name]
+            given = records_of(case.given[source.name], source, source.origin, problems)
+            records[source.name] = [
+                (each.key, each.value, each.topic, each.partition, each.offset, each.timestamp, list(each.headers))
+                for each in given
+            ]
+    sources = {each.name for each in pipeline.sources}
+    for name in rows.keys() - sources:
+        columns = Rehearsal(session, pipeline, records, {}).step_columns(name)
+        check_columns(case.given[name], columns, f"step '{name}'", problems)
+    if problems.errors:
+        raise ProblemList(problems)
+    return Rehearsal(session, pipeline, records, rows)
+
+
+def compared(rehearsal: Rehearsal, pipeline: Pipeline, case: Case) -> Iterator[Difference]:
+    violations = rehearsal.violations()
+    fail_on(violations)
+    yield from compare_counts(case, violations)
+    for expected in case.rows:
+        yield from compare_rows(expected, found_rows(rehearsal, pipeline, expected))
+
+
+def compare_counts(case: Case, violations: Iterable[Violations]) -> Iterator[Difference]:
+    found = {(each.step, each.expectation): each.rows for each in violations}
+    for each in case.counts:
+        rows = found.get((each.step, each.expectation), 0)
+        if rows != each.count:
+            message = f"{each.count} rows expected that do not meet it, {rows} found"
+            yield Difference(each.label, "count", each.place, message, each.count, rows)
+
+
+def found_rows(rehearsal: Rehearsal, pipeline: Pipeline, expected: ExpectedRows) -> list[FoundRow]:
+    if expected.outlet is Outlet.DEAD_LETTERS:
+        return [dead_letter(each) for each in rehearsal.dead_letters()]
+    if expected.outlet is Outlet.STEP:
+        return [FoundRow(row) for row in rehearsal.step_rows(expected.name)]
+    if expected.outlet is Outlet.VIEW:
+        view = next(each for each in pipeline.views if each.name == expected.name)
+        return [FoundRow(row) for row in rehearsal.view_rows(view)]
+    sink = next(each for each in pipeline.sinks if each.name == expected.name)
+    if isinstance(sink.target, TopicTarget):
+        return [record_row(each) for each in rehearsal.sink_records(sink, sink.target)]
+    return [FoundRow(row) for row in rehearsal.sink_rows(sink)]
+
+
+def record_row(record: dict[str, Any]) -> FoundRow:
+    """The fields of a JSON value, and the record around it."""
+    value = text_of(record["value"])
+    columns = parsed(value) if value is not None else None
+    around = {
+        "_key": text_of(record["key"]),
+        "_value": value,
+        "_headers": {each["key"]: text_of(each["value"]) for each in record["headers"]},
+        "_topic": record["topic"],
+    }
+    return FoundRow(columns if isinstance(columns, dict) else {}, around)
+
+
+def dead_letter(record: dict[str, Any]) -> FoundRow:
+    own = {REASON_HEADER, PIPELINE_HEADER, STEP_HEADER, TOPIC_HEADER, SOURCE_HEADER}
+    headers: dict[str, str | None] = {}
+    for each in record["headers"]:
+        headers.setdefault(each["key"], text_of(each["value"]))
+    columns = {
+        "reason": headers.get(REASON_HEADER),
+        "step": headers.get(STEP_HEADER),
+        "topic": headers.get(TOPIC_HEADER),
+        "source": headers.get(SOURCE_HEADER),
+        "key": text_of(record["key"]),
+        "value": text_of(record["value"]),
+        "headers": {name: value for name, value in headers.items() if name not in own},
+    }
+    return FoundRow(columns)
+
+
+def text_of(value: bytes | bytearray | None) -> str | None:
+    """Bytes that are no text are shown with escapes."""
+    return None if value is None else bytes(value).decode(errors="backslashreplace")
+
+
+def forget_modules(directory: str) -> None:
+    """The next definition may have a module of the same name in its own folder."""
+    folder = Path(directory).resolve()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file is not None and Path(file).resolve().is_relative_to(folder) and is_beside(name, folder):
+            del sys.modules[name]
+
+
+def is_beside(name: str, folder: Path) -> bool:
+    """Imported from the folder itself, not a part of something that is installed below it."""
+    top = name.partition(".")[0]
+    return (folder / f"{top}.py").exists() or (folder / top / "__init__.py").exists()

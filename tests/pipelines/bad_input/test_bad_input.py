@@ -1,0 +1,213 @@
+"""Bad input on a real broker: clear errors, dead letters, and nothing lost once the cause is gone."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.spark.engines.running import PipelineFailed
+from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.launching import Audience, Wishes, run_pipeline
+from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.warehouse import Warehouse, WarehouseRefused, warehouse
+from tests.pipelines.spark.stage import Stage, renamed
+
+pytestmark = pytest.mark.spark
+
+MEGABYTE = 1_000_000
+SOURCE = """
+warehouse: sqlite:///w.db
+dead_letters: "@dead"
+sources:
+  readings: {topic: "@in", schema: "id BIGINT NOT NULL, name STRING, pressure DOUBLE"}
+"""
+
+
+def reasons(stage: Stage) -> list[str]:
+    return [each.headers["odradek-reason"].partition(":")[0] for each in stage.read("dead")]
+
+
+def table(stage: Stage, query: str) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(stage.folder / "w.db")
+    try:
+        return connection.execute(query).fetchall()
+    finally:
+        connection.close()
+
+
+def test_records_that_drift_are_read_as_far_as_they_fit(stage: Stage) -> None:
+    stage.create("in", 1)
+    drifted = [
+        {"id": 1, "name": "a", "pressure": 1.5},
+        {"id": 2, "name": "b", "pressure": 2, "colour": "red", "nested": {"x": [1]}},  # a field more
+        {"id": 3},  # fields less
+        {"id": 4, "name": None, "pressure": None},
+        {"id": "5", "name": "e"},  # a number that became text
+        {"id": 6, "name": {"first": "f"}, "pressure": 1},  # text that became an object: its JSON
+        {"id": 7, "pressure": [1, 2]},  # a number that became a list
+        {"ID": 8},  # a field that was renamed
+    ]
+    stage.produce("in", drifted)
+    stage.run(stage.pipeline(SOURCE + 'sinks: {out: {from: readings, topic: "@out", key: id}}'))
+    out = {record.key: record.json for record in stage.read("out")}
+    assert list(out) == ["1", "2", "3", "4", "6"]
+    assert out["2"] == {"id": 2, "name": "b", "pressure": 2.0}
+    assert out["3"] == out["4"] | {"id": 3}
+    assert json.loads(out["6"]["name"]) == {"first": "f"}
+    assert sorted(reasons(stage)) == ["does not fit the schema", "does not fit the schema", "missing field"]
+
+
+def test_records_of_a_megabyte_pass_whether_they_parse_or_not(stage: Stage) -> None:
+    stage.create("in", 1)
+    whole = json.dumps({"id": 1, "name": "x" * (MEGABYTE + 48_000)}).encode()
+    broken = b"{" + b"\xff" * (MEGABYTE + 48_000)
+    stage.produce("in", [whole, broken])
+    stage.run(
+        stage.pipeline(
+            SOURCE
+            + """
+sinks: {out: {from: readings, topic: "@out", key: id}}
+views: {last: {from: readings, key: [id]}}
+"""
+        )
+    )
+    (out,) = stage.read("out")
+    assert len(out.json["name"]) == MEGABYTE + 48_000
+    (letter,) = stage.read("dead")
+    assert letter.value == broken
+    assert table(stage, "select id, length(name) from last") == [(1, MEGABYTE + 48_000)]
+
+
+def test_an_expectation_that_is_never_met_quarantines_everything(stage: Stage) -> None:
+    stage.create("in", 2)
+    for partition in (0, 1):
+        stage.produce("in", [{"id": number} for number in range(500)], partition=partition)
+    (report,) = stage.run(
+        stage.pipeline(
+            SOURCE
+            + """
+steps:
+  good: {sql: select * from readings, expect: {never: {check: 1 = 0, otherwise: quarantine}}}
+sinks: {out: {from: good, topic: "@out"}}
+"""
+        )
+    )
+    assert [(each.expectation, each.rows) for each in report.violations] == [("never", 1000)]
+    assert stage.read("out") == []
+    dead = stage.read("dead")
+    assert len({each.headers["source"] for each in dead}) == len(dead) == 1000
+
+
+def test_a_full_disk_stops_it_with_the_reason_and_loses_nothing(stage: Stage) -> None:
+    stage.create("in", 1)
+    pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [id]}}")
+    engine = warehouse(database_url(pipeline, None)).engine
+    stage.produce("in", [{"id": 1, "name": "x"}])
+    stage.run(pipeline)
+
+    def limit(connection: Any, _record: object) -> None:
+        connection.execute("PRAGMA max_page_count=10")
+
+    sa.event.listen(engine, "connect", limit)
+    engine.dispose()
+    stage.produce("in", [{"id": number, "name": "y" * 2000} for number in range(1, 101)])
+    with pytest.raises(PipelineFailed, match=r"sqlite:///.*w.db: database or disk is full"):
+        stage.run(pipeline)
+    assert table(stage, "select id, name from last") == [(1, "x")]
+    sa.event.remove(engine, "connect", limit)
+    engine.dispose()
+    stage.run(pipeline)
+    assert table(stage, "select count(*), min(length(name)) from last") == [(100, 2000)]
+
+
+def test_sql_that_breaks_on_a_value_is_told_with_it(stage: Stage) -> None:
+    stage.create("in", 1)
+    stage.produce("in", [{"id": 1, "name": "seven"}])
+    pipeline = stage.pipeline(
+        SOURCE
+        + """
+steps: {number: {sql: select cast(name as int) as n from readings}}
+sinks: {out: {from: number, topic: "@out"}}
+"""
+    )
+    with pytest.raises(PipelineFailed, match=r"readings: The value 'seven' .* cannot be cast to .*try_cast"):
+        stage.run(pipeline)
+
+
+def test_a_database_without_a_driver_is_told(stage: Stage) -> None:
+    pipeline = stage.pipeline("""
+        sources: {old: {jdbc: {url: "jdbc:oldbase://host/d", table: t}}}
+        sinks: {out: {from: old, topic: "@out"}}
+        """)
+    with pytest.raises(PipelineError, match="there is no JDBC driver for oldbase: put its jar into spark"):
+        stage.run_once(pipeline)
+
+
+def test_a_null_in_a_key_is_told_with_what_to_do(stage: Stage) -> None:
+    stage.create("in", 1)
+    stage.produce("in", [{"id": 1, "name": None}])
+    pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [name]}}")
+    with pytest.raises(PipelineFailed, match="table last: name is part of its key, and null in a row"):
+        stage.run(pipeline)
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("raise KeyError('no such pump')", r"step 'own': KeyError: 'no such pump' \(.*own_{}.py, line 2, in go\)"),
+        ("return [1, 2]", "own_{}:go returned list instead of a DataFrame"),
+        ("return frame.select('nothing')", "step 'own': .*nothing.* cannot be resolved"),
+        ("import no_such_module", "step 'own': ModuleNotFoundError: No module named 'no_such_module'"),
+        ("return frame.no_such_method()", "step 'own': .*no_such_method"),
+    ],
+)
+def test_a_python_step_that_fails_is_told_with_its_place(stage: Stage, body: str, message: str) -> None:
+    stage.create("in", 1)
+    stage.produce("in", [{"id": 1}])
+    (stage.folder / f"own_{stage.prefix}.py").write_text(f"def go(frame):\n    {body}\n")
+    pipeline = stage.pipeline(
+        SOURCE + f'steps: {{own: {{from: [readings], python: "own_{stage.prefix}:go"}}}}\n'
+        'sinks: {out: {from: own, topic: "@out"}}'
+    )
+    with pytest.raises(PipelineError, match=r"pipeline.yml:\d+:\d+: " + message.format(stage.prefix)):
+        stage.run_once(pipeline)
+
+
+def test_a_module_that_breaks_while_it_is_imported_is_told(stage: Stage) -> None:
+    stage.create("in", 1)
+    (stage.folder / f"own_{stage.prefix}.py").write_text("def go(batch, number):\n    1 / 0\n\n\nSETTINGS = {}['x']\n")
+    pipeline = stage.pipeline(SOURCE + f'sinks: {{own: {{from: readings, python: "own_{stage.prefix}:go"}}}}')
+    with pytest.raises(PipelineError, match=rf"cannot be imported: KeyError: 'x' \(.*own_{stage.prefix}.py, line 5"):
+        stage.run_once(pipeline)
+    (stage.folder / f"own_{stage.prefix}.py").write_text("def go(batch, number):\n    1 / 0\n")
+    with pytest.raises(PipelineError, match=r"sink 'own': ZeroDivisionError: division by zero \(.*line 2, in go\)"):
+        stage.run_once(pipeline)
+
+
+WRONG_URLS = [
+    ("nodb:///x", "'nodb' is no kind of database"),
+    ("mysql://u:secret@127.0.0.1/d", "mysql://u:.*: Python's .* is missing"),
+    ("sqlite:////nowhere/at/all/w.db", "unable to open database file"),
+]
+
+
+@pytest.mark.parametrize(("url", "message"), WRONG_URLS)
+def test_a_wrong_database_is_told_before_spark_starts(stage: Stage, url: str, message: str) -> None:
+    stage.create("in", 1)
+    pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [id]}}")
+    said: list[str] = []
+    audience = Audience(said.append, lambda _report: None)
+    with pytest.raises(WarehouseRefused, match=message) as refused:
+        run_pipeline(renamed(pipeline, warehouse=url, engine=Engine.BATCH), Wishes(), lambda: False, audience)
+    assert "secret" not in str(refused.value)
+    assert said == []
+
+
+def test_what_is_no_url_is_no_database() -> None:
+    with pytest.raises(WarehouseRefused, match="'here' is no URL of a database"):
+        Warehouse("here")

@@ -1,0 +1,64 @@
+"""What `validate` says of databases and of modules that are no Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.definition.loading import load_yaml
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SOURCE = 'sources: {readings: {topic: in, schema: "id BIGINT"}}\n'
+VIEW = "views: {last: {from: readings, key: [id]}}\n"
+
+
+def told(folder: Path, text: str) -> str:
+    (folder / "p.yml").write_text("pipeline: p\n" + text)
+    return "\n".join(f"{each.place.line}: {each.text}" for each in load_yaml(str(folder / "p.yml"), {}).problems)
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:///w.db", "postgresql://u:p@h/d", "postgresql+psycopg://h/d", "postgres://h/d", "duckdb:///w.db"]
+)
+def test_urls_that_may_be_right_are_left_alone(tmp_path: Path, url: str) -> None:
+    assert told(tmp_path, f"warehouse: {url}\n{SOURCE}{VIEW}") == ""
+
+
+@pytest.mark.parametrize(
+    ("url", "message"),
+    [
+        ("w.db", "the warehouse 'w.db' is not a URL; sqlite:///file.db"),
+        ("sqllite:///w.db", "did you mean 'sqlite'?"),
+        ("postgress://h/d", "did you mean 'postgres'?"),
+        ("jdbc:postgresql://h/d", "the warehouse is JDBC's; tables and views take SQLAlchemy's"),
+    ],
+)
+def test_urls_that_cannot_be_right_are_told(tmp_path: Path, url: str, message: str) -> None:
+    assert message in told(tmp_path, f"warehouse: {url}\n{SOURCE}{VIEW}")
+
+
+def test_a_table_and_a_source_have_urls_of_their_own(tmp_path: Path) -> None:
+    problems = told(
+        tmp_path,
+        """\
+sources:
+  pumps:
+    jdbc: {url: "postgresql://h/d", table: pumps}
+sinks:
+  out: {from: pumps, table: out, url: "here"}
+""",
+    )
+    assert "4: url of source 'pumps' is not JDBC's; jdbc:postgresql://host/name" in problems
+    assert "6: url of sink 'out' 'here' is not a URL" in problems
+
+
+def test_a_module_that_is_no_python_is_told_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "own_broken.py").write_text("def go(frame):\n    return (\n")
+    problems = told(
+        tmp_path,
+        SOURCE + 'steps: {own: {from: [readings], python: "own_broken:go"}}\nsinks: {out: {from: own, topic: o}}',
+    )
+    assert "own_broken.py is not Python: '(' was never closed in line 2" in problems

@@ -1,0 +1,110 @@
+"""A pipeline as a process that is killed and started again while records keep coming."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import threading
+import uuid
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from odradek.pipelines.spark.sinks.warehouse import reading
+from tests.pipelines.leashed import Leashed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PARTITIONS = 3
+PUMPS = 7
+FEED_ROWS = 25
+MOST_BATCHES = 4
+LATEST_S = 0.4
+FEED_S = 0.1
+
+
+class Scene:
+    """Topics of its own on a broker, a definition, and all that was sent: record `n` is of pump `n % PUMPS`."""
+
+    def __init__(self, folder: Path, servers: str, definition: str, seed: int) -> None:
+        self.folder, self.servers = folder, servers
+        self.prefix = f"k{uuid.uuid4().hex[:8]}"
+        self.sent = 0
+        self.random = random.Random(seed)
+        self._runs = 0
+        text = definition.replace("@", f"{self.prefix}-").replace("SERVERS", servers).replace("NAME", self.prefix)
+        (folder / "pipeline.yml").write_text(text)
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        for future in admin.create_topics([NewTopic(self.topic("in"), PARTITIONS, 1)]).values():
+            future.result(30)
+        self._producer = Producer({"bootstrap.servers": servers, "log_level": 0, "enable.idempotence": True})
+
+    def topic(self, name: str) -> str:
+        return f"{self.prefix}-{name}"
+
+    def send(self, count: int) -> None:
+        """Every tenth record is one that does not parse."""
+        for number in range(self.sent, self.sent + count):
+            row = {"id": number, "pump": number % PUMPS} if number % 10 else {"id": f"no {number}"}
+            self._producer.produce(self.topic("in"), json.dumps(row), partition=number % PARTITIONS)
+        assert self._producer.flush(60) == 0
+        self.sent += count
+
+    @property
+    def good(self) -> list[int]:
+        return [number for number in range(self.sent) if number % 10]
+
+    def start(self, *more: str) -> Leashed:
+        self._runs += 1
+        command = [sys.executable, "-m", "odradek", "pipeline", "run", str(self.folder / "pipeline.yml")]
+        return Leashed([*command, *more], self.folder / f"run-{self._runs}.out")
+
+    def run_to_a_random_moment(self, running: Leashed) -> None:
+        """Records come all the while; a few batches later, in the middle of whatever it does then."""
+        batches = running.text.count(" batch ") + self.random.randint(1, MOST_BATCHES)
+
+        def is_reached() -> bool:
+            self.send(FEED_ROWS)
+            return running.text.count(" batch ") >= batches
+
+        running.until(is_reached, FEED_S)
+        self.send(FEED_ROWS)
+        threading.Event().wait(self.random.uniform(0, LATEST_S))
+
+    def run_on_or_end(self, running: Leashed) -> None:
+        """What a pipeline does when its broker was away: it waits for it, or says so and ends, to be started again."""
+        batches = running.text.count(" batch ") + MOST_BATCHES
+
+        def is_settled() -> bool:
+            self.send(FEED_ROWS)
+            return not running.is_running or running.text.count(" batch ") >= batches
+
+        running.until(is_settled, FEED_S)
+
+    def finish(self, *more: str) -> None:
+        """Until everything that was sent is through."""
+        running = self.start("--until-caught-up", *more)
+        try:
+            assert running.wait(300) == 0, running.text
+        finally:
+            running.kill()
+
+    def rows(self, database: str, query: str) -> list[tuple[Any, ...]]:
+        with reading(f"sqlite:///{self.folder}/{database}") as connection:
+            return [tuple(row) for row in connection.execute(sa.text(query))]
+
+
+def written_files(folder: Path) -> list[Path]:
+    """Those that Spark's file sink has committed; its log is compacted every so often."""
+    logs = {int(path.stem): path for path in (folder / "_spark_metadata").iterdir() if path.name[0] != "."}
+    compacted = [number for number, path in logs.items() if path.suffix == ".compact"]
+    found = []
+    for number in sorted(logs):
+        if number >= max(compacted, default=0):
+            lines = logs[number].read_text().splitlines()[1:]
+            found += [folder / json.loads(line)["path"].rpartition("/")[2] for line in lines]
+    return found

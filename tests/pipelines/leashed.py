@@ -1,0 +1,69 @@
+"""Processes that tests start and kill, with all that these start themselves; none outlives the test run."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+WAIT_S = 300.0  # not how long it takes, but how long a busy machine may need
+QUICK_JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # for JVMs that live for seconds
+# A group of processes that ends when its standard input does, which the kernel closes when we die.
+LEASH = 'exec 3<&0; (cat <&3 >/dev/null; kill -9 0) & "$@" 3<&- </dev/null; exit $?'
+
+
+class Leashed:
+    """A command in a process group of its own, its output in a file."""
+
+    def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] = QUICK_JAVA) -> None:
+        self.output = output
+        with output.open("ab") as file:
+            self._process = subprocess.Popen(
+                ["sh", "-c", LEASH, "leash", *command],
+                stdin=subprocess.PIPE,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **environment},
+                start_new_session=True,
+            )
+
+    @property
+    def text(self) -> str:
+        return self.output.read_text(errors="replace")
+
+    @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def until(self, find: Callable[[], Any], pause_s: float = 0.05) -> Any:
+        """What is found in the end, while the process runs; what it printed where it ends or takes too long."""
+        give_up_at = time.monotonic() + WAIT_S
+        while not (found := find()):
+            assert self.is_running, self.text
+            assert time.monotonic() < give_up_at, self.text
+            time.sleep(pause_s)  # a poll's pause
+        return found
+
+    def until_said(self, words: str, times: int = 1) -> None:
+        self.until(lambda: self.text.count(words) >= times)
+
+    def wait(self, timeout_s: float) -> int:
+        """The exit code of a command that ends by itself."""
+        code = self._process.wait(timeout_s)
+        self.kill()
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL to all of the group: what a crash looks like."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        if self._process.stdin is not None:
+            self._process.stdin.close()

@@ -1,0 +1,96 @@
+"""Checkpoints as Spark 4.3 leaves them on disk, and our notes beside them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.definition.model import Pipeline, Start
+from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.fingerprints import Fingerprint, Fingerprints
+from odradek.pipelines.operating.locks import Taken, held
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Checkpoints:
+    return Checkpoints(Pipeline("p", checkpoints=str(tmp_path / "checkpoints")))
+
+
+def write_batch(kept: Checkpoints, flow: str, number: int, offsets: object, *, is_finished: bool = True) -> None:
+    folder = kept.flow_folder(flow)
+    for name in ("offsets", "commits"):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+    (folder / "metadata").write_text('{"id":"q-1"}')
+    about = json.dumps({"batchWatermarkMs": 0, "batchTimestampMs": 1000 + number, "conf": {}})
+    (folder / "offsets" / str(number)).write_text(f"v1\n{about}\n{json.dumps(offsets)}")
+    (folder / "offsets" / f".{number}.crc").write_bytes(b"crc")
+    if is_finished:
+        (folder / "commits" / str(number)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+
+
+def test_a_flow_is_as_far_as_its_last_batch(kept: Checkpoints) -> None:
+    for number in range(9, 12):
+        write_batch(kept, "rigs", number, {"rigs": {"0": number * 10, "1": 5}}, is_finished=number < 11)
+    (kept.folder / "spark.log").write_text("")
+    (flow,) = kept.flows()
+    assert (flow.flow, flow.query, flow.begun, flow.finished, flow.time_ms) == ("rigs", "q-1", 11, 10, 1011)
+    assert flow.positions == {"rigs": {"0": 110, "1": 5}}
+    assert kept.positions_after("rigs", 9) == {"rigs": {"0": 90, "1": 5}}
+    assert kept.positions_after("rigs", 3) is None
+    assert kept.begun() == {"rigs"}
+
+
+def test_a_flow_that_never_began_a_batch_has_no_checkpoint(kept: Checkpoints) -> None:
+    (kept.folder / "rigs" / "offsets").mkdir(parents=True)
+    assert kept.flows() == []
+
+
+def test_streams_of_files_have_no_offsets_of_topics(kept: Checkpoints) -> None:
+    write_batch(kept, "files", 0, {"logOffset": 3})
+    (flow,) = kept.flows()
+    assert flow.positions == {}
+
+
+def test_a_flow_is_forgotten_as_a_whole(kept: Checkpoints) -> None:
+    write_batch(kept, "one", 0, {"a": {"0": 1}})
+    write_batch(kept, "two", 0, {"a": {"0": 1}})
+    kept.forget("one")
+    assert [each.flow for each in kept.flows()] == ["two"]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [Start(StartAt.LATEST), Start(StartAt.TIME, 1234), Start(StartAt.OFFSETS, offsets={"a": {0: 1, 10: 2}})],
+    ids=lambda start: str(start.at),
+)
+def test_where_to_begin_is_noted(kept: Checkpoints, start: Start) -> None:
+    assert kept.start() is None
+    kept.note_start(start)
+    assert kept.start() == start
+    kept.note_start(None)
+    assert kept.start() is None
+
+
+def test_notes_about_a_folder_elsewhere_are_kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    kept = Checkpoints(Pipeline("p", checkpoints="hdfs://host/checkpoints"))
+    found = Fingerprints("standard", {"rigs": Fingerprint({"source rigs": "topics rigs"})}, {"sink a": "rigs"})
+    kept.note_definition(found)
+    assert kept.definition() == found
+    assert kept.begun() == {"rigs"}  # nobody can look
+    assert dataclasses.asdict(found)
+    assert kept.folder == tmp_path / "odradek" / "pipelines" / "p"
+
+
+def test_one_at_a_time_is_at_a_checkpoint(kept: Checkpoints) -> None:
+    with held(kept.lock, "pid 1"), pytest.raises(Taken, match="pid 1"), held(kept.lock, "pid 2"):
+        pass
+    with held(kept.lock, "pid 3"):
+        assert kept.lock.read_text() == "pid 3"

@@ -1,0 +1,172 @@
+"""What a checkpoint can carry goes through, what it cannot is told with what was and what is."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.loading import define_yaml
+from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.operating.fingerprints import Fingerprints, Reader, find_changes, merge
+
+DEFINITION = """
+    pipeline: p
+    warehouse: sqlite:///w.db
+    spark: {spark.sql.shuffle.partitions: 2}
+    sources:
+      rigs:
+        topic: rigs
+        schema: "id BIGINT, hcid BIGINT, pressure DOUBLE, at TIMESTAMP"
+        watermark: {column: at, delay: 1 minute}
+    steps:
+      readings:
+        sql: select id, hcid, pressure, at from rigs where pressure > 0
+      per_minute:
+        from: readings
+        window: {column: at, size: 1 minute}
+        by: [hcid]
+        aggregate: {mean: avg(pressure)}
+      unique: {from: readings, deduplicate: {by: [id], within: 10 minutes}}
+      counted:
+        sql: select hcid, count(*) as events from readings group by hcid
+    sinks:
+      pressure: {from: readings, topic: pressure, key: hcid}
+      minutes: {from: per_minute, table: minutes, key: [hcid, window_start]}
+      ids: {from: unique, topic: ids}
+      archive: {from: readings, files: {path: out, format: json}}
+      counts: {from: counted, table: counts, key: [hcid]}
+    views:
+      last: {from: readings, key: [hcid], order_by: at}
+      totals: {from: readings, by: [hcid], aggregate: {events: count(*)}}
+"""
+
+
+def read(*replacements: tuple[str, str], cluster: str = "c-1", engine: str = "standard") -> Fingerprints:
+    text = textwrap.dedent(DEFINITION)
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    definition = define_yaml(text, "p.yml", {}, None, Problems())
+    assert definition.is_sound, definition.problems
+    assert definition.pipeline is not None
+    pipeline = definition.pipeline
+    return Reader(pipeline, build_graph(pipeline), {}, {pipeline.bootstrap_servers: cluster}).read()
+
+
+def changes(*replacements: tuple[str, str], cluster: str = "c-1") -> list[str]:
+    before = read()
+    return [str(each) for each in find_changes(before, read(*replacements, cluster=cluster), set(before.flows))]
+
+
+def test_the_same_definition_goes_on() -> None:
+    assert changes() == []
+
+
+CARRIED = {
+    "another SQL of a step without state": ("where pressure > 0", "where pressure > 10"),
+    "an expectation": ("where pressure > 0", "where pressure > 0\n    expect: {plausible: pressure < 400}"),
+    "a sink": ("sinks:\n", "sinks:\n  more: {from: readings, topic: more}\n"),
+    "a sink less": ("  ids: {from: unique, topic: ids}\n", "  ids: {from: unique, topic: identifiers}\n"),
+    "a stateful step of its own": (
+        "sinks:\n",
+        "  few: {from: rigs, deduplicate: {by: [id], within: 1 minute}}\nsinks:\n  few: {from: few, topic: few}\n",
+    ),
+    "a longer watermark": ("delay: 1 minute", "delay: 2 minutes"),
+    "ids that are remembered longer": ("within: 10 minutes", "within: 20 minutes"),
+    "another trigger": ("pipeline: p\n", "pipeline: p\ntrigger: 1 s\n"),
+    "another SQL around a group": ("from readings group by", "from readings where hcid > 0 group by"),
+}
+
+
+@pytest.mark.parametrize("replacement", CARRIED.values(), ids=CARRIED.keys())
+def test_a_checkpoint_carries(replacement: tuple[str, str]) -> None:
+    assert changes(replacement) == []
+
+
+REFUSED = {
+    "topics rigs of cluster c-1 → topics wells of cluster c-1": ("topic: rigs", "topic: wells"),
+    "flow per_minute-changes: step per_minute: windows of 1 minute of at, by hcid: avg(pressure) → "
+    "windows of 1 minute of at, by hcid, id: avg(pressure)": ("by: [hcid]\n", "by: [hcid, id]\n"),
+    "by hcid: max(pressure)": ("avg(pressure)", "max(pressure)"),
+    "windows of 2 minutes of at": ("size: 1 minute}", "size: 2 minutes}"),
+    "flow unique: step unique: deduplicated by id for a time → deduplicated by hcid for a time": (
+        "deduplicate: {by: [id]", "deduplicate: {by: [hcid]"
+    ),
+    "flow unique: type of id in step unique: BIGINT → STRING": ("id BIGINT, hcid", "id STRING, hcid"),
+    "partitions of the state: 2 → 4": ("partitions: 2", "partitions: 4"),
+    "flow files-archive: files: json in out → json in elsewhere": ("path: out", "path: elsewhere"),
+    "flow view-totals: view totals: by hcid: COUNT(*) → by hcid: SUM(pressure)": (
+        "aggregate: {events: count(*)}", "aggregate: {events: sum(pressure)}"
+    ),
+    "step counted: GROUP BY hcid; COUNT(*) → GROUP BY hcid; MAX(id)": (
+        "select hcid, count(*) as", "select hcid, max(id) as"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "replacement"), REFUSED.items(), ids=REFUSED.keys())
+def test_a_checkpoint_does_not_carry(told: str, replacement: tuple[str, str]) -> None:
+    found = changes(replacement)
+    assert found
+    assert any(told.lower() in each.lower() for each in found), found
+
+
+def test_a_number_of_state_partitions_is_nothing_to_flows_without_state() -> None:
+    assert not any("flow rigs:" in each or "files" in each for each in changes(("partitions: 2", "partitions: 4")))
+
+
+def test_offsets_of_another_cluster_mean_nothing() -> None:
+    assert any("cluster c-1 → topics rigs of cluster c-2" in each for each in changes(cluster="c-2"))
+
+
+def test_a_sink_that_another_flow_feeds_would_begin_anew() -> None:
+    found = changes(
+        (
+            "pressure: {from: readings, topic: pressure, key: hcid}",
+            "pressure: {from: unique, topic: pressure, key: hcid}",
+        )
+    )
+    assert found == ["sink pressure: fed by: flow rigs → flow unique"]
+
+
+def test_another_engine_has_other_checkpoints() -> None:
+    before = read()
+    after = Fingerprints("realtime")
+    assert [str(each) for each in find_changes(before, after, set(before.flows))] == [
+        "the pipeline: engine: standard → realtime"
+    ]
+
+
+def test_the_realtime_engine_has_one_flow_of_all_sources() -> None:
+    text = """
+        pipeline: p
+        engine: realtime
+        sources: {one: {topic: one, schema: "id INT"}, other: {topic: other, schema: "id INT"}}
+        sinks: {a: {from: one, topic: a}, b: {from: other, topic: b}}
+    """
+    definition = define_yaml(textwrap.dedent(text), "p.yml", {}, None, Problems())
+    pipeline = definition.require()
+    found = Reader(pipeline, build_graph(pipeline), {}, {}).read()
+    assert found.flows.keys() == {"realtime"}
+    assert found.flows["realtime"].facts == {"source one": "topics one", "source other": "topics other"}
+
+
+def test_a_flow_that_has_not_begun_may_change_in_any_way() -> None:
+    before = read()
+    after = read(("topic: rigs", "topic: wells"), ("partitions: 2", "partitions: 4"))
+    assert find_changes(before, after, set()) == []
+
+
+def test_a_flow_that_is_gone_is_remembered_for_when_it_comes_back() -> None:
+    before = read()
+    gone = read(("  archive: {from: readings, files: {path: out, format: json}}\n", ""))
+    kept = merge(before, gone)
+    back = read(("path: out", "path: elsewhere"))
+    assert [each.where for each in find_changes(kept, back, set(kept.flows))] == ["flow files-archive"]
+
+
+def test_fingerprints_are_kept_as_json() -> None:
+    found = read()
+    assert Fingerprints.of_object(found.as_object()) == found

@@ -1,0 +1,129 @@
+"""Processes are known by id and time of start, their status by a file, their words by a log."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.operating.log_reading import follow_lines, last_lines
+from odradek.pipelines.operating.processes import ProcessMark, mark_of, own_mark
+from odradek.pipelines.operating.rotating_log import KEPT_FILES, RotatingLog, log_files
+from odradek.pipelines.operating.state_folders import STATUS, folder_of, started_names
+from odradek.pipelines.operating.status import PipelineStatus, State
+from odradek.pipelines.operating.status_files import read_status, write_status
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE)
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_a_process_is_alive_until_it_ends(sleeper: subprocess.Popen[bytes]) -> None:
+    mark = mark_of(sleeper.pid)
+    assert mark.is_alive
+    assert mark.send(signal.SIGKILL)
+    while mark.is_alive:
+        time.sleep(0.01)  # a poll's pause
+    assert not mark.send(signal.SIGKILL)  # not even before its parent has taken note of its end
+    sleeper.wait()
+    assert not mark.is_alive
+
+
+def test_another_process_of_the_same_id_is_never_hurt(sleeper: subprocess.Popen[bytes]) -> None:
+    stale = replace(mark_of(sleeper.pid), began="an earlier time")
+    assert not stale.is_alive
+    assert not stale.send(signal.SIGKILL)
+    assert sleeper.poll() is None
+
+
+def test_no_process_has_no_time_of_start() -> None:
+    assert not ProcessMark(2**22 + 1, "").is_alive
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path
+
+
+def test_a_status_is_read_as_it_was_written(home: Path) -> None:
+    mark = own_mark()
+    status = PipelineStatus("p", State.RUNNING, pid=mark.pid, began=mark.began, restarts=3)
+    write_status(folder_of("p"), status)
+    assert read_status("p") == status
+    assert started_names() == ["p"]
+    assert [path.name for path in folder_of("p").iterdir()] == [STATUS]
+
+
+def test_one_whose_process_is_gone_has_died(home: Path) -> None:
+    status = PipelineStatus("p", State.RUNNING, pid=os.getpid(), began="an earlier time")
+    write_status(folder_of("p"), status)
+    found = read_status("p")
+    assert found is not None
+    assert found.state is State.DIED
+    write_status(folder_of("p"), replace(status, state=State.STOPPED))
+    found = read_status("p")
+    assert found is not None
+    assert found.state is State.STOPPED
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", '{"name": "p", "state": "odd", "flows": [], "expectations": []}'])
+def test_what_is_no_status_is_none(home: Path, text: str) -> None:
+    folder_of("p").mkdir(parents=True)
+    (folder_of("p") / STATUS).write_text(text)
+    assert read_status("p") is None
+
+
+def test_a_full_log_is_put_aside_and_old_ones_go(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    reader, writer = os.pipe()
+    log = RotatingLog(path, largest_bytes=10, descriptors=(writer,))
+    log.open()
+    for number in range(KEPT_FILES + 2):
+        log.turn()
+        os.write(writer, f"this is line {number}\n".encode())
+    os.close(writer)
+    os.close(reader)
+    assert len(log_files(path)) == KEPT_FILES
+    found: list[str] = []
+    last_lines(path, 3, found.append)
+    assert found == [f"this is line {number}" for number in (4, 5, 6)]
+
+
+def test_a_log_is_followed_into_the_next_file(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("one\ntwo\nthr")
+    shown: list[str] = []
+    position = last_lines(path, 1, shown.append)
+    assert shown == ["two"]
+    writes: list[Callable[[], object]] = [
+        lambda: path.write_text("one\ntwo\nthree\nfour\n"),
+        lambda: path.rename(tmp_path / "log.1"),
+        lambda: path.write_text("five\n"),
+    ]
+    is_over = threading.Event()
+
+    def pause() -> bool:
+        if writes:
+            writes.pop(0)()
+        elif "five" in shown:
+            is_over.set()
+        return is_over.is_set()
+
+    follow_lines(path, position, shown.append, pause)
+    assert shown == ["two", "three", "four", "five"]

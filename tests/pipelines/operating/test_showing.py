@@ -1,0 +1,143 @@
+"""A status as people and Prometheus see it."""
+
+from __future__ import annotations
+
+import io
+import re
+import urllib.error
+import urllib.request
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from odradek.pipelines.operating.drawing import draw
+from odradek.pipelines.operating.figures import clock_text, count_text, duration_text, figures_line, rate_text
+from odradek.pipelines.operating.metrics_server import MetricsServer
+from odradek.pipelines.operating.metrics_text import metrics_text
+from odradek.pipelines.operating.status import ExpectationStatus, FlowStatus, PipelineStatus, State
+
+FLOWS = (
+    FlowStatus(
+        "rigs", 12, "2026-11-15T10:53:20.000Z", 320, 13, 1000.2, 998.4,
+        {"rigs": 13_000}, {"rigs": 12}, {"rigs": {"0": 13_000}}, unparsed=4,
+    ),
+    FlowStatus(
+        "a_step_with_a_name_that_does_not_fit_on_any_line", 3, "2026-11-15T10:53:20.000Z", 12_300, 4, 1000.2, 4.2,
+        {"rigs": 2_500_000}, {"rigs": 2_400_000}, {}, 1_234_567, 987_654_321,
+    ),
+)  # fmt: skip
+STATUS = PipelineStatus(
+    "rigs", State.RUNNING, engine="standard", pid=4711, running_since_s=1000.0, started_s=990.5, restarts=2,
+    last_error="no broker answers", last_error_s=1090.0, flows=FLOWS,
+    expectations=(ExpectationStatus("readings", 'plausible "pressure"', "quarantine", 7),),
+)  # fmt: skip
+
+
+def drawn(status: PipelineStatus, width: int = 80, height: int = 24) -> list[str]:
+    output = io.StringIO()
+    Console(file=output, width=width, height=height).print(draw(status, 1100.0, width, height))
+    return output.getvalue().splitlines()
+
+
+def test_the_picture_fits_a_terminal_of_80_columns() -> None:
+    lines = drawn(STATUS)
+    assert len(lines) <= 24
+    assert max(map(len, lines)) == 80
+    text = "\n".join(lines)
+    for told in ("rigs  running 1:40", "2 restarts", "1,000", "998", "320 ms", "12.3 s", "2.4 M", "1.2 M · 987.7 MB"):
+        assert told in text
+    assert "no broker answers" in text
+    assert re.search(r'readings +plausible "pressure" +quarantine +7', text)
+
+
+@pytest.mark.parametrize("height", [8, 12, 24])
+def test_many_flows_are_cut_to_the_height_of_the_terminal(height: int) -> None:
+    many = replace(STATUS, flows=tuple(replace(FLOWS[0], name=f"flow{number}") for number in range(40)))
+    lines = drawn(many, height=height)
+    assert len(lines) <= height
+    assert "more than fit" in "\n".join(lines)
+
+
+def test_before_anything_runs_it_says_what_it_does() -> None:
+    assert "starting Spark" in "\n".join(drawn(PipelineStatus("p", State.STARTING, note="starting Spark")))
+
+
+def test_a_wait_for_the_next_try_is_told() -> None:
+    waiting = replace(STATUS, state=State.WAITING, next_try_s=1107.0)
+    assert "tried again in 0:08" in "\n".join(drawn(waiting))
+
+
+def test_figures_are_short() -> None:
+    assert [rate_text(each) for each in (0, 0.25, 9.94, 12.3, 1234.5, 12_300_000)] == [
+        "0", "0.2", "9.9", "12", "1,234", "12.3 M",
+    ]  # fmt: skip
+    assert [duration_text(each) for each in (3, 999.4, 999.6, 12_345)] == ["3 ms", "999 ms", "1.0 s", "12.3 s"]
+    assert [clock_text(each) for each in (7, 750, 3723, 100_000)] == ["0:07", "12:30", "1:02:03", "1 d 3 h"]
+    assert count_text(999_999) == "999,999"
+
+
+def test_a_line_tells_all_that_matters() -> None:
+    assert figures_line(STATUS) == (
+        "input 1,000/s, processed 998/s, batch 12.3 s, lag 2,400,000, state 1.2 M rows, 987.7 MB, "
+        '4 not parsed, 7 × plausible "pressure" (quarantine)'
+    )
+
+
+VIOLATIONS = (
+    'odradek_pipeline_expectation_violations_total{pipeline="rigs",step="readings",'
+    'expectation="plausible \\"pressure\\"",otherwise="quarantine"} 7'
+)
+
+
+def test_metrics_have_units_and_labels() -> None:
+    lines = metrics_text(STATUS).splitlines()
+    for line in (
+        'odradek_pipeline_up{pipeline="rigs"} 1',
+        'odradek_pipeline_restarts_total{pipeline="rigs"} 2',
+        'odradek_pipeline_batches_total{pipeline="rigs",flow="rigs"} 13',
+        'odradek_pipeline_batch_duration_seconds{pipeline="rigs",flow="rigs"} 0.32',
+        'odradek_pipeline_read_records_total{pipeline="rigs",flow="rigs",topic="rigs"} 13000',
+        'odradek_pipeline_lag_records{pipeline="rigs",flow="rigs",topic="rigs"} 12',
+        'odradek_pipeline_unparsed_records_total{pipeline="rigs",flow="rigs"} 4',
+        VIOLATIONS,
+    ):
+        assert line in lines
+
+
+def test_metrics_are_in_the_text_format() -> None:
+    """Every family has its help and type before its samples, and no family comes twice."""
+    sample = re.compile(r'(\w+)\{(?:\w+="(?:[^"\\\n]|\\.)*",?)*\} -?[0-9.e+-]+')
+    families: list[str] = []
+    lines = iter(metrics_text(STATUS).splitlines())
+    for line in lines:
+        if line.startswith("# HELP "):
+            families.append(line.split()[2])
+            kind = next(lines).split()
+            assert kind[:3] == ["#", "TYPE", families[-1]]
+            assert (kind[3] == "counter") == families[-1].endswith("_total")
+        else:
+            found = sample.fullmatch(line)
+            assert found is not None, line
+            assert found[1] == families[-1]
+    assert len(families) == len(set(families)) > 10
+
+
+def test_a_pipeline_that_waits_is_not_up() -> None:
+    assert 'odradek_pipeline_up{pipeline="rigs"} 0' in metrics_text(replace(STATUS, state=State.WAITING))
+
+
+def test_metrics_are_served() -> None:
+    with MetricsServer("127.0.0.1", 0) as server:
+        server.text = metrics_text(STATUS)
+        with urllib.request.urlopen(f"http://{server.address}/metrics", timeout=10) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
+            assert answer.read().decode() == server.text
+        with pytest.raises(urllib.error.HTTPError, match="404") as missing:
+            urllib.request.urlopen(f"http://{server.address}/", timeout=10)
+        missing.value.close()
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with MetricsServer("127.0.0.1", 0) as server, pytest.raises(OSError, match="in use"):
+        MetricsServer("127.0.0.1", int(server.address.rpartition(":")[2]))

@@ -1,0 +1,129 @@
+"""Exactly once to topics, on Apache Kafka: a batch that comes again writes nothing, and a new checkpoint everything."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from odradek.pipelines.definition.vocabulary import Delivery
+from odradek.pipelines.spark.delivery import SPLITS, marks_topic
+from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.transaction_check import TransactionsMissing
+from tests.pipelines.committed import committed_records
+from tests.pipelines.spark.stage import Stage, renamed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline
+    from tests.jvm.shared_kafka import KafkaAddress
+
+pytestmark = [pytest.mark.spark, pytest.mark.jvm, pytest.mark.timeout(600)]
+
+DEFINITION = """
+delivery: exactly_once
+dead_letters: "@dead"
+sources:
+  readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE"}
+steps:
+  high: {sql: "select id, pressure from readings where pressure > 100"}
+  totals: {from: readings, by: [id], aggregate: {rows: count(*)}}
+sinks:
+  all: {from: readings, topic: "@out", key: id}
+  warnings: {from: high, topic: "@warnings", key: id, kafka: {linger.ms: "1"}}
+  totals: {from: totals, topic: "@totals", key: id, mode: update}
+"""
+PARTITIONS = 6
+ROWS = [{"id": number, "pressure": number * 10.0} for number in range(60)]
+FLOWS = ("readings", "totals-changes")
+
+
+@pytest.fixture
+def kafka_stage(spark: SparkSession, apache_kafka: KafkaAddress, tmp_path: Path) -> Stage:
+    return Stage(spark, apache_kafka.bootstrap_servers, tmp_path)
+
+
+def filled(stage: Stage) -> Pipeline:
+    stage.create("in", PARTITIONS)
+    for partition in range(PARTITIONS):
+        stage.produce("in", ROWS[partition::PARTITIONS], partition=partition)
+    stage.produce("in", [b"{no"])
+    return stage.pipeline(DEFINITION, f"p{uuid.uuid4().hex[:8]}")
+
+
+def ids(stage: Stage, name: str) -> Counter[Any]:
+    found = committed_records(stage.bootstrap_servers, stage.topic(name))
+    return Counter(json.loads(message.value() or b"null")["id"] for message in found)
+
+
+def forget_commits(stage: Stage) -> None:
+    """What a driver leaves that died between writing a batch and noting it."""
+    for flow in FLOWS:
+        assert (stage.folder / "checkpoints" / flow / "commits" / "0").exists()
+        shutil.rmtree(stage.folder / "checkpoints" / flow / "commits")
+
+
+def check_each_once(stage: Stage) -> None:
+    assert ids(stage, "out") == Counter(row["id"] for row in ROWS)
+    assert ids(stage, "warnings") == Counter(row["id"] for row in ROWS if row["pressure"] > 100)
+    assert ids(stage, "totals") == Counter(row["id"] for row in ROWS)
+    assert len(committed_records(stage.bootstrap_servers, stage.topic("dead"))) == 1
+
+
+def test_a_batch_that_comes_again_writes_nothing(kafka_stage: Stage) -> None:
+    pipeline = filled(kafka_stage)
+    assert [report.number for report in kafka_stage.run(pipeline)] == [0, 0]
+    check_each_once(kafka_stage)
+    forget_commits(kafka_stage)
+    kafka_stage.produce("in", [{"id": 99, "pressure": 1}])
+    numbers = sorted((report.flow, report.number) for report in kafka_stage.run(pipeline))
+    assert numbers == [(flow, number) for flow in FLOWS for number in (0, 1)]
+    assert ids(kafka_stage, "out") == Counter([*(row["id"] for row in ROWS), 99])
+    assert ids(kafka_stage, "totals") == Counter([*(row["id"] for row in ROWS), 99])
+    kafka_stage.run(renamed(pipeline, checkpoints="others"))  # another checkpoint counts its batches anew
+    assert ids(kafka_stage, "out") == Counter([*(row["id"] for row in ROWS), 99] * 2)
+
+
+def test_of_a_batch_that_is_half_written_the_rest_is_written(kafka_stage: Stage) -> None:
+    """As if a split had not been committed: its records are written again, and only they."""
+    pipeline = filled(kafka_stage)
+    kafka_stage.run(pipeline)
+    forget_commits(kafka_stage)
+    marks, group = marks_topic(pipeline), f"odradek.{pipeline.name}.readings"
+    admin = AdminClient({"bootstrap.servers": kafka_stage.bootstrap_servers})
+    slots = [TopicPartition(marks, split) for split in range(SPLITS)]
+    offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, slots)])[group].result(10)
+    written = {slot.partition: slot for slot in offsets.topic_partitions if slot.offset == 1}
+    assert len(written) > 1
+    lost = TopicPartition(marks, max(written), 0, metadata=written[max(written)].metadata)
+    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [lost])])[group].result(10)
+    kafka_stage.run(pipeline)
+    counts = ids(kafka_stage, "out")
+    assert set(counts.values()) == {1, 2}
+    by_partition = {row["id"]: number % PARTITIONS for number, row in enumerate(ROWS)}
+    again = {by_partition[found] for found, count in counts.items() if count == 2}
+    assert all(counts[found] == (2 if partition in again else 1) for found, partition in by_partition.items())
+
+
+def test_a_batch_engine_writes_everything_in_one_transaction(kafka_stage: Stage) -> None:
+    kafka_stage.run_once(filled(kafka_stage))
+    check_each_once(kafka_stage)
+
+
+def test_a_broker_without_transactions_is_refused_before_anything_starts(stage: Stage) -> None:
+    stage.create("in")
+    text = 'sources: {a: {topic: "@in", format: text}}\nsinks: {all: {from: a, topic: "@out"}}\n'
+    pipeline = renamed(stage.pipeline(text), delivery=Delivery.EXACTLY_ONCE)
+    with pytest.raises(TransactionsMissing, match="has no transactions yet; use at_least_once, or Apache Kafka"):
+        prepare_topics(pipeline)
+    topics = AdminClient({"bootstrap.servers": stage.bootstrap_servers}).list_topics(timeout=10).topics
+    assert stage.topic("out") not in topics

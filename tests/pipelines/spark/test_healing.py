@@ -1,0 +1,40 @@
+"""Which failures are worth another try."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+from pyspark.errors import AnalysisException
+
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.continuing import CheckpointRefused
+from odradek.pipelines.spark.engines.running import PipelineFailed
+from odradek.pipelines.spark.expectations import ExpectationFailed
+from odradek.pipelines.spark.failures import PipelineError, SparkGone
+from odradek.pipelines.spark.healing import healing_of
+from odradek.pipelines.spark.sinks.warehouse import WarehouseRefused
+from odradek.pipelines.spark.topics import BrokersAway
+
+EXPECTED = [
+    (ExpectationFailed("rows"), Healing.NEVER),
+    (CheckpointRefused("changed"), Healing.NEVER),
+    (WarehouseRefused("no column"), Healing.NEVER),
+    (AnalysisException("no such column"), Healing.NEVER),
+    (BrokersAway("no broker"), Healing.LIKELY),
+    (SparkGone("gone"), Healing.LIKELY),
+    (sa.exc.OperationalError("insert", {}, Exception("disk full")), Healing.LIKELY),
+    (RuntimeError("org.apache.kafka.common.errors.TimeoutException: expired"), Healing.LIKELY),
+    (RuntimeError("[USER_RAISED_EXCEPTION] a row does not meet it, which stops the pipeline"), Healing.NEVER),
+    (ZeroDivisionError("in a step"), Healing.PERHAPS),
+]
+
+
+@pytest.mark.parametrize(("cause", "healing"), EXPECTED, ids=lambda each: type(each).__name__)
+def test_the_cause_decides(cause: BaseException, healing: Healing) -> None:
+    """However it was wrapped on its way."""
+    assert healing_of(cause) is healing
+    flow_failed = PipelineFailed("flow: it failed")
+    flow_failed.__cause__ = cause
+    told = PipelineError("it failed")
+    told.__cause__ = flow_failed
+    assert healing_of(told) is healing

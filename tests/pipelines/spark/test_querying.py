@@ -1,0 +1,88 @@
+"""SQL over topics, sources, steps and the tables of a warehouse."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.pipelines.definition.model import Pipeline
+from odradek.pipelines.spark.querying import Catalog, NoSuchTable, Surroundings, ask, distinct_names
+from odradek.pipelines.spark.topics import BrokersAway
+
+if TYPE_CHECKING:
+    from tests.pipelines.spark.stage import Stage
+
+pytestmark = pytest.mark.spark
+
+DEFINITION = """
+warehouse: sqlite:///w.db
+sources:
+  readings: {topic: "@in", start: latest, schema: "id BIGINT, at TIMESTAMP, tags ARRAY<STRING>"}
+steps:
+  late: {sql: "select id, at from readings where id > 1"}
+sinks: {out: {from: late, topic: "@out"}}
+views: {last: {from: readings, key: [id]}}
+"""
+RECORDS = [
+    {"id": 1, "at": "2026-01-01T12:00:00Z", "tags": ["a"]},
+    {"id": 2, "at": "2026-01-01T13:00:00Z", "more": {"b": 1.5}},
+    b"{not json",
+]
+
+
+def asked(stage: Stage, text: str, where: Surroundings) -> list[dict[str, Any]]:
+    query = text.replace("@", f"{stage.prefix}-")
+    return list(ask(stage.spark, query, Catalog(where).readers(query)).rows)
+
+
+def test_whatever_has_a_name_can_be_asked(stage: Stage) -> None:
+    stage.create("in")
+    pipeline = stage.pipeline(DEFINITION)
+    stage.produce("in", RECORDS, key="k")
+    stage.run_once(stage.pipeline(DEFINITION.replace("latest", "earliest")))
+    where = Surroundings(pipeline)
+    assert asked(stage, "select id, at, tags from readings order by id", where) == [
+        {"id": 1, "at": "2026-01-01T12:00:00.000Z", "tags": ["a"]},
+        {"id": 2, "at": "2026-01-01T13:00:00.000Z", "tags": None},
+    ]
+    assert asked(stage, "select l.id from late l join LAST v on l.id = v.id", where) == [{"id": 2}]
+    assert asked(stage, "select id, at, tags from last where id = 1", where) == [
+        {"id": 1, "at": "2026-01-01T12:00:00.000Z", "tags": '["a"]'}
+    ]
+    raw = asked(stage, "select key, value, partition, offset, headers from `@in` order by offset", where)
+    assert raw[2] == {"key": "k", "value": "{not json", "partition": 0, "offset": 2, "headers": {"sent": "by test"}}
+    topic = stage.topic("in")
+    declared = Surroundings(pipeline, schemas={topic: "id BIGINT, `more` STRUCT<b: DOUBLE>"})
+    assert asked(stage, "select sum(id) as s, sum(more.b) as b from `@in`", declared) == [{"s": 3, "b": 1.5}]
+    found_out = Surroundings(pipeline, inferred=frozenset({topic}))
+    assert asked(stage, "select count(*) n, count(_offset) o, max(more.b) b from `@in`", found_out) == [
+        {"n": 2, "o": 2, "b": 1.5}
+    ]
+    with pytest.raises(NoSuchTable, match="did you mean 'readings'"):
+        asked(stage, "select * from reading", where)
+    with pytest.raises(NoSuchTable, match=r"names with dots go in backticks: `a\.b`"):
+        asked(stage, "select * from a.b", where)
+
+
+def test_a_topic_without_objects_has_no_columns(stage: Stage) -> None:
+    stage.create("in")
+    stage.produce("in", [b"text"])
+    nothing = Pipeline("sql", bootstrap_servers=stage.bootstrap_servers)
+    with pytest.raises(NoSuchTable, match="has no records that are JSON objects"):
+        asked(stage, "select * from `@in`", Surroundings(nothing, inferred=frozenset({stage.topic("in")})))
+
+
+def test_brokers_are_asked_only_where_they_are_needed(stage: Stage) -> None:
+    where = Surroundings(Pipeline("sql", bootstrap_servers="127.0.0.1:1"))
+    catalog = Catalog(where)
+    assert list(ask(stage.spark, "select 1 + 1 as two, 3 as two", catalog.readers("select 1")).rows) == [
+        {"two": 2, "two_2": 3}
+    ]
+    assert not catalog.reads_topics
+    with pytest.raises(BrokersAway, match="no broker answers"):
+        catalog.readers("select * from nowhere")
+
+
+def test_columns_of_one_name_are_told_apart() -> None:
+    assert distinct_names(["a", "A", "b", "a"]) == ["a", "A_2", "b", "a_3"]

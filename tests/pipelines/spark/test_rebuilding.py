@@ -1,0 +1,142 @@
+"""Views from the log again, and streams that go on afterwards; definitions that a real checkpoint cannot carry."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sqlalchemy as sa
+
+from odradek.cli.pipeline_places import parse_range
+from odradek.pipelines.definition.model import Start
+from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, alone_at, continuing
+from odradek.pipelines.spark.engines.batch import run_batch
+from odradek.pipelines.spark.rebuilding import Rebuilding
+from odradek.pipelines.spark.sinks.tables import changing
+from odradek.pipelines.spark.topics import prepare_topics
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.spark.progress import BatchReport
+    from tests.pipelines.spark.stage import Stage
+
+pytestmark = pytest.mark.spark
+
+DEFINITION = """
+    warehouse: sqlite:///w.db
+    sources: {rows: {topic: "@in", schema: "id BIGINT, v BIGINT", start: earliest}}
+    steps: {good: {sql: "select id, v from rows", expect: {whole: {check: v >= 0, otherwise: drop}}}}
+    sinks: {out: {from: good, topic: "@out"}}
+    views:
+      last: {from: good, key: [id], order_by: v}
+      totals: {from: good, by: [id], aggregate: {events: count(*), total: sum(v)}}
+"""
+
+
+def quiet(_text: str) -> None:
+    pass
+
+
+def run(stage: Stage, pipeline: Pipeline) -> list[BatchReport]:
+    """As `odradek pipeline run` does, on the warm session."""
+    with continuing(pipeline, prepare_topics(pipeline), quiet) as continued:
+        return stage.run(continued)
+
+
+def rows(stage: Stage, table: str) -> list[tuple[Any, ...]]:
+    with changing(f"sqlite:///{stage.folder / 'w.db'}") as connection:
+        return sorted(tuple(row) for row in connection.execute(sa.text(f"SELECT * FROM {table}")))
+
+
+def damage(stage: Stage) -> None:
+    with changing(f"sqlite:///{stage.folder / 'w.db'}") as connection:
+        connection.execute(sa.text("DELETE FROM last WHERE id = 1"))
+        connection.execute(sa.text("UPDATE last SET v = 99"))
+        connection.execute(sa.text("DROP TABLE totals"))
+
+
+def rebuild(stage: Stage, pipeline: Pipeline) -> dict[str, int]:
+    rebuilding = Rebuilding(stage.spark, pipeline, prepare_topics(pipeline), quiet)
+    return {view.name: rebuilding.rebuild(view) for view in pipeline.views}
+
+
+def test_views_are_rebuilt_and_the_stream_goes_on(stage: Stage) -> None:
+    stage.create("in")
+    stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 1, "v": 3}, {"id": 2, "v": -1}])
+    pipeline = stage.pipeline(DEFINITION)
+    run(stage, pipeline)
+    stage.produce("in", [{"id": 3, "v": 7}], partition=1)  # not read yet: not in a view of latest rows
+    damage(stage)
+    assert rebuild(stage, pipeline) == {"last": 2, "totals": 3}
+    assert rows(stage, "last") == [(1, 3), (2, 2)]
+    assert rows(stage, "totals") == [(1, 2, 4), (2, 1, 2), (3, 1, 7)]
+    stage.produce("in", [{"id": 1, "v": 4}])
+    run(stage, pipeline)
+    assert rows(stage, "last") == [(1, 4), (2, 2), (3, 7)]
+    assert rows(stage, "totals") == [(1, 3, 8), (2, 1, 2), (3, 1, 7)]  # the state went on, nothing counted twice
+    assert len(stage.read("out")) == 5
+    with changing(f"sqlite:///{stage.folder / 'w.db'}") as connection:
+        assert sorted(sa.inspect(connection).get_table_names()) == ["last", "odradek_batches", "totals"]
+
+
+def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:
+    stage.create("in")
+    stage.produce("in", [{"id": 1, "v": 1}, {"id": 1, "v": 3}])
+    run(stage, stage.pipeline(DEFINITION))
+    changed = stage.pipeline(DEFINITION.replace("total: sum(v)", "most: max(v)"))
+    with pytest.raises(CheckpointRefused, match=r"flow view-totals: view totals: by id: .*sum.* → .*max"):
+        run(stage, changed)
+    Rebuilding(stage.spark, changed, prepare_topics(changed), quiet).rebuild(changed.views[1])
+    stage.produce("in", [{"id": 1, "v": 2}])
+    run(stage, changed)
+    assert rows(stage, "totals") == [(1, 3, 3)]
+
+
+def test_what_a_checkpoint_carries_goes_on(stage: Stage) -> None:
+    stage.create("in")
+    stage.produce("in", [{"id": 1, "v": 1}])
+    run(stage, stage.pipeline(DEFINITION))
+    more = DEFINITION.replace("select id, v from rows", "select id, v + 1 as v from rows")
+    pipeline = stage.pipeline(more.replace("sinks: {", 'sinks: {more: {from: good, topic: "@more"}, '))
+    stage.produce("in", [{"id": 2, "v": 2}])
+    run(stage, pipeline)
+    assert [each.json["v"] for each in stage.read("out")] == [1, 3]
+    assert [each.json["v"] for each in stage.read("more")] == [3]
+
+
+def test_a_run_begins_where_a_reset_has_said(stage: Stage) -> None:
+    stage.create("in")
+    stage.produce("in", [{"id": number, "v": 0} for number in range(5)])
+    pipeline = stage.pipeline(DEFINITION.split("views:", maxsplit=1)[0])
+    run(stage, pipeline)
+    kept = Checkpoints(pipeline)
+    for flow in kept.begun():
+        kept.forget(flow)
+    kept.note_start(Start(StartAt.OFFSETS, offsets={stage.topic("in"): {0: 3}}))
+    run(stage, pipeline)
+    assert [each.json["id"] for each in stage.read("out")] == [0, 1, 2, 3, 4, 3, 4]
+    run(stage, pipeline)  # from the new checkpoint on, the note is of no use any more
+    assert len(stage.read("out")) == 7
+
+
+def test_a_checkpoint_has_one_at_a_time(stage: Stage) -> None:
+    stage.create("in")
+    pipeline = stage.pipeline(DEFINITION)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(alone_at(Checkpoints(pipeline), "p"))
+        with pytest.raises(CheckpointTaken, match="at work already"):
+            run(stage, pipeline)
+
+
+def test_a_backfill_reads_the_offsets_that_are_named_and_no_others(stage: Stage) -> None:
+    stage.create("in")
+    for partition in (0, 1):
+        stage.produce("in", [{"id": number, "v": partition} for number in range(5)], partition=partition)
+    pipeline = stage.pipeline(DEFINITION.split("views:", maxsplit=1)[0])
+    topic = stage.topic("in")
+    span = parse_range([f"{topic}:0:1"], [f"{topic}:0:4"], pipeline)
+    run_batch(stage.spark, pipeline, prepare_topics(pipeline), span)
+    assert [(each.json["id"], each.json["v"]) for each in stage.read("out")] == [(1, 0), (2, 0), (3, 0)]

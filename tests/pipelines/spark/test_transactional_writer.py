@@ -1,0 +1,175 @@
+"""Splits in transactions, on Apache Kafka, without Spark: whatever dies and comes again, each record is there once."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from odradek.pipelines.spark.transactional_writer import (
+    SPLIT,
+    Assignment,
+    DeliveryFailed,
+    Mark,
+    SplitWriter,
+    opened,
+    write_split,
+)
+from tests.pipelines.committed import committed_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.jvm.shared_kafka import KafkaAddress
+
+SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))),
+        (SPLIT, pa.int32()),
+    ]
+)
+WORKERS = st.integers(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("query", "batch", "is_covered"), [("q", 2, True), ("q", 3, False), ("q", 4, False), ("other", 0, False)]
+)
+def test_a_mark_covers_the_batches_before_it(query: str, batch: int, is_covered: bool) -> None:
+    assert Mark("q", 3).covers(query, batch) == is_covered
+
+
+class Topic:
+    """A topic, the marks of its splits, and the batches that are written to it."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        self.bootstrap_servers = bootstrap_servers
+        self.name, self.marks = f"out-{uuid.uuid4().hex}", f"marks-{uuid.uuid4().hex}"
+        admin = AdminClient({"bootstrap.servers": bootstrap_servers})
+        for future in admin.create_topics([NewTopic(self.name, 2, 1), NewTopic(self.marks, 2, 1)]).values():
+            future.result(20)
+
+    def assignment(self, batch: int, query: str = "q") -> Assignment:
+        return Assignment(self.bootstrap_servers, (), f"group-{self.name}", self.marks, query, batch)
+
+    def records(self, batch: int, split: int, count: int = 3) -> pa.RecordBatch:
+        value = f"{batch}/{split}".encode()
+        headers = [{"key": "h", "value": b"1"}]
+        row = {"topic": self.name, "key": b"k", "value": value, "headers": headers, SPLIT: split}
+        rows = [row] * count
+        return pa.RecordBatch.from_pylist(rows, SCHEMA)
+
+    def values(self) -> Counter[str]:
+        return Counter((each.value() or b"").decode() for each in committed_records(self.bootstrap_servers, self.name))
+
+
+@pytest.fixture
+def topic(apache_kafka: KafkaAddress) -> Topic:
+    return Topic(apache_kafka.bootstrap_servers)
+
+
+@pytest.mark.jvm
+def test_a_driver_that_was_replaced_cannot_commit(topic: Topic) -> None:
+    old = opened(topic.assignment(0), 0, {})
+    assert old is not None
+    old.add(topic.records(0, 0))
+    assert write_split(topic.assignment(0), [topic.records(0, 0)], {}) == 3
+
+    def more() -> Iterator[pa.RecordBatch]:
+        yield topic.records(1, 0)
+        assert write_split(topic.assignment(1), [topic.records(1, 0)], {}) == 3
+
+    with pytest.raises(DeliveryFailed, match=r"batch 1 was not committed to .* another run of this pipeline"):
+        write_split(topic.assignment(1), more(), {})
+    assert topic.values() == {"0/0": 3, "1/0": 3}
+
+
+@pytest.mark.jvm
+def test_what_fails_in_the_middle_is_not_there(topic: Topic) -> None:
+    def broken() -> Iterator[pa.RecordBatch]:
+        yield topic.records(0, 0)
+        raise RuntimeError("out of memory")
+
+    with pytest.raises(RuntimeError, match="out of memory"):
+        write_split(topic.assignment(0), broken(), {})
+    large = topic.records(0, 0).set_column(2, SCHEMA.field("value"), pa.array([b"x" * 2_000_000] * 3))
+    with pytest.raises(DeliveryFailed, match=r"batch 0 was not committed to .*: .*too large"):
+        write_split(topic.assignment(0), [topic.records(0, 0), large], {})
+    assert topic.values() == {}
+    assert write_split(topic.assignment(0), [topic.records(0, 0)], {}) == 3
+    assert topic.values() == {"0/0": 3}
+
+
+@pytest.mark.jvm
+def test_a_task_without_records_opens_nothing(topic: Topic) -> None:
+    kept: dict[str, SplitWriter] = {}
+    assert write_split(topic.assignment(0), [topic.records(0, 0, count=0)], kept) == 0
+    assert not kept
+
+
+def machine_for(bootstrap_servers: str) -> type[RuleBasedStateMachine]:
+    class Replays(RuleBasedStateMachine):
+        """Two splits, written by two workers that keep their producers; a batch is tried until all of it is written."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.topic = Topic(bootstrap_servers)
+            self.kept: list[dict[str, SplitWriter]] = [{}, {}]
+            self.batch = 0
+            self.done: set[int] = set()
+            self.expected: Counter[str] = Counter()
+
+        @rule(worker=WORKERS, split=st.integers(0, 1))
+        def write(self, worker: int, split: int) -> None:
+            written = write_split(
+                self.topic.assignment(self.batch), [self.topic.records(self.batch, split)], self.kept[worker]
+            )
+            assert written == (0 if split in self.done else 3)
+            self._note(split)
+
+        @rule(worker=WORKERS, split=st.integers(0, 1))
+        def die_before_the_commit(self, worker: int, split: int) -> None:
+            writer = opened(self.topic.assignment(self.batch), split, self.kept[worker])
+            assert (writer is None) == (split in self.done)
+            if writer is not None:
+                writer.add(self.topic.records(self.batch, split))
+            self.kept[worker].clear()
+
+        @rule(worker=WORKERS, split=st.integers(0, 1))
+        def die_after_the_commit(self, worker: int, split: int) -> None:
+            self.write(worker, split)
+            self.kept[worker].clear()
+
+        @rule()
+        def next_batch(self) -> None:
+            for split in {0, 1} - self.done:
+                self.write(0, split)
+            self.batch += 1
+            self.done = set()
+
+        def _note(self, split: int) -> None:
+            if split not in self.done:
+                self.done.add(split)
+                self.expected[f"{self.batch}/{split}"] = 3
+
+        def teardown(self) -> None:
+            for split in {0, 1} - self.done:
+                self.write(1, split)  # ends what those who died have left open
+            assert self.topic.values() == self.expected
+
+    return Replays
+
+
+@pytest.mark.jvm
+def test_replays_write_each_record_once(apache_kafka: KafkaAddress) -> None:
+    run: Any = settings(max_examples=4, stateful_step_count=12, deadline=None, database=None)
+    run_state_machine_as_test(machine_for(apache_kafka.bootstrap_servers), settings=run)

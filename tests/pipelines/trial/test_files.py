@@ -1,0 +1,130 @@
+"""Files of tests: found beside definitions, and what is wrong with them told with the line."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.definition.model import TopicOrigin
+from odradek.pipelines.definition.places import ProblemList, Problems
+from odradek.pipelines.trial.files import find_files, read_case_file
+from odradek.pipelines.trial.given import WRITTEN_AT, GivenRecord, records_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DEFINITION = """
+pipeline: p
+sources:
+  readings: {topic: in, schema: "id BIGINT"}
+  pumps: {files: {path: pumps.csv, format: csv}, schema: "id BIGINT, name STRING"}
+steps:
+  good: {sql: select id from readings, expect: {positive: {check: id > 0, otherwise: drop}}}
+sinks: {out: {from: good, topic: out}}
+"""
+SOUND = "cases: {c: {given: {readings: [{id: 1}]}, expect: {sinks: {out: [{id: 1}]}}}}"
+
+
+def wrong(folder: Path, text: str, definition: str = DEFINITION) -> list[str]:
+    (folder / "p.yml").write_text(definition)
+    (folder / "p.test.yml").write_text(textwrap.dedent(text))
+    with pytest.raises(ProblemList) as error:
+        read_case_file(str(folder / "p.test.yml"), {})
+    return [f"{each.place.line}: {each.text}" for each in error.value]
+
+
+def test_they_are_found_by_definition_by_folder_and_by_name(tmp_path: Path) -> None:
+    below = tmp_path / "below"
+    below.mkdir()
+    for folder in (tmp_path, below):
+        (folder / "p.yml").write_text(DEFINITION)
+        (folder / "p.test.yml").write_text(SOUND)
+    here, there = str(tmp_path / "p.test.yml"), str(below / "p.test.yml")
+    assert find_files([str(tmp_path / "p.yml")]) == [here]
+    assert find_files([here, here]) == [here]
+    assert sorted(find_files([str(tmp_path)])) == sorted([here, there])
+    assert read_case_file(here, {}).pipeline.name == "p"
+    with pytest.raises(ProblemList, match="write them in"):
+        find_files([str(tmp_path / "other.yml")])
+
+
+def test_unknown_keys_and_names_are_told_with_the_nearest(tmp_path: Path) -> None:
+    told = wrong(
+        tmp_path,
+        """\
+        cases:
+          c:
+            gven: {}
+            given: {reading: []}
+            expect:
+              sinks: {oot: []}
+              steps: {good: {row: []}}
+              expectations: {good: {positiv: 1}}
+              dead_letters: []
+        """,
+    )
+    assert [each.partition(":")[0] for each in told] == ["3", "4", "6", "7", "7", "8", "9"]
+    assert "did you mean 'given'?" in told[0]
+    assert "did you mean 'readings'?" in told[1]
+    assert "did you mean 'out'?" in told[2]
+    assert "did you mean 'rows'?" in " ".join(told[3:5])
+    assert "did you mean 'positive'?" in told[5]
+    assert "the pipeline has no dead letters" in told[6]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "a file of tests is a mapping, empty"),
+        ("cases: [", "this is not YAML"),
+        ("cases: []", "cases must be a mapping of names"),
+        ("definition: no.yml\ncases: {}", "does not exist"),
+        ("pipeline: q\n" + SOUND, "say which with `pipeline: name`"),
+        ("cases: {c: {given: {}}}", "case 'c' has no expect"),
+        ("cases: {c: {expect: {}}}", "case 'c' expects nothing"),
+        ("cases: {c: {given: {readings: {id: 1}}, expect: {sinks: {out: []}}}}", "must be a list, not a mapping"),
+        ("cases: {c: {given: {pumps: [{nmae: x}]}, expect: {sinks: {out: []}}}}", "did you mean 'name'?"),
+        ("cases: {c: {given: {readings: [{id: 1, _value: x}]}, expect: {error: x}}}", "either _value or fields"),
+        ("cases: {c: {given: {readings: [{_offset: -1}]}, expect: {error: x}}}", "must be a whole number"),
+        ("cases: {c: {given: {readings: [{_value: {hex: zz}}]}, expect: {error: x}}}", "hex of _value"),
+        ("cases: {c: {expect: {sinks: {out: {rows: [], contains: []}}}}}", "has both rows and contains"),
+        ("cases: {c: {expect: {sinks: {out: {count: many}}}}}", "must be a whole number"),
+    ],
+)
+def test_what_is_wrong_is_told(tmp_path: Path, text: str, message: str) -> None:
+    assert message in " ".join(wrong(tmp_path, text))
+
+
+def test_an_unsound_definition_is_told_by_its_own_lines(tmp_path: Path) -> None:
+    told, *_warnings = wrong(tmp_path, SOUND, DEFINITION.replace("select id from", "select nothing from"))
+    assert told.startswith("7: ")
+
+
+def test_records_have_all_that_a_topic_gives_them(tmp_path: Path) -> None:
+    (tmp_path / "p.yml").write_text(DEFINITION)
+    (tmp_path / "p.test.yml").write_text("""
+cases:
+  c:
+    given:
+      readings:
+        - {id: 1}
+        - text
+        - null
+        - {_value: {hex: "00 ff"}, _key: k, _headers: {a: b}, _timestamp: 2026-01-01 12:00, _partition: 1, _offset: 7}
+        - {id: 2, _partition: 1}
+    expect: {sinks: {out: []}}
+""")
+    read = read_case_file(str(tmp_path / "p.test.yml"), {})
+    source = read.pipeline.sources[0]
+    assert isinstance(source.origin, TopicOrigin)
+    records = records_of(read.cases[0].given["readings"], source, source.origin, Problems())
+    assert records[0] == GivenRecord(None, b'{"id": 1}', "in", 0, 0, WRITTEN_AT, ())
+    assert [each.value for each in records[1:4]] == [b"text", None, b"\x00\xff"]
+    assert (records[3].key, records[3].headers, records[3].timestamp.isoformat()) == (
+        b"k",
+        (("a", b"b"),),
+        "2026-01-01T12:00:00+00:00",
+    )
+    assert [(each.partition, each.offset) for each in records] == [(0, 0), (0, 1), (0, 2), (1, 7), (1, 8)]

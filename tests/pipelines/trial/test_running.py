@@ -1,0 +1,172 @@
+"""Cases on Spark: each kind of step and sink gives what it would give, and what differs is told."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.trial.files import read_case_file
+from odradek.pipelines.trial.running import Result, run_file
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rigs"
+DEFINITION = """
+pipeline: p
+dead_letters: dead
+warehouse: sqlite:///w.db
+sources:
+  readings:
+    topic: in
+    schema: "id BIGINT NOT NULL, pump BIGINT, at TIMESTAMP, pressure DOUBLE"
+    watermark: {column: at, delay: 10 seconds}
+  pumps: {files: {path: pumps.csv, format: csv}, schema: "pump BIGINT, name STRING"}
+  owners: {jdbc: {url: "jdbc:postgresql:nowhere", table: owners}}
+steps:
+  unique: {from: readings, deduplicate: {by: [id], within: 10 seconds}}
+  good:
+    sql: select id, pump, at, pressure from unique
+    expect:
+      sane: {check: pressure < 1000, otherwise: fail}
+      positive: {check: pressure > 0, otherwise: quarantine}
+      known: {check: pump < 10, otherwise: warn}
+  named: {from: good, join: {table: pumps, on: pump, how: left}}
+  owned: {from: named, join: {table: owners, on: pump, how: inner}}
+  loud: {from: [named], python: "own_steps:louder", schema: "id BIGINT, name STRING"}
+  counted:
+    from: good
+    state: {by: [pump], processor: "own_steps:Counter"}
+    schema: pump BIGINT, seen BIGINT
+sinks:
+  out: {from: loud, topic: out, key: id, headers: {of: name}}
+  text: {from: loud, topic: text, format: text, value: [name]}
+  archive: {from: owned, files: {path: archive, format: json}}
+  seen: {from: counted, table: seen, key: [pump]}
+views:
+  totals: {from: good, by: [pump], aggregate: {events: count(*), highest: max(pressure)}}
+"""
+OWN_STEPS = """
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+def louder(frame):
+    return frame.selectExpr("id", "upper(name) as name")
+
+
+class Counter(StatefulProcessor):
+    def init(self, handle):
+        self.seen = handle.getValueState("seen", "n BIGINT")
+
+    def handleInputRows(self, key, rows, timerValues):
+        yield Row(pump=key[0], seen=sum(1 for _ in rows))
+"""
+CASES = """
+cases:
+  all of it:
+    given:
+      readings:
+        - {id: 1, pump: 1, at: "2026-01-01 12:00:00", pressure: 10}
+        - {id: 1, pump: 1, at: "2026-01-01 12:00:00", pressure: 10}
+        - {id: 2, pump: 2, at: "2026-01-01 12:00:30", pressure: 20}
+        - {id: 3, pump: 1, pressure: -1}
+        - {pump: 1}
+      owners: [{pump: 1, owner: Ada, share: 0.5}]
+    expect:
+      sinks:
+        out: [{_key: "1", id: 1, name: ONE, _headers: {of: ONE}, _topic: out}, {id: 2, name: null}]
+        text: [ONE, null]
+        archive: {rows: [{id: 1, pump: 1, owner: Ada, share: 0.5, name: one}]}
+        seen: [{pump: 1, seen: 1}, {pump: 2, seen: 1}]
+      views:
+        totals: {all_columns: true, rows: [{pump: 1, events: 1, highest: 10}, {pump: 2, events: 1, highest: 20}]}
+      steps:
+        unique: {count: 3}
+        good: {contains: [{id: 2, at: "2026-01-01T12:00:30Z"}]}
+      dead_letters:
+        - {reason: missing field, step: readings}
+        - {reason: "positive: not true that pressure > 0", value: {id: 3}}
+      expectations: {good: {positive: 1, known: 0}}
+  rows of a step and of a table are given:
+    given:
+      good: [{id: 5, pump: 3, at: "2026-01-01 12:00:00", pressure: 1}]
+      pumps: [{pump: 3, name: three}]
+    expect:
+      sinks: {out: [{id: 5, name: THREE}]}
+      steps: {good: [{id: 5}]}
+  an expectation stops it:
+    given: {readings: [{id: 1, pump: 1, pressure: 5000}]}
+    expect: {error: "1 rows do not meet 'sane'"}
+  wrong:
+    given: {readings: [{id: 1, pump: 1, pressure: 5}], good: [{idd: 3}]}
+    expect: {sinks: {out: []}}
+  stops unexpectedly:
+    given: {readings: [{id: 1, pump: 1, pressure: 5000}]}
+    expect: {sinks: {out: []}}
+  a source without columns:
+    expect: {sinks: {archive: []}}
+"""
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    folder = tmp_path_factory.mktemp("trial")
+    (folder / "p.yml").write_text(DEFINITION)
+    (folder / "pumps.csv").write_text("pump,name\n1,one\n")
+    (folder / "own_steps.py").write_text(OWN_STEPS)
+    (folder / "p.test.yml").write_text(CASES)
+    return {each.case.name: each for each in run_file(spark, read_case_file(str(folder / "p.test.yml"), {}))}
+
+
+@pytest.mark.parametrize("name", ["all of it", "rows of a step and of a table are given", "an expectation stops it"])
+def test_a_case_passes(results: dict[str, Result], name: str) -> None:
+    assert results[name].differences == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("wrong", "step 'good' has no column 'idd'; did you mean 'id'?"),
+        ("stops unexpectedly", "1 rows do not meet 'sane'"),
+        ("a source without columns", "source 'owners' has no schema: give it a row"),
+    ],
+)
+def test_what_keeps_a_case_from_running_is_told(results: dict[str, Result], name: str, message: str) -> None:
+    assert [each.kind for each in results[name].differences] == ["error"]
+    assert message in results[name].differences[0].message
+
+
+def test_the_rigs_pass_their_tests(spark: SparkSession) -> None:
+    cases = read_case_file(str(EXAMPLE / "pipeline.test.yml"), {})
+    results = list(run_file(spark, cases))
+    assert {each.case.name: each.differences for each in results} == {case.name: () for case in cases.cases}
+
+
+def test_avro_is_given_as_objects(spark: SparkSession, tmp_path: Path) -> None:
+    schema = {"type": "record", "name": "r", "fields": [{"name": "id", "type": "long"}]}
+    (tmp_path / "r.avsc").write_text(json.dumps(schema))
+    (tmp_path / "a.yml").write_text(
+        textwrap.dedent("""
+        pipeline: a
+        dead_letters: dead
+        sources: {readings: {topic: in, format: avro, schema: {file: r.avsc}}}
+        sinks: {out: {from: readings, topic: out}}
+        """)
+    )
+    (tmp_path / "a.test.yml").write_text(
+        textwrap.dedent("""
+        cases:
+          c:
+            given: {readings: [{id: 1}, {_value: {hex: ff}}]}
+            expect: {sinks: {out: [{id: 1}]}, dead_letters: [{reason: not Avro of this schema}]}
+        """)
+    )
+    (result,) = run_file(spark, read_case_file(str(tmp_path / "a.test.yml"), {}))
+    assert result.differences == ()
