@@ -17,7 +17,6 @@ class Ended:
     """A query that is over."""
 
     isActive = False  # noqa: N815 - Spark's name
-    status: dict[str, Any] = {"message": "Stopped"}  # noqa: RUF012
 
     def __init__(self, error: str | None = None) -> None:
         self._error = error
