@@ -88,7 +88,6 @@ def test_what_spark_refuses_is_told_in_a_line(tmp_path: Path) -> None:
         (["selec 1"], "the query, line 1, column 7: '1' cannot stand here"),
         (["drop table t"], "DROP where a query should stand"),
         (["select * from rigs-dead-letters where"], "names with dashes go in backticks"),
-        (["select * from t"], "no broker answers at 127.0.0.1:1"),
         (["select 1", "--schema", "t=id BIGNIT"], "--schema of t: "),
         (["select 1", "--warehouse", "here"], "'here' is no URL of a database"),
         (["select 1", "--warehouse", "sqlite:///no-such-file.db"], "there is no such file"),

@@ -141,6 +141,7 @@ sinks: {out: {from: number, topic: "@out"}}
 
 def test_a_database_without_a_driver_is_told(stage: Stage) -> None:
     pipeline = stage.pipeline("""
+        engine: batch
         sources: {old: {jdbc: {url: "jdbc:oldbase://host/d", table: t}}}
         sinks: {out: {from: old, topic: "@out"}}
         """)

@@ -11,9 +11,12 @@ import sqlalchemy as sa
 from odradek.cli.pipeline_places import parse_range
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, alone_at, continuing
 from odradek.pipelines.spark.engines.batch import run_batch
+from odradek.pipelines.spark.engines.running import PipelineFailed
+from odradek.pipelines.spark.healing import healing_of
 from odradek.pipelines.spark.rebuilding import Rebuilding
 from odradek.pipelines.spark.sinks.tables import changing
 from odradek.pipelines.spark.topics import prepare_topics
@@ -140,3 +143,13 @@ def test_a_backfill_reads_the_offsets_that_are_named_and_no_others(stage: Stage)
     span = parse_range([f"{topic}:0:1"], [f"{topic}:0:4"], pipeline)
     run_batch(stage.spark, pipeline, prepare_topics(pipeline), span)
     assert [(each.json["id"], each.json["v"]) for each in stage.read("out")] == [(1, 0), (2, 0), (3, 0)]
+
+
+def test_what_a_query_fails_of_is_told(stage: Stage) -> None:
+    """PySpark's exception of an ended query has no message of its own, but a text."""
+    stage.create("in")
+    stage.produce("in", [{"id": 1, "v": -1}])
+    text = DEFINITION.split("views:", maxsplit=1)[0].replace("drop", "fail")
+    with pytest.raises(PipelineFailed, match="which stops the pipeline") as failed:
+        run(stage, stage.pipeline(text))
+    assert healing_of(failed.value) is Healing.NEVER

@@ -26,8 +26,8 @@ class SparkGone(PipelineError):
 
 def plain_message(error: BaseException) -> str:
     """The first thing that is wrong, without Spark's numbers, plans and stack traces."""
-    told = error.getMessage() if isinstance(error, PySparkException) else None
-    text = told or str(error) or type(error).__name__
+    said = error.getMessage() if isinstance(error, PySparkException) else None  # nothing, of a query that has ended
+    text = said or str(error) or type(error).__name__
     if is_from_java(error):
         text = str(error.java_exception.toString())  # type: ignore[attr-defined]
     if isinstance(error, PySparkException) and (error.getCondition() or "").startswith("FAILED_JDBC"):
