@@ -111,12 +111,12 @@ class Stage:
         assert definition.pipeline is not None
         return dataclasses.replace(definition.pipeline, connector=self.connector)
 
-    def run(self, pipeline: Pipeline) -> list[BatchReport]:
+    def run(self, pipeline: Pipeline, wait_s: float = WAIT_S) -> list[BatchReport]:
         """On the standard engine, until everything that is there is done."""
         reports: list[BatchReport] = []
         engine = StandardEngine(self.spark, pipeline, prepare_topics(pipeline), reports.append)
         running = engine.start(until_caught_up=True)
-        give_up_at = time.monotonic() + WAIT_S
+        give_up_at = time.monotonic() + wait_s
         try:
             running.wait(lambda: time.monotonic() > give_up_at)
             assert not running.is_active

@@ -163,6 +163,7 @@ def servers(request: pytest.FixtureRequest) -> str:
     return running.bootstrap_servers
 
 
+@pytest.mark.timeout(300)  # five queries at once, which begin with a Python process each
 @pytest.mark.parametrize("connector", list(Connector))
 @pytest.mark.parametrize("engine", ["standard", "batch"])
 def test_results_are_the_same(
@@ -179,5 +180,5 @@ def test_results_are_the_same(
     if engine == "batch":
         stage.run_once(pipeline)
     else:
-        stage.run(pipeline)
+        stage.run(pipeline, 240.0)
     assert found(stage) == contents()

@@ -61,7 +61,8 @@ def start_session(
         os.environ.setdefault("SPARK_LOCAL_IP", address)
     used, fetched = choose_connector(connector if has_connector else Connector.PYTHON, pyspark.__version__, say)
     jars = [*fetched, *filter(None, settings.get("spark.jars", "").split(","))]
-    say(f"starting Spark {pyspark.__version__} on {chosen}")
+    reader = ", with the Python source for topics" if has_connector and used is Connector.PYTHON else ""
+    say(f"starting Spark {pyspark.__version__} on {chosen}{reader}")
     addresses = {} if address is None else {"spark.driver.bindAddress": address, "spark.driver.host": address}
     every = {**DEFAULTS, **addresses, **settings, CHOICE: str(used), "spark.jars": ",".join(jars)}
     builder = SparkSession.builder.appName(name).master(chosen)

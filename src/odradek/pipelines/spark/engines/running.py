@@ -66,7 +66,8 @@ class Running:
     def wait(self, is_stopped: Callable[[], bool], each_turn: Callable[[], None] = lambda: None) -> None:
         """Until told to stop, until all flows are done, or until one fails."""
         while not is_stopped():
-            self._begin_again()
+            if self._begin_again():
+                continue
             if not self.is_active:
                 break
             each_turn()
@@ -74,14 +75,16 @@ class Running:
             time.sleep(POLL_S)
         self.raise_failure()
 
-    def _begin_again(self) -> None:
-        for flow, query in list(self.queries.items()):
-            if self._was_late(flow, query):
-                self._late_starts[flow] += 1
-                with self._lock:
-                    self._failures.pop(flow, None)
-                self.begin(flow, self._starts[flow])
-                self.await_sources(flow)
+    def _begin_again(self) -> bool:
+        """Whether a flow had to be."""
+        late = [flow for flow, query in self.queries.items() if self._was_late(flow, query)]
+        for flow in late:
+            self._late_starts[flow] += 1
+            with self._lock:
+                self._failures.pop(flow, None)
+            self.begin(flow, self._starts[flow])
+            self.await_sources(flow)
+        return bool(late)
 
     def _was_late(self, flow: str, query: StreamingQuery) -> bool:
         """Whether Spark gave it up because a Python process of its own was not there within ten seconds."""

@@ -1,0 +1,66 @@
+"""Flows that run together: one that fails ends them, one whose Python process was late is begun again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from odradek.pipelines.spark.engines.running import LATE_STARTS, LATE_WORKER, PipelineFailed, Running
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Ended:
+    """A query that is over."""
+
+    isActive = False  # noqa: N815 - Spark's name
+
+    def __init__(self, error: str | None = None) -> None:
+        self._error = error
+
+    def exception(self) -> Exception | None:
+        return None if self._error is None else RuntimeError(self._error)
+
+
+def running() -> Running:
+    return Running(MagicMock(), MagicMock())
+
+
+def begun(made: Running, *outcomes: str | None) -> Callable[[], int]:
+    """A flow that ends in these ways, one after the other; tells how often it was begun."""
+    starts = iter(outcomes)
+    count = 0
+
+    def start() -> Any:
+        nonlocal count
+        count += 1
+        return Ended(next(starts))
+
+    made.begin("flow", start)
+    return lambda: count
+
+
+def test_a_flow_whose_python_process_was_late_is_begun_again() -> None:
+    made = running()
+    count = begun(made, LATE_WORKER, f"x: {LATE_WORKER}.", None)
+    made.wait(lambda: False)
+    assert count() == 3
+
+
+def test_not_for_ever() -> None:
+    made = running()
+    count = begun(made, *[LATE_WORKER] * 20)
+    with pytest.raises(PipelineFailed, match=f"flow: {LATE_WORKER}"):
+        made.wait(lambda: False)
+    assert count() == LATE_STARTS + 1
+
+
+def test_any_other_failure_is_one() -> None:
+    made = running()
+    count = begun(made, "disk full")
+    with pytest.raises(PipelineFailed, match="flow: disk full"):
+        made.wait(lambda: False)
+    assert count() == 1
