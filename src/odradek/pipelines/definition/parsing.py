@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problems
 
 PIPELINE_KEYS = (
-    "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "dead_letters", "warehouse",
+    "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger", "dead_letters", "warehouse",
     "checkpoints", "master", "spark", "connector", "sources", "steps", "sinks", "views",
 )  # fmt: skip
 
@@ -72,6 +72,7 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
         bootstrap_servers=fields.text("bootstrap_servers") or DEFAULT_BOOTSTRAP_SERVERS,
         kafka=fields.settings("kafka"),
         trigger=fields.duration("trigger"),
+        state_trigger=fields.duration("state_trigger"),
         dead_letters=fields.topic("dead_letters"),
         warehouse=fields.text("warehouse"),
         checkpoints=fields.text("checkpoints"),

@@ -43,7 +43,7 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": UNREADABLE}
     nullable = ", ".join(f"{quoted(each.name)} {each.type.ddl}" for each in schema.columns)
     parsed = F.from_json(text, f"{nullable}, {UNREADABLE} STRING", options)
-    with_parsed = raw.select("*", parsed.alias(PARSED))
+    with_parsed = raw.select("*", once(parsed).alias(PARSED))
     is_unread = F.col(PARSED).isNull() | F.col(f"{PARSED}.{UNREADABLE}").isNotNull()
     excerpt = F.make_valid_utf8(F.substring(text, 1, EXCERPT))
     reason = (
@@ -52,6 +52,11 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
         .when(is_unread, F.concat(F.lit("does not fit the schema: "), excerpt))
     )
     return refuse_missing(with_parsed.withColumn(REJECTED, reason), schema)
+
+
+def once(column: Column) -> Column:
+    """Spark writes a column out wherever it is used, and would parse a record a dozen times; not what a generator made."""
+    return F.explode(F.array(column))
 
 
 def refuse_missing(frame: DataFrame, schema: RecordSchema) -> DataFrame:

@@ -32,6 +32,7 @@ DEFAULTS = {
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,  # keyed state needs it
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a commit is a small file
     "spark.scheduler.mode": "FAIR",  # a flow with much to do does not hold up the others
+    "spark.sql.codegen.cache.maxEntries": "2000",  # the queries of a pipeline together have more than Spark's 100
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # ten thousand records may be of a megabyte each
     "spark.log.level": "ERROR",

@@ -141,7 +141,7 @@ class StandardEngine:
             return writer.trigger(availableNow=True)
         trigger = self._pipeline.trigger or Duration(0)
         if flow.root not in {each.name for each in self._pipeline.sources}:
-            trigger = max(trigger, STATE_TRIGGER)
+            trigger = max(trigger, self._pipeline.state_trigger or STATE_TRIGGER)
         return writer.trigger(processingTime=trigger.spark)
 
     def _load(self, source: Source) -> DataFrame:

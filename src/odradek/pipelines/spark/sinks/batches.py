@@ -116,7 +116,7 @@ def write_tables(
 
 def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
     if isinstance(view.content, LatestRows):
-        return latest_rows(frame, view.content)
+        return latest_rows(frame, view.content).coalesce(1)  # a row for each key: not worth a job for each partition
     return shown(frame if is_aggregated else running_aggregate(frame, view.content))
 
 
