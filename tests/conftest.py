@@ -1,5 +1,6 @@
 """What tests may use of Apache Kafka: one broker for the whole run, or one line that says why there is none."""
 
+import os
 import signal
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # Started in the background of a script, this process ignores Ctrl-C, and so would every command that it starts.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
     if not hasattr(config, "workerinput"):
         config.stash[_SHARED] = SharedKafka()
 

@@ -26,7 +26,7 @@ class Ended:
 
 
 def running() -> Running:
-    return Running(MagicMock(), MagicMock())
+    return Running(MagicMock())
 
 
 def begun(made: Running, *outcomes: str | None) -> Callable[[], int]:

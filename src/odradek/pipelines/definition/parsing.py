@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problems
 
 PIPELINE_KEYS = (
-    "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger", "dead_letters", "warehouse",
-    "checkpoints", "master", "spark", "connector", "sources", "steps", "sinks", "views",
+    "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger", "dead_letters",
+    "warehouse", "checkpoints", "master", "spark", "connector", "sources", "steps", "sinks", "views",
 )  # fmt: skip
 
 Made = TypeVar("Made", Source, Step, Sink, View)

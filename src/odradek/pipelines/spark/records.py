@@ -55,7 +55,7 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
 
 
 def once(column: Column) -> Column:
-    """Spark writes a column out wherever it is used, and would parse a record a dozen times; not what a generator made."""
+    """Spark writes an expression out wherever its column is used, a dozen times; not what a generator made."""
     return F.explode(F.array(column))
 
 

@@ -63,7 +63,7 @@ class RealtimeEngine:
     def start(self) -> Running:
         passes: dict[str, Pass] = {}
         writer: Any = self._writer(passes)  # PySpark's types do not know this trigger yet
-        running = Running(self._session, Reports(self._pipeline.name, passes, self._report))
+        running = Running(Reports(passes, self._report))
         running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
         return running
 

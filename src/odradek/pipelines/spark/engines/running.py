@@ -14,7 +14,6 @@ from odradek.pipelines.spark.failures import PipelineError, plain_message
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from odradek.pipelines.spark.engines.reports import Reports
@@ -31,10 +30,8 @@ class PipelineFailed(PipelineError):
 class Running:
     """The streaming queries of a pipeline: they run together, and end together."""
 
-    def __init__(self, session: SparkSession, reports: Reports) -> None:
-        self._session = session
+    def __init__(self, reports: Reports) -> None:
         self._reports = reports
-        session.streams.addListener(reports)
         self.queries: dict[str, StreamingQuery] = {}
         self._starts: dict[str, Callable[[], StreamingQuery]] = {}
         self._late_starts: Counter[str] = Counter()
@@ -70,6 +67,7 @@ class Running:
                 continue
             if not self.is_active:
                 break
+            self._reports.turn(self.queries)
             each_turn()
             self.raise_failure()
             time.sleep(POLL_S)
@@ -108,5 +106,4 @@ class Running:
                 query.stop()
             except PySparkException:
                 continue  # it did not end in time, and Spark's session ends it
-        self._reports.wait_for_the_last()
-        self._session.streams.removeListener(self._reports)
+        self._reports.turn(self.queries, is_last=True)

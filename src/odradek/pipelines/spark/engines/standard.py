@@ -62,8 +62,8 @@ class StandardEngine:
     def start(self, *, until_caught_up: bool = False) -> Running:
         graph = build_graph(self._pipeline)
         passes: dict[str, Pass] = {}
-        reports = Reports(self._pipeline.name, passes, self._report)
-        running = Running(self._session, reports)
+        reports = Reports(passes, self._report)
+        running = Running(reports)
         prepared = [(flow, self._writer(flow, graph, running, passes)) for flow in split_flows(self._pipeline, graph)]
         try:
             for flow, writer in prepared:
