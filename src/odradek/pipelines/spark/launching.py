@@ -22,7 +22,7 @@ from odradek.pipelines.spark.connector import ConnectorMissing
 from odradek.pipelines.spark.continuing import continuing
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
-from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.failures import PipelineError, SparkGone, plain_message
 from odradek.pipelines.spark.session import start_session
 from odradek.pipelines.spark.shipping import ship_modules
@@ -81,8 +81,10 @@ def run_pipeline(pipeline: Pipeline, wishes: Wishes, is_stopped: Callable[[], bo
 def run_streams(
     pipeline: Pipeline, cluster: Cluster, wishes: Wishes, is_stopped: Callable[[], bool], audience: Audience
 ) -> None:
-    if pipeline.engine is Engine.REALTIME and pipeline.master is None:
-        pipeline = dataclasses.replace(pipeline, master=f"local[{local_threads(pipeline, cluster)}]")
+    if not has_master(pipeline):
+        is_realtime = pipeline.engine is Engine.REALTIME
+        threads = local_threads(pipeline, cluster) if is_realtime else threads_for(pipeline)
+        pipeline = dataclasses.replace(pipeline, master=f"local[{threads}]")
     with session_of(pipeline, audience.say) as session:
         running = start_streams(session, pipeline, cluster, wishes, audience.report)
         audience.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
@@ -99,6 +101,11 @@ def run_streams(
             take_turns(turns)
         finally:
             running.stop()
+
+
+def has_master(pipeline: Pipeline) -> bool:
+    """Whether somebody has said where Spark is to run."""
+    return bool(pipeline.master or pipeline.spark.get("spark.master") or os.environ.get("SPARK_MASTER"))
 
 
 def take_turns(turns: Iterable[Callable[[], None]]) -> None:

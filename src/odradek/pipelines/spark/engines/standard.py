@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 # State costs a commit for each batch, and timers a batch for each trigger: the cores are left to the rest.
 STATE_TRIGGER = Duration(1000)
+MOST_THREADS = 32
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
@@ -57,6 +59,9 @@ class StandardEngine:
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
         self._report = report
+        self._with_state = (
+            0  # Spark begins batches at multiples of the interval: those of one interval at the same time
+        )
         self._connector = connector_of(session, pipeline.connector)
 
     def start(self, *, until_caught_up: bool = False) -> Running:
@@ -141,7 +146,9 @@ class StandardEngine:
             return writer.trigger(availableNow=True)
         trigger = self._pipeline.trigger or Duration(0)
         if flow.root not in {each.name for each in self._pipeline.sources}:
-            trigger = max(trigger, self._pipeline.state_trigger or STATE_TRIGGER)
+            self._with_state += 1
+            least = self._pipeline.state_trigger or STATE_TRIGGER
+            trigger = max(trigger, Duration(least.milliseconds * (9 + self._with_state) // 10))
         return writer.trigger(processingTime=trigger.spark)
 
     def _load(self, source: Source) -> DataFrame:
@@ -150,6 +157,12 @@ class StandardEngine:
 
     def _load_static(self, batch: DataFrame, source: Source) -> DataFrame:
         return read_once(batch.sparkSession, source, self._pipeline, self._partitions)
+
+
+def threads_for(pipeline: Pipeline) -> int:
+    """Of a local Spark: tasks are not interrupted, and one query's must not wait until another's have done."""
+    flows = split_flows(pipeline, build_graph(pipeline))
+    return min(MOST_THREADS, (os.cpu_count() or 1) * max(1, len(flows)))
 
 
 def stream_of(
