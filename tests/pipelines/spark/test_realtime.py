@@ -44,10 +44,13 @@ steps:
       from good lateral view stack(2, 'pressure', pressure, 100, 'half', half, 20) l as what, value, highest
       where value > highest
   items:
-    sql: select id, item from good lateral view explode(array(id, id * 10)) as item
+    sql: select id, Item from good lateral view explode(array(id, id * 10)) as Item
+  parts:
+    sql: select * from items lateral view explode(if(Item > 10, array(Item, -Item), null)) as Part
 sinks:
   all: {from: good, topic: "@all", key: id, headers: {unit: unit, name: "`a name`"}}
   limits: {from: limits, topic: "@limits", key: _key}
+  parts: {from: parts, topic: "@parts"}
   items: {from: items, topic: "@items", value: ["concat(id, '/', item)"], format: text}
 """
 
@@ -96,6 +99,11 @@ def test_one_pass_writes_what_branches_write(stage: Stage, definition: str) -> N
         "select distinct id from readings",
         "select id, 'it''s' as name from readings",
         "select id, i from readings lateral view explode(array(1)) as i lateral view explode(array(2)) as j",
+        "select * except (id), 1 as one from readings",
+        "select * from readings tablesample (100 percent)",
+        "select explode(array(id, id)) as each from readings",
+        "select id + 1 as more, more * 2 as twice from readings",
+        "select to_char(id, '99') as text from readings",
     ],
 )
 def test_what_cannot_be_lifted_is_left_to_branches(stage: Stage, sql: str) -> None:

@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import Deduplication, FilesTarget, KeyedState, RunningAggregate
+from odradek.pipelines.definition.model import Deduplication, FilesTarget, KeyedState, PythonFunction, RunningAggregate
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
@@ -99,7 +99,9 @@ class StandardEngine:
             return self._file_writer(flow, frame, flow.files.target)
         try:
             made = passes[flow.name] = whole_pass(self._pipeline, flow, frame)
-        except NotLiftable:
+        except NotLiftable as reason:
+            if reason.__cause__ is not None:
+                self._check_steps(flow, graph)
             fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
 
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
@@ -111,6 +113,14 @@ class StandardEngine:
             return self._record_writer(flow, made)
         write = functools.partial(write_batch, self._pipeline, flow, made)
         return self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write))
+
+    def _check_steps(self, flow: Flow, graph: Graph) -> None:
+        """What Spark refuses is told now, with the step that it is in; functions are called with batches only."""
+        functions = {each.name for each in self._pipeline.steps if isinstance(each.operation, PythonFunction)}
+        if not functions.intersection(flow.after):
+            tables = Tables(self._session, self._pipeline, graph, self._load, flow.mode)
+            for name in flow.after:
+                tables.rows(name)
 
     def _named(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
         mode = "append" if flow.mode is SinkMode.APPEND else "update"

@@ -33,7 +33,7 @@ def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, st
     is_kept = bool(made.must_hold) or len(made.records) + len(flow.sinks) + len(flow.views) > 1
     frame = batch.persist() if is_kept else batch
     try:
-        if made.must_hold:
+        if made.must_hold or not (made.records or made.tables):
             frame.count()  # what an expectation forbids ends the batch here, before anything is written
         tables = BatchRows(made, frame)
         write_records(made.records_in(frame), transactions_of(pipeline, flow, stamp))

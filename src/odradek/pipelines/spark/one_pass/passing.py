@@ -121,7 +121,7 @@ class PassBuilder:
         """From the records of a topic; those that do not parse become dead letters."""
         frame = unfiltered_rows(decoded(raw, source), source)
         for each in source.columns:
-            frame = frame.withColumn(each.name, F.expr(each.expression))
+            frame = frame.withColumn(each.name, F.when(F.col(REJECTED).isNull(), F.expr(each.expression)))
         self._columns = RowColumns(frame)
         names = [name for name in frame.columns if name != REJECTED]
         self._rows[source.name] = self._columns.add_record(rows_name(source.name), names, f"{REJECTED} is null")

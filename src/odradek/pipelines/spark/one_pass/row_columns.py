@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
@@ -77,7 +78,11 @@ class RowColumns:
         self.frame = frame
 
     def add(self, name: str, expression: str) -> Rows:
-        self.frame = self.frame.withColumn(name, F.expr(expression))
+        """What Spark does not take here it may take as a query of its own, or say there what is wrong with it."""
+        try:
+            self.frame = self.frame.withColumn(name, F.expr(expression))
+        except (AnalysisException, ParseException) as error:
+            raise NotLiftable(name) from error
         return self.rows(name)
 
     def add_record(self, name: str, columns: Sequence[str], condition: str | None = None) -> Rows:

@@ -13,20 +13,22 @@ from typing import TYPE_CHECKING
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 from sqlglot import exp
 from sqlglot.dialects import Spark
+from sqlglot.errors import ErrorLevel, UnsupportedError
 from sqlglot.tokenizer_core import TokenType
 
-from odradek.pipelines.definition.sql_text import DIALECT, parse_expression, parse_query
+from odradek.pipelines.definition.sql_text import DIALECT, WINDOW_STAND_IN, parse_expression, parse_query
 from odradek.pipelines.spark.hidden_columns import ORIGIN, quoted
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable, struct_of
 from odradek.pipelines.spark.steps_sql import carrying_table
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Set
 
     from odradek.pipelines.spark.one_pass.row_columns import Rows
 
 MADE, ITEM = "__made", "__item"  # variables: a row that LATERAL VIEW made, an element of what it explodes
-PLAIN_PARTS = {"expressions", "from_", "from", "where", "laterals", "kind"}
+PLAIN_PARTS = frozenset({"expressions", "from_", "from", "where", "laterals", "kind"})
+PLAIN_TABLE = frozenset({"this", "alias", "db"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,14 @@ class Scope:
 
     def sql(self, expression: exp.Expr) -> str:
         """The expression with every column led back to the variable that holds it."""
-        return expression.copy().transform(self._resolved).sql(DIALECT)
+        resolved = expression.copy().transform(self._resolved)
+        try:
+            text = resolved.sql(DIALECT, unsupported_level=ErrorLevel.RAISE)
+        except UnsupportedError as error:
+            raise NotLiftable(str(error)) from None
+        if WINDOW_STAND_IN in text.lower():
+            raise NotLiftable(text)
+        return text
 
     def text(self, expression: str) -> str:
         refuse_doubled_quotes(expression)
@@ -55,7 +64,7 @@ class Scope:
             variable, parts = MADE, parts[1:]
         elif len(parts) > 1 and parts[0].lower() == self.alias:
             parts = parts[1:]
-        elif parts[0].lower() in self.made:
+        elif parts[0].lower() in map(str.lower, self.made):
             variable = MADE
         return exp.Dot.build([exp.to_identifier(name, quoted=True) for name in (variable, *parts)])
 
@@ -75,9 +84,9 @@ def select_expression(text: str, known: Mapping[str, Rows]) -> str:
     query = parse_query(text)
     if table is None or len(list(query.find_all(exp.Table))) != 1:
         raise NotLiftable(text)
-    if any(value for key, value in query.args.items() if key not in PLAIN_PARTS):
-        raise NotLiftable(text)
     (named,) = query.find_all(exp.Table)
+    if has_others(query, PLAIN_PARTS) or has_others(named, PLAIN_TABLE):
+        raise NotLiftable(text)
     laterals = query.args.get("laterals") or []
     rows = known[table]
     scope = Scope((named.alias or named.name).lower(), rows)
@@ -98,10 +107,14 @@ def lateral_expression(query: exp.Expr, laterals: list[exp.Expr], scope: Scope, 
     view = laterals[0]
     names = tuple(each.name for each in view.args["alias"].args.get("columns") or ())
     made = made_rows(view.this, names, scope)
-    inner = Scope(scope.alias, scope.rows, view.args["alias"].name.lower(), tuple(name.lower() for name in names))
+    inner = Scope(scope.alias, scope.rows, view.args["alias"].name.lower(), names)
     found = made if where is None else f"filter({made}, {MADE} -> {inner.sql(where.this)})"
-    several = scope.rows.mapped(f"transform({found}, {MADE} -> {projection(query, inner)})")
-    return f"flatten({several})" if scope.rows.is_many else several
+    several = f"transform({found}, {MADE} -> {projection(query, inner)})"
+    if not scope.rows.is_many:
+        return scope.rows.mapped(several)
+    return (
+        f"flatten({scope.rows.mapped(f'coalesce({several}, array())')})"  # a null among arrays makes all of them null
+    )
 
 
 def made_rows(generator: exp.Expr, names: tuple[str, ...], scope: Scope) -> str:
@@ -132,7 +145,14 @@ def projection(query: exp.Expr, scope: Scope) -> str:
     return struct_of(fields)
 
 
+def has_others(node: exp.Expr, known: Set[str]) -> bool:
+    """Whether a node has parts that are not among these."""
+    return any(value for key, value in node.args.items() if key not in known)
+
+
 def star_fields(star: exp.Expr, scope: Scope) -> dict[str, str]:
+    if has_others(star.this if isinstance(star, exp.Column) else star, set()):
+        raise NotLiftable(star.sql(DIALECT))  # EXCEPT and the like
     table = star.table.lower() if isinstance(star, exp.Column) else ""
     row, columns = scope.rows.row, scope.rows.fields
     if table in {"", scope.alias}:
