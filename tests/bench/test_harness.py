@@ -55,8 +55,9 @@ def test_franz_go_measures_everything(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_pipelines_are_measured(tmp_path: Path) -> None:
-    results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(PIPELINES))
-    assert [experiment.name for experiment in results.experiments] == list(PIPELINES)
+    names = [name for name in PIPELINES if name != "rigs-standard"]  # the same as rigs-realtime, and slower
+    results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(names))
+    assert [experiment.name for experiment in results.experiments] == names
     check(results, ODRADEK)
 
 
