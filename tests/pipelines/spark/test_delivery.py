@@ -73,7 +73,7 @@ def forget_commits(stage: Stage) -> None:
 
 
 def leave_workers(stage: Stage) -> None:
-    """Spark keeps Python's workers, and these their producers: with another environment they are new, as after a restart."""
+    """Spark keeps Python's workers, and these their producers: with another environment they are new."""
     stage.spark.sparkContext.environment["RUN_OF_TEST"] = uuid.uuid4().hex
 
 
