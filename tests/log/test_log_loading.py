@@ -11,7 +11,7 @@ from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.errors import ErrorCode
-from tests.log.batches import NOW_MS, append, make_batch, open_log, read_all
+from tests.log.batches import NOW_MS, append, delete_before, make_batch, open_log, read_all
 from tests.simulation.simulated_host import Simulation
 
 CONFIG = LogConfig(index_interval_bytes=200, segment_bytes=3000)
@@ -240,7 +240,7 @@ def test_a_start_offset_past_the_end_starts_the_log_there(host: Host, directory:
 def test_deleted_records_stay_deleted(host: Host, directory: str) -> None:
     log = open_log(host, directory, CONFIG)
     fill(log)
-    log.advance_log_start_offset(45)
+    delete_before(log, 45)
     log.close()
     again = open_log(host, directory, CONFIG, log_start_offset=45)
     assert again.log_start_offset == 45

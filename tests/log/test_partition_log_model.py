@@ -110,6 +110,11 @@ class PartitionLogModel(RuleBasedStateMachine):
         self.start_offset = round(self.start_offset + chance * (self.end_offset - self.start_offset))
         self.log.advance_log_start_offset(self.start_offset)
 
+    @rule(limit=st.integers(1, 3))
+    def remove_segments_before_start(self, limit: int) -> None:
+        before = len(self.log.segments)
+        assert self.log.remove_segments_before_start(limit) == before - len(self.log.segments)
+
     @rule()
     def remove_files(self) -> None:
         for path in self.log.take_removed_files():

@@ -13,7 +13,9 @@ from odradek.host.disk import Buffer
 class SimulatedInode:
     """A file: what the disk surely has, what readers see, and the operations between the two."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self.modified_ms = now_ms()
         self.synced = b""
         self.content = bytearray()
         self.pending: list[tuple[int, bytes | None]] = []  # (position, data), or (size, None) for a truncation
@@ -21,6 +23,7 @@ class SimulatedInode:
     def write(self, data: bytes, position: int) -> None:
         _write(self.content, data, position)
         self.pending.append((position, data))
+        self.modified_ms = self._now_ms()
 
     def truncate(self, size_bytes: int) -> None:
         _truncate(self.content, size_bytes)
@@ -172,7 +175,8 @@ class SurvivingConnection(sqlite3.Connection):
 
 
 class SimulatedDisk:
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
+        self._now_ms = now_ms
         self.life = 0
         self.capacity_bytes: int | None = None
         self.sync_error: BaseException | None = None
@@ -216,7 +220,7 @@ class SimulatedDisk:
         if node is None:
             if not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            node = SimulatedInode()
+            node = SimulatedInode(self._now_ms)
             directory.change({name: node})
         if isinstance(node, SimulatedDirectory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -270,6 +274,11 @@ class SimulatedDisk:
     def file_size(self, path: str) -> int:
         return self.open(path).size()
 
+    def modified_ms(self, path: str) -> int:
+        node = self._node(path)
+        assert isinstance(node, SimulatedInode)
+        return node.modified_ms
+
     def read_file(self, path: str) -> bytes:
         file = self.open(path)
         return file.read_at(file.size(), 0)
@@ -278,7 +287,7 @@ class SimulatedDisk:
         if self.room_bytes() < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         self._before_sync()
-        inode = SimulatedInode()
+        inode = SimulatedInode(self._now_ms)
         inode.write(data, 0)
         inode.sync()
         directory, name = self._parent(path)

@@ -52,8 +52,8 @@ class Simulation:
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.loop = SimulatedLoop()
-        self.disk = SimulatedDisk()
         self.clock = SimulatedClock(self.loop)
+        self.disk = SimulatedDisk(self.clock.now_ms)
         self.host = Host(
             clock=self.clock,
             disk=self.disk,

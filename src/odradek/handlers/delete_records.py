@@ -11,6 +11,7 @@ from odradek.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from odradek.replica.retention import remove_old_segments
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -30,8 +31,14 @@ async def handle(request: DeleteRecordsRequest, context: RequestContext) -> Dele
             for topic in request.topics
         ]
     )
-    # An acknowledged deletion stays one after a crash.
-    await context.services.partitions.checkpoint_log_start_offsets()
+    # An acknowledged deletion stays one after a crash; only then may files go.
+    table = context.services.partitions
+    await table.checkpoint_log_start_offsets()
+    for topic in response.topics:
+        for result in topic.partitions:
+            partition = table.find(topic.name, result.partition_index)
+            if result.error_code == ErrorCode.NONE and partition is not None:
+                await remove_old_segments(partition)
     return response
 
 

@@ -58,6 +58,9 @@ class Disk(Protocol):
 
     def file_size(self, path: str) -> int: ...
 
+    def modified_ms(self, path: str) -> int:
+        """When it was last written to, by the wall clock."""
+
     def read_file(self, path: str) -> bytes: ...
 
     def replace_file(self, path: str, data: bytes) -> None:

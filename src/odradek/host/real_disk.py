@@ -134,6 +134,9 @@ class RealDisk:
     def file_size(self, path: str) -> int:
         return os.stat(path).st_size
 
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
     def read_file(self, path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()

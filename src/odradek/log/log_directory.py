@@ -137,6 +137,13 @@ class LogDirectory:
             self._host.disk.replace_file(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", b'{"version":0,"brokerEpoch":-1}')
         self._lock.release()
 
+    def last_used_ms(self) -> int | None:
+        """When a broker last wrote down how far its logs are safe: every minute while it ran, and at its end."""
+        try:
+            return self._host.disk.modified_ms(self.recovery_points.path)
+        except FileNotFoundError:
+            return None
+
     def partition_directory(self, topic: str, index: int) -> str:
         """ValueError for a name that is no topic's: what comes from outside must never lead out of this directory."""
         if not _TOPIC_NAME.fullmatch(topic) or topic in (".", "..") or index < 0:

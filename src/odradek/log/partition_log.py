@@ -14,11 +14,11 @@ from odradek.log.batch_conversion import convert_batch
 from odradek.log.batch_validation import check_batch
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader, choose_jitter, rebuild_producers
-from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from odradek.log.producer_state import ProducerBatch
 from odradek.log.record_faults import RecordFault, find_faults
-from odradek.log.segment import LARGEST_RELATIVE_OFFSET, Segment
-from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from odradek.log.retention import count_before
+from odradek.log.rolling import must_roll
+from odradek.log.segment import Segment
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
 from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import assign_offset, set_append_time
@@ -132,7 +132,7 @@ class PartitionLog:
             max_timestamp = append_time_ms = now_ms
         segment = self._active
         size_bytes = len(batch)
-        if self._must_roll(segment, size_bytes, last_offset, max_timestamp, now_ms):
+        if must_roll(segment, config, size_bytes, last_offset, max_timestamp, now_ms):
             self.roll()
             segment = self._active
         segment.append(batch, last_offset, max_timestamp, config.index_interval_bytes)
@@ -153,22 +153,6 @@ class PartitionLog:
     def faults_of(self, batch: memoryview) -> list[RecordFault]:
         """The records to blame for the refusal of a batch, if its header is sound."""
         return find_faults(batch, self.config, self._clock.now_ms())
-
-    def _must_roll(self, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        config = self.config
-        if segment.size_bytes + size_bytes > config.segment_bytes:
-            return True
-        if segment.size_bytes:
-            # By the records' own time where they have one, so that a segment spans a stretch of it (Kafka's rule).
-            first_timestamp = segment.first_timestamp
-            waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
-            if waited_ms > config.segment_ms - segment.roll_jitter_ms:
-                return True
-        return (
-            segment.offset_index.entry_count >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
-            or segment.time_index.entry_count >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1
-            or last_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET
-        )
 
     def roll(self) -> None:
         """Begins a new segment. Nothing is synced here: `flush` does it for all segments that were rolled.
@@ -329,7 +313,8 @@ class PartitionLog:
         self._active = self._segments[-1]
         if not self._active.is_writable and not self._active.load_for_writing():
             self._active.recover(self.config.index_interval_bytes)
-        self._remove([*removed])
+        self._remove(removed)
+        self._snapshots.remove(segment.base_offset for segment in removed)
         self._finish_truncation(self._active.truncate_to(offset))
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -358,20 +343,34 @@ class PartitionLog:
         self._unsynced.sync_truncation(self._active, self.leader_epochs)
 
     def advance_log_start_offset(self, offset: int) -> None:
-        """Records below are gone; segments that hold nothing else are renamed, to be removed by the owner on a worker
-        (`take_removed_files`). The active segment stays."""
+        """Records below are gone for readers. Their files go with `remove_segments_before_start`, once the new start is
+        written down: if only the files were gone after a crash, offsets might be given twice."""
         if offset > self.log_end_offset:
             raise ValueError(f"log start offset {offset} is past the end of the log at {self.log_end_offset}")
-        if offset <= self.log_start_offset:
-            return
-        self.log_start_offset = offset
-        self.leader_epochs.truncate_from_start(offset)
-        kept = max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
-        if kept:
-            removed = self._segments[:kept]
-            self._segments = self._segments[kept:]
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.leader_epochs.truncate_from_start(offset)
+
+    def expire_to(self, offset: int) -> None:
+        """What `expired_offset` said. The active segment goes only if nothing was appended to it since then."""
+        if offset > self._active.base_offset:
+            if offset == self.log_end_offset:
+                self.roll()
+            else:
+                offset = self._active.base_offset
+        self.advance_log_start_offset(offset)
+
+    def remove_segments_before_start(self, limit: int) -> int:
+        """Renames those that hold nothing else, at most so many at once, to be removed by the owner on a worker
+        (`take_removed_files`). The active segment stays. Returns how many."""
+        count = min(count_before(self._segments, self.log_start_offset), limit)
+        if count:
+            removed = self._segments[:count]
+            self._segments = self._segments[count:]
             self._remove(removed)
+            self._snapshots.remove(segment.base_offset for segment in removed)
             self.size_bytes -= sum(segment.size_bytes for segment in removed)
+        return count
 
     def take_removed_files(self) -> list[str]:
         """Paths of renamed files that nobody has been given yet, for removal after `file.delete.delay.ms`."""
@@ -385,7 +384,6 @@ class PartitionLog:
                 self._unsynced.rolled_segments.remove(segment)
             if segment is self._cold_segment:
                 self._cold_segment = None
-        self._snapshots.remove(segment.base_offset for segment in segments)
 
 
 def _base_offset(segment: Segment) -> int:

@@ -229,6 +229,11 @@ class Segment:
                 self.max_timestamp = entry[0]
         return self.max_timestamp
 
+    def newest_ms(self) -> int:
+        """The largest timestamp of its records, or of its file when they have none. Blocks."""
+        timestamp = self.load_max_timestamp()
+        return timestamp if timestamp >= 0 else self._disk.modified_ms(self.path(LOG_SUFFIX))
+
     # Truncation and recovery
 
     def truncate_to(self, offset: int) -> int:

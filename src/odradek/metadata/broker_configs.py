@@ -78,6 +78,7 @@ class BrokerConfig:
     max_connections = _Setting[int]("max.connections")
     max_connections_per_ip = _Setting[int]("max.connections.per.ip")
     log_flush_offset_checkpoint_interval_ms = _Setting[int]("log.flush.offset.checkpoint.interval.ms")
+    log_retention_check_interval_ms = _Setting[int]("log.retention.check.interval.ms")
     producer_id_expiration_ms = _Setting[int]("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms = _Setting[int]("producer.id.expiration.check.interval.ms")
 
@@ -140,7 +141,6 @@ _NOT_YET = (
     "log.cleanup.policy",
     "log.local.retention.",
     "log.preallocate",
-    "log.retention.",
     "offsets.commit.timeout.ms",
     "offsets.load.buffer.size",
     "offsets.topic.compression.codec",

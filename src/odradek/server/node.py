@@ -19,8 +19,10 @@ from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_dura
 from odradek.metadata.controller import Controller
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
+from odradek.replica.believed_time import BelievedTime
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
+from odradek.replica.retention import Retention
 from odradek.security.authorizer import AllowAll
 
 if TYPE_CHECKING:
@@ -53,6 +55,8 @@ class Node:
         self._controller = controller = Controller(store, config, host.entropy)
         cluster_id = (await controller.load()).cluster_id
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
+        last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in directories])
+        time = BelievedTime(host.clock, max((each for each in last_used if each is not None), default=None))
         self._table = table = PartitionTable(host, directories, lambda: controller.broker_config)
         try:
             await controller.bump_leader_epochs()
@@ -63,7 +67,8 @@ class Node:
         controller.subscribe(table.follow)
         self._groups = GroupCoordinator(host, controller, table)
         self._groups.start()
-        self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config)
+        self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config, time)
+        self._housekeeping.add(Retention(table, host))
         apis = build_registry()
         services = Services(
             host=host,
