@@ -186,13 +186,13 @@ def test_checkpoints_are_written_one_after_the_other(broker: SimulatedBroker, wo
     create_topic(broker, name)
     for _ in range(5):
         produce(broker, name)
-    workers.held.add("_write_checkpoints")
+    workers.held.add("_write_all")
     first = broker.simulation.loop.create_task(broker.services.partitions.checkpoint())
     broker.step()
     broker.partition(name).delete_records_before(3)
     second = broker.simulation.loop.create_task(broker.services.partitions.checkpoint_log_start_offsets())
     broker.step()
-    assert workers.waiting == ["_write_checkpoints"]
+    assert workers.waiting == ["_write_all"]
     workers.release()
     broker.step()
     assert first.done()
@@ -210,7 +210,7 @@ def test_a_deletion_is_answered_when_no_checkpoint_tells_of_the_topic(
     for _ in range(5):
         produce(broker, name)
     delete_records(broker, name, 5)
-    workers.held.add("_write_checkpoints")
+    workers.held.add("_write_all")
     on_its_way = broker.simulation.loop.create_task(broker.services.partitions.checkpoint())
     broker.step()
     deleting = broker.begin(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, 4)
@@ -231,7 +231,7 @@ def test_a_deletion_goes_through_though_the_checkpoints_cannot_be_written(
     broker.simulation.disk.sync_error = OSError("the disk is gone")
     delete_topic(broker, name)
     broker.simulation.disk.sync_error = None
-    assert caplog.messages == ["checkpoints could not be written"]
+    assert caplog.messages == ["log directory failed", "checkpoints could not be written"]
     caplog.clear()
 
 
@@ -259,7 +259,7 @@ def test_a_new_partition_is_not_there_before_its_files_are(
 ) -> None:
     from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
-    workers.held.add("_open_logs")
+    workers.held.add("open_logs")
     wish = CreatableTopic(name=name, num_partitions=2, replication_factor=1)
     creating = broker.begin(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
     assert produce(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -271,7 +271,7 @@ def test_a_new_partition_is_not_there_before_its_files_are(
 def test_a_client_that_goes_does_not_stop_a_creation(broker: SimulatedBroker, workers: HeldWorkers, name: str) -> None:
     from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 
-    workers.held.add("_open_logs")
+    workers.held.add("open_logs")
     wish = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
     creating = broker.begin(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
     creating.task.cancel()

@@ -119,9 +119,10 @@ def _apply(
 
 
 class SimulatedFile:
-    def __init__(self, disk: "SimulatedDisk", inode: SimulatedInode) -> None:
+    def __init__(self, disk: "SimulatedDisk", inode: SimulatedInode, path: str) -> None:
         self._disk = disk
         self._inode = inode
+        self._path = path
         self._life = disk.life
 
     def _living(self) -> SimulatedInode:
@@ -131,6 +132,7 @@ class SimulatedFile:
 
     def write_at(self, data: Buffer, position: int) -> None:
         inode = self._living()
+        self._disk.check(self._path)
         end = position + len(data)
         room = self._disk.room_bytes() - max(0, end - len(inode.content))
         if room < 0:
@@ -148,7 +150,7 @@ class SimulatedFile:
         return len(self._living().content)
 
     def sync(self) -> None:
-        self._disk.sync_node(self._living())
+        self._disk.sync_node(self._living(), self._path)
 
     def close(self) -> None:
         self._life = -1
@@ -180,6 +182,7 @@ class SimulatedDisk:
         self.life = 0
         self.capacity_bytes: int | None = None
         self.sync_error: BaseException | None = None
+        self.broken: set[str] = set()  # paths where nothing can be written, created or synced any more
         self._root = SimulatedDirectory()
         self._locks: set[str] = set()
         self._databases: dict[str, SurvivingConnection] = {}
@@ -201,15 +204,23 @@ class SimulatedDisk:
             if connection.in_transaction:
                 connection.rollback()
 
-    def sync_node(self, node: SimulatedInode | SimulatedDirectory) -> None:
-        if isinstance(self.sync_error, OSError):
+    def sync_node(self, node: SimulatedInode | SimulatedDirectory, path: str) -> None:
+        try:
+            self._before_sync(path)
+        except OSError:
             node.fail_sync()
-        self._before_sync()
+            raise
         node.sync()
 
-    def _before_sync(self) -> None:
+    def _before_sync(self, path: str) -> None:
+        self.check(path)
         if self.sync_error is not None:
             raise self.sync_error
+
+    def check(self, path: str) -> None:
+        """OSError when this part of the disk is broken."""
+        if any(path == broken or path.startswith(f"{broken}/") for broken in self.broken):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def room_bytes(self) -> int:
         return 1 << 40 if self.capacity_bytes is None else self.capacity_bytes - _used_bytes(self._root)
@@ -218,13 +229,14 @@ class SimulatedDisk:
         directory, name = self._parent(path)
         node = directory.entries.get(name)
         if node is None:
+            self.check(path)
             if not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
             node = SimulatedInode(self._now_ms)
             directory.change({name: node})
         if isinstance(node, SimulatedDirectory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return SimulatedFile(self, node)
+        return SimulatedFile(self, node, path)
 
     def absolute_path(self, path: str) -> str:
         return "/" + "/".join(_names(path))
@@ -240,6 +252,7 @@ class SimulatedDisk:
         return self.exists(path) and isinstance(self._node(path), SimulatedDirectory)
 
     def list_directory(self, path: str) -> list[str]:
+        self.check(path)
         return sorted(self._directory(path).entries)
 
     def make_directories(self, path: str) -> None:
@@ -247,6 +260,7 @@ class SimulatedDisk:
         for name in _names(path):
             child = directory.entries.get(name)
             if child is None:
+                self.check(path)
                 child = SimulatedDirectory()
                 directory.change({name: child})
             if not isinstance(child, SimulatedDirectory):
@@ -286,7 +300,7 @@ class SimulatedDisk:
     def replace_file(self, path: str, data: bytes) -> None:
         if self.room_bytes() < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        self._before_sync()
+        self._before_sync(path)
         inode = SimulatedInode(self._now_ms)
         inode.write(data, 0)
         inode.sync()
@@ -295,7 +309,7 @@ class SimulatedDisk:
         directory.sync()
 
     def sync_directory(self, path: str) -> None:
-        self.sync_node(self._directory(path))
+        self.sync_node(self._directory(path), path)
 
     def space(self, path: str) -> tuple[int, int]:
         self._node(path)

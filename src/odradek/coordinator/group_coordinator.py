@@ -21,6 +21,7 @@ from odradek.host.logs import get_logger
 from odradek.metadata.image import NO_LEADER
 from odradek.metadata.topic_decisions import NewTopic
 from odradek.protocol.errors import ErrorCode
+from odradek.replica.partition import Role
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator
@@ -170,6 +171,9 @@ class GroupCoordinator:
         count = 0
         for place in places:
             if not self._is_current(place):
+                continue
+            if place.partition.role is not Role.LEADER:  # an empty shard would say that nothing was committed
+                log.error("groups cannot be loaded: their log directory failed", partition=place.partition.index)
                 continue
             try:
                 count += await load_shard(place.shard, place.partition, self._host.workers)

@@ -34,7 +34,7 @@ log = get_logger(__name__)
 
 # An attribute of an enum takes long to look up.
 _NONE = ErrorCode.NONE
-_OFFLINE = Role.OFFLINE
+_LEADER = Role.LEADER
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
@@ -91,7 +91,7 @@ def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Par
     if context.services.partitions.is_ending:
         return partitions
     for wanted, partition, result in round_.results:
-        if partition is None or partition.role is _OFFLINE:  # unknown, or deleted while a worker looked
+        if partition is None or partition.role is not _LEADER:  # unknown, or gone while a worker looked
             continue
         if result.records is not None and wanted.fetch_offset < partition.log.segments[-1].base_offset:
             return []
@@ -163,8 +163,8 @@ def _read_one(
             whole_first_batch=whole_first_batch,
         )
     except OSError as problem:
-        if partition.role is _OFFLINE:  # its files went while a worker looked
-            return FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if partition.role is not _LEADER:  # its files went while a worker looked
+            return FetchResult(partition.check_epoch(UNKNOWN_EPOCH))
         log.error("read failed", topic=partition.topic, partition=partition.index, reason=str(problem))
         return FetchResult(ErrorCode.KAFKA_STORAGE_ERROR)
 

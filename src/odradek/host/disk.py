@@ -1,10 +1,18 @@
 """The disk as the broker sees it: files written and read at positions, and the few directory operations a log needs.
 Nothing here is durable before `sync`, `sync_directory` or `replace_file` has returned."""
 
+import errno
 import sqlite3
 from typing import Protocol, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+
+
+def is_refusal(problem: OSError) -> bool:
+    """Whether the disk only has no room, or the process no descriptor or memory, just now: nothing is broken."""
+    return problem.errno in _REFUSALS
 
 
 class File(Protocol):

@@ -88,6 +88,7 @@ class LogDirectory:
     __slots__ = (
         "_host",
         "_lock",
+        "failure",
         "high_watermarks",
         "log_start_offsets",
         "meta_properties",
@@ -97,9 +98,15 @@ class LogDirectory:
     )
 
     def __init__(
-        self, path: str, host: Host, meta_properties: MetaProperties, lock: Lock, was_cleanly_shut_down: bool
+        self,
+        path: str,
+        host: Host,
+        meta_properties: MetaProperties | None,
+        lock: Lock | None,
+        was_cleanly_shut_down: bool,
     ) -> None:
         self.path = path
+        self.failure: str | None = None  # why nothing in it can be used any more
         self.meta_properties = meta_properties
         self.was_cleanly_shut_down = was_cleanly_shut_down
         self.recovery_points = OffsetCheckpoint(host.disk, f"{path}/{RECOVERY_POINT_FILE}")
@@ -131,9 +138,18 @@ class LogDirectory:
             raise
         return cls(path, host, meta_properties, lock, was_cleanly_shut_down)
 
+    @classmethod
+    def unusable(cls, path: str, host: Host, reason: str) -> "LogDirectory":
+        """One that failed before it could be opened: known, so that nobody takes what lies in it for lost."""
+        directory = cls(path, host, None, None, False)
+        directory.failure = reason
+        return directory
+
     def close(self, *, is_clean: bool) -> None:
         """`is_clean` when every log was closed: then the next start trusts what it finds."""
-        if is_clean:
+        if self._lock is None:
+            return
+        if is_clean and self.failure is None:
             self._host.disk.replace_file(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", b'{"version":0,"brokerEpoch":-1}')
         self._lock.release()
 

@@ -19,6 +19,7 @@ from odradek.log.record_faults import RecordFault, find_faults
 from odradek.log.retention import count_before
 from odradek.log.rolling import must_roll
 from odradek.log.segment import Segment
+from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
 from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import assign_offset, set_append_time
@@ -89,6 +90,12 @@ class PartitionLog:
         """Creates it, or loads or recovers what is there. Blocks."""
         loader = LogLoader(directory, config, host, clean_shutdown, recovery_point_offset, log_start_offset)
         return cls(directory, config, host, loader.load())
+
+    @classmethod
+    def unreachable(cls, directory: str, config: LogConfig, host: Host) -> "PartitionLog":
+        """Stands for one whose directory cannot be used: nothing is read, and nothing may be done with it."""
+        nothing = LoadedLog([Segment(host.disk, directory, 0)], SnapshotFiles(host.disk, directory, ()), 0)
+        return cls(directory, config, host, nothing)
 
     def configure(self, config: LogConfig) -> None:
         """From the next append on."""
@@ -264,6 +271,11 @@ class PartitionLog:
         return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
 
     # Durability
+
+    @property
+    def has_failed(self) -> bool:
+        """A sync has failed: only a restart can tell what the disk has."""
+        return self._unsynced.failure is not None
 
     @property
     def has_rolled_segments_to_sync(self) -> bool:

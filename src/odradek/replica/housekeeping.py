@@ -96,7 +96,7 @@ class Housekeeping:
         await self._table.open_missing()
         if now_ms - self._last_checkpoint_ms >= config.log_flush_offset_checkpoint_interval_ms:
             self._last_checkpoint_ms = now_ms
-            await self._table.checkpoint()
+            await self._checkpoint()
         if now_ms - self._last_expiry_ms >= config.producer_id_expiration_check_interval_ms:
             self._last_expiry_ms = now_ms
             for partition in self._table:
@@ -112,6 +112,13 @@ class Housekeeping:
             await chore.run(believed_ms)
         except Exception as problem:
             log.error("a chore failed", chore=chore.name, exc_info=problem)
+
+    async def _checkpoint(self) -> None:
+        """A longer recovery after a crash is all that a failure costs."""
+        try:
+            await self._table.checkpoint()
+        except OSError as problem:
+            log.error("checkpoints could not be written", reason=str(problem))
 
     async def _flush(self, partition: Partition) -> None:
         """A disk that fails one partition must not keep the others from theirs. It is told once: a log whose sync has

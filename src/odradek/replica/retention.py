@@ -41,13 +41,21 @@ class Retention:
             expired = await self._host.workers.run(self._find_expired, candidates, now_ms)
             for partition, offset in expired:
                 await self._expire(partition, offset)
-            if expired:
-                await self._table.checkpoint_log_start_offsets()
+            if expired and not await self._write_down_starts():
+                return
         for partition in tuple(self._table):
             await remove_old_segments(partition)
 
     async def stop(self) -> None:
         """It runs within a round, and no round is running by now."""
+
+    async def _write_down_starts(self) -> bool:
+        try:
+            await self._table.checkpoint_log_start_offsets()
+        except OSError as problem:
+            log.error("expired segments stay: the new starts could not be written down", reason=str(problem))
+            return False
+        return True
 
     def _find_expired(self, partitions: Sequence[Partition], now_ms: int) -> list[tuple[Partition, int]]:
         expired = []
