@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable
 
 from odradek.host.disk import Buffer
+from odradek.host.open_files import OpenFiles
 
 
 class SimulatedInode:
@@ -179,6 +180,7 @@ class SurvivingConnection(sqlite3.Connection):
 class SimulatedDisk:
     def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
         self._now_ms = now_ms
+        self.open_files = OpenFiles(10)  # few, so that files are given back all the time
         self.life = 0
         self.capacity_bytes: int | None = None
         self.sync_error: BaseException | None = None

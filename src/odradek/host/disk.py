@@ -5,6 +5,8 @@ import errno
 import sqlite3
 from typing import Protocol, TypeAlias
 
+from odradek.host.open_files import OpenFiles
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
 _REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
@@ -44,6 +46,10 @@ class Lock(Protocol):
 
 
 class Disk(Protocol):
+    @property
+    def open_files(self) -> OpenFiles:
+        """Where those who keep files open say so; there is a bound."""
+
     def open(self, path: str, *, create: bool = False) -> File: ...
 
     def absolute_path(self, path: str) -> str:

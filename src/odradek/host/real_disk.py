@@ -4,16 +4,22 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import shutil
 import sqlite3
 from collections.abc import Callable
 
 from odradek.host.disk import Buffer, Lock
+from odradek.host.open_files import OpenFiles
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone leaves the data in the drive's cache
 _sync_data = getattr(os, "fdatasync", os.fsync)  # fdatasync writes the size too, all that an append changes
 _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _FILE_MODE = 0o644
+
+# Segments take a quarter of the process's descriptors, connections may have the rest.
+MOST_OPEN_FILES = 8192
+FEWEST_OPEN_FILES = 64
 
 
 def _sync_descriptor(descriptor: int, sync: Callable[[int], None]) -> None:
@@ -101,7 +107,12 @@ class RealLock:
 
 
 class RealDisk:
-    __slots__ = ()
+    __slots__ = ("open_files",)
+
+    def __init__(self) -> None:
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        share = MOST_OPEN_FILES if descriptors == resource.RLIM_INFINITY else descriptors // 4
+        self.open_files = OpenFiles(max(FEWEST_OPEN_FILES, min(share, MOST_OPEN_FILES)))
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS

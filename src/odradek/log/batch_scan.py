@@ -64,10 +64,10 @@ def scan_headers(file: File, position: int, end_position: int) -> Iterator[tuple
         position = next_position
 
 
-def scan_checked(file: File, end_position: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Every batch from the start of the file whose checksum is right; stops before the first that is not whole."""
+def scan_checked(file: File, end_position: int, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Every batch from `position` on whose checksum is right; stops before the first that is not whole."""
     chunk = memoryview(b"")
-    chunk_position = position = 0
+    chunk_position = position
     while position + HEADER_SIZE_BYTES <= end_position:
         inside = position - chunk_position
         if inside + HEADER_SIZE_BYTES > len(chunk):

@@ -131,6 +131,7 @@ class LogLoader:
     def _open_segment(self, base_offset: int) -> Segment:
         segment = self._new_segment(base_offset)
         segment.size_bytes = self.host.disk.file_size(segment.path(LOG_SUFFIX))
+        segment.unchecked_end_position = segment.size_bytes
         return segment
 
     def create_segment(self, base_offset: int) -> Segment:

@@ -5,9 +5,10 @@ while the loop goes on appending and reading (the order of reads and writes of s
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from odradek.host.host import Host
+from odradek.host.logs import get_logger
 from odradek.host.slices import FileSlice
 from odradek.log.append_result import NO_TIMESTAMP, AppendResult
 from odradek.log.batch_conversion import convert_batch
@@ -15,6 +16,7 @@ from odradek.log.batch_validation import check_batch
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader, choose_jitter, rebuild_producers
 from odradek.log.producer_state import ProducerBatch
+from odradek.log.reading import base_offset, cut_slice, locate_in_segments, search_segments
 from odradek.log.record_faults import RecordFault, find_faults
 from odradek.log.retention import count_before
 from odradek.log.rolling import must_roll
@@ -25,6 +27,8 @@ from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import assign_offset, set_append_time
 from odradek.protocol.errors import ErrorCode
 
+logger = get_logger(__name__)
+
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 _new_tuple = tuple.__new__  # half the time of the constructor, once per append
 
@@ -33,7 +37,6 @@ class PartitionLog:
     __slots__ = (
         "_active",
         "_clock",
-        "_cold_segment",
         "_converts_batches",
         "_host",
         "_is_changed",
@@ -60,7 +63,6 @@ class PartitionLog:
         self.configure(config)
         self._segments = loaded.segments
         self._active = loaded.segments[-1]
-        self._cold_segment: Segment | None = None
         self._snapshots = loaded.snapshots
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
@@ -204,68 +206,45 @@ class PartitionLog:
             holds_end = end_offset < self.log_end_offset
         else:
             try:
-                segment, place, next_base_offset = self._locate_in_old_segments(fetch_offset)
+                segment, place, next_base_offset = locate_in_segments(self._segments, fetch_offset)
             except FileNotFoundError:
                 if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
                     return ErrorCode.OFFSET_OUT_OF_RANGE
                 raise
             end_position = segment.size_bytes
-            holds_end = end_offset < next_base_offset
+            holds_end = end_offset < (self.log_end_offset if next_base_offset is None else next_base_offset)
         if place is None:
-            return None
-        position, first_end_position = place
+            return self._refuse_damaged(fetch_offset) if segment.breaks_off_before(fetch_offset) else None
         if holds_end:
             end_place = segment.locate(end_offset)
             if end_place is not None:
                 end_position = end_place[0]
-        size_bytes = end_position - position
-        if size_bytes > max_bytes:
-            size_bytes = max_bytes
-            first_size_bytes = first_end_position - position
-            if first_size_bytes > max_bytes:
-                size_bytes = first_size_bytes if whole_first_batch else 0
-        return FileSlice(segment.file, position, size_bytes) if size_bytes > 0 else None
+        piece = cut_slice(segment, place, end_position, max_bytes, whole_first_batch)
+        return self._refuse_damaged(fetch_offset) if piece is ErrorCode.CORRUPT_MESSAGE else piece
+
+    def _refuse_damaged(self, offset: int) -> ErrorCode:
+        logger.error(
+            "damaged records are not served: `odradek log verify` tells more", directory=self.directory, offset=offset
+        )
+        return ErrorCode.CORRUPT_MESSAGE
 
     def needs_disk(self, fetch_offset: int) -> bool:
         """Whether finding this offset reads files: then `read` is better called on a worker."""
         active = self._active
         return fetch_offset - active.base_offset < active.recent_batches.first_offset
 
-    def _locate_in_old_segments(self, offset: int) -> tuple[Segment, tuple[int, int] | None, int]:
-        """The segment, the place in it, and the base offset of the segment that follows (or the end of the log)."""
-        segments = self._segments
-        index = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
-        while True:
-            segment = segments[index]
-            index += 1
-            is_active = index >= len(segments)
-            if not is_active and segment is not self._cold_segment:
-                # One old segment of a log is open at a time; readers that still send from another keep its file.
-                if self._cold_segment is not None and self._cold_segment not in self._unsynced.rolled_segments:
-                    self._cold_segment.release()
-                self._cold_segment = segment
-            place = segment.locate(offset)
-            # Compaction and truncation leave segments that end before the next one begins.
-            if place is not None or is_active:
-                return segment, place, self.log_end_offset if is_active else segments[index].base_offset
-
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record that is not older. Blocks."""
-        return self._search(lambda segments, start: find_offset_for_timestamp(segments, start, timestamp_ms))
+        return search_segments(
+            lambda segments: find_offset_for_timestamp(segments, self.log_start_offset, timestamp_ms),
+            lambda: self._segments,
+        )
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the largest timestamp. Blocks."""
-        return self._search(find_max_timestamp)
-
-    def _search(self, find: Callable[[Sequence[Segment], int], TimestampOffset | None]) -> TimestampOffset | None:
-        while True:
-            segments = tuple(self._segments)
-            try:
-                return find(segments, self.log_start_offset)
-            except FileNotFoundError:
-                if segments == tuple(self._segments):
-                    raise
-                # Segments were removed meanwhile: once more with those that are left.
+        return search_segments(
+            lambda segments: find_max_timestamp(segments, self.log_start_offset), lambda: self._segments
+        )
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
@@ -319,7 +298,7 @@ class PartitionLog:
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        kept = bisect_right(self._segments, offset, key=_base_offset)
+        kept = bisect_right(self._segments, offset, key=base_offset)
         removed = self._segments[kept:]
         self._segments = self._segments[:kept]
         self._active = self._segments[-1]
@@ -347,7 +326,6 @@ class PartitionLog:
         self.recovery_point_offset = min(self.recovery_point_offset, end_offset)
         if self._active in self._unsynced.rolled_segments:
             self._unsynced.rolled_segments.remove(self._active)
-        self._cold_segment = None
         self.size_bytes = sum(segment.size_bytes for segment in self._segments)
         self._snapshots.remove_after(end_offset)
         rebuild_producers(self.producers, self._snapshots, self._segments, end_offset)
@@ -394,9 +372,3 @@ class PartitionLog:
             self._removed_files += segment.rename_for_removal()
             if segment in self._unsynced.rolled_segments:
                 self._unsynced.rolled_segments.remove(segment)
-            if segment is self._cold_segment:
-                self._cold_segment = None
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset

@@ -7,6 +7,7 @@ from contextlib import suppress
 from odradek.host.disk import Disk, File
 from odradek.log.batch_scan import locate_batch, scan_checked, scan_headers
 from odradek.log.offset_index import OffsetIndex
+from odradek.log.read_check import breaks_off, count_sound_bytes
 from odradek.log.recent_batches import LIMIT, RecentBatches
 from odradek.log.time_index import NO_TIMESTAMP, TimeIndex
 from odradek.protocol.batch import BatchHeader
@@ -29,9 +30,12 @@ def file_path(directory: str, base_offset: int, suffix: str) -> str:
 
 class Segment:
     __slots__ = (
+        "_asked_size_bytes",
+        "_checked",
         "_disk",
         "_file",
         "_is_torn",
+        "_is_used",
         "base_offset",
         "bytes_since_index_entry",
         "created_ms",
@@ -46,12 +50,17 @@ class Segment:
         "roll_jitter_ms",
         "size_bytes",
         "time_index",
+        "unchecked_end_position",
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
         self._disk = disk
         self._file: File | None = None
         self._is_torn = False
+        self._is_used = False
+        self._asked_size_bytes = 0
+        self._checked = (0, 0)  # the stretch whose checksums are known to be right
+        self.unchecked_end_position = 0  # before it lies what an earlier run wrote, see read_check
         self.is_removed = False
         self.directory = directory
         self.base_offset = base_offset
@@ -72,10 +81,22 @@ class Segment:
 
     @property
     def file(self) -> File:
+        self._is_used = True
         file = self._file
         if file is None:
             file = self._file = self._disk.open(self.path(LOG_SUFFIX))
+            self._disk.open_files.opened(self)
         return file
+
+    def give_back(self, *, even_if_used: bool) -> bool:
+        """For `OpenFiles`. An append leaves no mark but the size."""
+        is_used = self._is_used or self.size_bytes != self._asked_size_bytes
+        self._is_used = False
+        self._asked_size_bytes = self.size_bytes
+        if is_used and not even_if_used and self._file is not None:
+            return False
+        self._file = None
+        return True
 
     # Becoming the segment that is written to
 
@@ -85,6 +106,7 @@ class Segment:
         try:
             self._file = self._disk.open(path, create=True)
             self._file.truncate(0)
+            self._disk.open_files.opened(self)
         except OSError:
             self._file = None
             with suppress(OSError):
@@ -125,6 +147,9 @@ class Segment:
                 is_first = False
             self._note_batch(header.last_offset, header.max_timestamp, batch_position)
             position = batch_position + header.size_bytes
+        if self.unchecked_end_position:
+            # Whoever reads this comes by way of the files, where it is checked.
+            self.recent_batches = RecentBatches(self.next_offset - self.base_offset)
         return position == self.size_bytes
 
     # Writing
@@ -220,6 +245,24 @@ class Segment:
             return recent_batches.locate(relative_offset, size_bytes)
         return locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
 
+    def count_sound_bytes(self, position: int, size_bytes: int) -> int:
+        """How many of these may be given out: whole batches whose checksums are right. Blocks."""
+        checked_from, checked_to = self._checked
+        if checked_from <= position and position + size_bytes <= checked_to:
+            return size_bytes
+        sound_bytes = count_sound_bytes(self.file, position, position + size_bytes)
+        sound_end = position + sound_bytes
+        is_adjoining = checked_from <= position <= checked_to
+        self._checked = (checked_from, max(checked_to, sound_end)) if is_adjoining else (position, sound_end)
+        return sound_bytes
+
+    def breaks_off_before(self, offset: int) -> bool:
+        """Whether it has no batch for this offset because it is damaged. Blocks."""
+        if not self.unchecked_end_position:
+            return False
+        position = self.offset_index.lookup(offset - self.base_offset)
+        return breaks_off(self.file, position, self.size_bytes)
+
     def load_max_timestamp(self) -> int:
         """Of an old segment, from the last entry of its time index."""
         if self.max_timestamp == NO_TIMESTAMP:
@@ -247,6 +290,8 @@ class Segment:
             end_offset = min(offset, int.from_bytes(self.file.read_at(8, place[0]), "big"))
             self.size_bytes = place[0]
             self.file.truncate(self.size_bytes)
+            self.unchecked_end_position = min(self.unchecked_end_position, self.size_bytes)
+            self._checked = (0, 0)
         timestamp, timestamp_offset = self.time_index.last_entry() or (NO_TIMESTAMP, 0)
         self.max_timestamp = timestamp
         self.offset_of_max_timestamp = self.base_offset + timestamp_offset
@@ -274,6 +319,7 @@ class Segment:
         if valid_bytes < file_size:
             self.file.truncate(valid_bytes)
         self.size_bytes = valid_bytes
+        self.unchecked_end_position = 0
         self.write_indexes()
         return file_size - valid_bytes
 
