@@ -35,7 +35,8 @@ def expired_offset(log: PartitionLog, committed_offset: int, now_ms: int) -> int
         return None  # segments were removed meanwhile: the next round will see
     if not count:
         return None
-    return segments[count].base_offset if count < len(segments) else segments[-1].next_offset
+    offset = segments[count].base_offset if count < len(segments) else segments[-1].next_offset
+    return offset if offset > log.log_start_offset else None  # else they only wait to be removed
 
 
 def count_expired(segments: Sequence[Segment], config: LogConfig, committed_offset: int, now_ms: int) -> int:

@@ -1,0 +1,95 @@
+"""A broker that is killed at random instants under load loses nothing that it acknowledged, and doubles nothing.
+
+CRASH_ROUNDS makes it longer and CRASH_SEED other; `make soak` does.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from odradek.testing import BrokerError, broker
+from tests.crash.load import Load, check, read_everything
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.testing import RunningBroker
+
+ROUNDS = int(os.environ.get("CRASH_ROUNDS", "4"))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
+TOPIC = "crashed"
+PARTITION_COUNT = 4
+LONGEST_LIFE_S = 0.5
+
+pytestmark = pytest.mark.timeout(120 + 10 * ROUNDS)
+
+PROPERTIES = {
+    "log.flush.offset.checkpoint.interval.ms": 200,
+    "log.retention.check.interval.ms": 500,
+    # Segments of some tenths of a second, so that a kill often comes in the middle of a roll.
+    "log.roll.ms": 300,
+    "log.index.size.max.bytes": 1024,
+    "log.segment.delete.delay.ms": 0,
+}
+
+
+def make_topic(running: RunningBroker) -> None:
+    admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+    admin.create_topics([NewTopic(TOPIC, PARTITION_COUNT)])[TOPIC].result(30)
+
+
+def await_progress(load: Load) -> None:
+    """A life in which nothing was acknowledged would prove nothing."""
+    before = load.count
+    deadline = time.monotonic() + 60
+    while load.count == before:
+        assert time.monotonic() < deadline, f"nothing is acknowledged any more: {load.problems}"
+        time.sleep(0.002)  # a poll's pause
+
+
+def test_nothing_acknowledged_is_lost_or_doubled(record_property: Callable[[str, object], None]) -> None:
+    chance = random.Random(SEED)
+    with broker(PROPERTIES) as running:
+        make_topic(running)
+        load = Load(running.bootstrap_servers, TOPIC, PARTITION_COUNT)
+        load.begin()
+        for _ in range(ROUNDS):
+            await_progress(load)
+            time.sleep(chance.uniform(0, LONGEST_LIFE_S))  # a poll's pause: the random instant
+            running.kill()
+            if chance.random() < 0.25:
+                kill_while_starting(running, chance.uniform(0.1, 0.6))
+            running.start()
+        load.end()
+        assert not load.problems
+        records = read_everything(running.bootstrap_servers, TOPIC, PARTITION_COUNT)
+    check(records, load.acknowledged)
+    assert sum(len(each) for each in records.values()) == load.count
+    record_property("records", load.count)
+    record_property("rounds", ROUNDS)
+
+
+def kill_while_starting(running: RunningBroker, delay_s: float) -> None:
+    """In the middle of recovery, perhaps; or just after it, when the machine is quick."""
+    starting = threading.Thread(target=_try_to_start, args=(running,))
+    dead = running.process
+    starting.start()
+    while running.process is dead:
+        time.sleep(0.001)  # a poll's pause
+    time.sleep(delay_s)  # a poll's pause: the random instant
+    running.kill()
+    starting.join()
+
+
+def _try_to_start(running: RunningBroker) -> None:
+    with suppress(BrokerError):
+        running.start()
