@@ -184,6 +184,8 @@ class SimulatedDisk:
         self.life = 0
         self.capacity_bytes: int | None = None
         self.sync_error: BaseException | None = None
+        self.operations_left: int | None = None  # then `interruption` comes, at every further operation
+        self.interruption: BaseException | None = None
         self.broken: set[str] = set()  # paths where nothing can be written, created or synced any more
         self._root = SimulatedDirectory()
         self._locks: set[str] = set()
@@ -191,6 +193,7 @@ class SimulatedDisk:
 
     def crash(self, chance: random.Random) -> None:
         """Power is lost: open files and locks are gone, and a seeded part of what was not synced."""
+        self.operations_left = None
         self.life += 1
         self._locks.clear()
         self._root.crash(chance)
@@ -220,7 +223,11 @@ class SimulatedDisk:
             raise self.sync_error
 
     def check(self, path: str) -> None:
-        """OSError when this part of the disk is broken."""
+        """Before each operation that changes something. OSError when this part of the disk is broken."""
+        if self.operations_left is not None and self.interruption is not None:
+            self.operations_left -= 1
+            if self.operations_left < 0:
+                raise self.interruption
         if any(path == broken or path.startswith(f"{broken}/") for broken in self.broken):
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 

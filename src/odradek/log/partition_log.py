@@ -286,6 +286,10 @@ class PartitionLog:
             self._unsynced.has_new_names = True
             self.flush()
             self._unsynced.sync_indexes(self._active)
+        self.release()
+
+    def release(self) -> None:
+        """Gives back all files: of a deleted log they take room for as long as somebody holds them."""
         for segment in self._segments:
             segment.release()
 

@@ -183,6 +183,7 @@ class PartitionTable:
             self._partition_counts[partition.directory] -= 1
         for partition in partitions:
             await partition.flusher.retire()
+            partition.log.release()
         doomed = await self._host.workers.run(self._rename_for_deletion, partitions)
         removal = asyncio.ensure_future(self._host.workers.run(self._remove_trees, doomed))
         self._removals.add(removal)
