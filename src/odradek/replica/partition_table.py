@@ -49,6 +49,7 @@ class PartitionTable:
         self._by_id: dict[UUID, list[Partition]] = {}
         self._topics: Mapping[str, TopicImage] = {}
         self._unopened: list[Place] = []
+        self._stale_names: set[str] = set()  # of deleted topics that checkpoints may still tell of
         self._removals: set[asyncio.Future[None]] = set()
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed)
         self.is_ending = False
@@ -94,28 +95,30 @@ class PartitionTable:
         """Make the table say what the new image says; the controller waits for it before it answers."""
         self._topics = after.topics
         if before.topics is not after.topics:
-            are_some_gone = False
             for name, topic in before.topics.items():
                 successor = after.topics.get(name)
                 if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
                     await self._remove(topic)
-                    are_some_gone = True
-            if are_some_gone:
+                    self._stale_names.add(name)
+            changed = [topic for name, topic in after.topics.items() if before.topics.get(name) is not topic]
+            if any(topic.name in self._stale_names for topic in changed):
                 await self._forget_offsets_of_removed()
-            for name, topic in after.topics.items():
-                if before.topics.get(name) is not topic:
-                    await self._update(topic, after)
+            missing = [place for topic in changed for place in self._update(topic, after)]
+            if missing:
+                await self._create(self._spread(missing))
         if before.configs is not after.configs:
             self._reconfigure(before, after)
 
-    async def _update(self, topic: TopicImage, image: MetadataImage) -> None:
+    def _update(self, topic: TopicImage, image: MetadataImage) -> list[Place]:
+        """Those of its partitions that have no log yet."""
         present = self._by_name.get(topic.name, ())
         for partition in present:
             partition.update(topic.partitions[partition.index])
         missing = topic.partitions[len(present) :]
-        if missing:
-            config = self._log_config(image, topic.name)
-            await self._create(self._spread([Place(topic, each, self.directories[0], config) for each in missing]))
+        if not missing:
+            return []
+        config = self._log_config(image, topic.name)
+        return [Place(topic, each, self.directories[0], config) for each in missing]
 
     def _spread(self, places: Sequence[Place]) -> list[Place]:
         """Each new partition into the directory that has the fewest."""
@@ -190,7 +193,8 @@ class PartitionTable:
         removal.add_done_callback(self._removals.discard)
 
     async def _forget_offsets_of_removed(self) -> None:
-        """Before anyone can make a topic of the same name: after a crash it must not be cut to the old one's start."""
+        """Before a topic of the same name is made: after a crash it must not be cut to the old one's start. A start
+        forgets them too, so a deletion need not wait for this."""
         try:
             await self.checkpoint()
         except OSError as problem:
@@ -257,7 +261,9 @@ class PartitionTable:
 
     async def checkpoint(self) -> None:
         """Recovery points, log start offsets and high watermarks. OSError when a directory could not take them."""
+        forgotten = frozenset(self._stale_names)
         await self._checkpoints.write(self.directories, self)
+        self._stale_names -= forgotten
 
     async def checkpoint_log_start_offsets(self) -> None:
         await self._checkpoints.write(self.directories, self, only_starts=True)
