@@ -44,9 +44,11 @@ def test_a_leap_ahead_is_not_believed_for_a_day(simulation: Simulation, caplog: 
     simulation.clock.wall_offset_ms += 8 * DAY_MS
     pass_time(simulation, time, PATIENCE_MS)
     assert time.now_ms() == right_ms + PATIENCE_MS
+    assert time.is_in_doubt
     assert len(caplog.records) == 1, "said once"
     pass_time(simulation, time, STEP_MS)
     assert time.now_ms() == simulation.clock.now_ms()
+    assert not time.is_in_doubt
     caplog.clear()
 
 

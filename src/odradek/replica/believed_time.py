@@ -52,6 +52,12 @@ class BelievedTime:
                 self._believed_ms = reckoned_ms
         return int(self._believed_ms)
 
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the clock says another time than is believed."""
+        self.now_ms()
+        return self._doubted_since_ms is not None
+
     def _doubt(self, patience_ms: int) -> None:
         self._doubted_since_ms = self._monotonic_ms
         self._patience_ms = patience_ms

@@ -70,7 +70,7 @@ class Node:
             await host.workers.run(_give_back, directories)
             raise
         controller.subscribe(table.follow)
-        self._groups = GroupCoordinator(host, controller, table)
+        self._groups = GroupCoordinator(host, controller, table, time)
         self._groups.start()
         self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config, time)
         self._housekeeping.add(Retention(table, host))
