@@ -7,7 +7,6 @@ One timer walks over all partitions; there is none per partition.
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
@@ -156,5 +155,9 @@ class Housekeeping:
 
     def _remove(self, paths: list[str]) -> None:
         for path in paths:
-            with suppress(FileNotFoundError):  # its topic was deleted meanwhile
+            try:
                 self._host.disk.remove(path)
+            except FileNotFoundError:  # its topic was deleted meanwhile
+                continue
+            except OSError as problem:
+                log.error("a removed file stays until the next start", path=path, reason=str(problem))
