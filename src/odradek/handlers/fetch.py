@@ -85,15 +85,16 @@ def _respond_or_wait(
 
 
 def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Partition]:
-    """Nobody when there is more already: a read ends with its segment, and the next one is there to be asked for; and
-    while a worker looked, something may have been appended, or the broker told to stop."""
+    """Nobody when there is more already: a read ends with its segment, or where an old stretch was checked to, and what
+    follows is there to be asked for; and while a worker looked, something may have been appended, or the broker told
+    to stop."""
     partitions: list[Partition] = []
     if context.services.partitions.is_ending:
         return partitions
     for wanted, partition, result in round_.results:
         if partition is None or partition.role is not _LEADER:  # unknown, or gone while a worker looked
             continue
-        if result.records is not None and wanted.fetch_offset < partition.log.segments[-1].base_offset:
+        if result.records is not None and partition.needs_disk(wanted.fetch_offset):
             return []
         if result.high_watermark != partition.high_watermark:
             return []
