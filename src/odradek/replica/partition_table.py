@@ -6,6 +6,7 @@ The table is the one owner of log directories. Hot paths only look partitions up
 from __future__ import annotations
 
 import asyncio
+import itertools
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage, TopicImage
 
 log = get_logger(__name__)
+
+CLOSED_SIDE_BY_SIDE = 4  # each waits for the disk several times, and the disk syncs several files in the time of one
 
 
 class PartitionTable:
@@ -288,8 +291,9 @@ class PartitionTable:
         partitions = [each for each in self if each.directory.failure is None]
         for partition in partitions:
             await partition.flusher.settle()
-        problems = await self._host.workers.run(_close_logs, partitions)
-        for directory, problem in problems:
+        parts = [partitions[first::CLOSED_SIDE_BY_SIDE] for first in range(CLOSED_SIDE_BY_SIDE)]
+        problems = await asyncio.gather(*(self._host.workers.run(_close_logs, part) for part in parts))
+        for directory, problem in itertools.chain(*problems):
             log.error("a log could not be closed", reason=problem)
             unclean.add(directory)
         try:
