@@ -204,9 +204,12 @@ class PartitionLog:
             end_position = segment.size_bytes  # before the end of the log: an append may come between (on a worker)
             place = segment.locate(fetch_offset)
             holds_end = end_offset < self.log_end_offset
+            file = segment.file
         else:
+            segments = self._segments
             try:
-                segment, place, next_base_offset = locate_in_segments(self._segments, fetch_offset)
+                segment, place, next_base_offset = locate_in_segments(segments, fetch_offset)
+                file = segment.file
             except FileNotFoundError:
                 if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
                     return ErrorCode.OFFSET_OUT_OF_RANGE
@@ -214,12 +217,12 @@ class PartitionLog:
             end_position = segment.size_bytes
             holds_end = end_offset < (self.log_end_offset if next_base_offset is None else next_base_offset)
         if place is None:
-            return self._refuse_damaged(fetch_offset) if segment.breaks_off_before(fetch_offset) else None
+            return self._refuse_damaged(fetch_offset) if segment.breaks_off_before(fetch_offset, file) else None
         if holds_end:
             end_place = segment.locate(end_offset)
             if end_place is not None:
                 end_position = end_place[0]
-        piece = cut_slice(segment, place, end_position, max_bytes, whole_first_batch)
+        piece = cut_slice(segment, file, place, end_position, max_bytes, whole_first_batch)
         return self._refuse_damaged(fetch_offset) if piece is ErrorCode.CORRUPT_MESSAGE else piece
 
     def _refuse_damaged(self, offset: int) -> ErrorCode:

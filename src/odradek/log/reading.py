@@ -4,6 +4,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from odradek.host.disk import File
 from odradek.host.slices import FileSlice
 from odradek.log.segment import Segment
 from odradek.protocol.errors import ErrorCode
@@ -20,12 +21,12 @@ def locate_in_segments(segments: Sequence[Segment], offset: int) -> tuple[Segmen
         is_last = index >= len(segments)
         place = segment.locate(offset)
         # Compaction and truncation leave segments that end before the next one begins.
-        if place is not None or is_last or segment.breaks_off_before(offset):
+        if place is not None or is_last or segment.breaks_off_before(offset, segment.file):
             return segment, place, None if is_last else segments[index].base_offset
 
 
 def cut_slice(
-    segment: Segment, place: tuple[int, int], end_position: int, max_bytes: int, whole_first_batch: bool
+    segment: Segment, file: File, place: tuple[int, int], end_position: int, max_bytes: int, whole_first_batch: bool
 ) -> FileSlice | ErrorCode | None:
     """From a batch on, as much as is wanted, or CORRUPT_MESSAGE when that batch is damaged. It blocks only where an
     earlier run's records have not been checked yet."""
@@ -39,10 +40,10 @@ def cut_slice(
     if size_bytes <= 0:
         return None
     if position < segment.unchecked_end_position:
-        size_bytes = segment.count_sound_bytes(position, size_bytes)
+        size_bytes = segment.count_sound_bytes(file, position, size_bytes)
         if size_bytes == 0:
             return ErrorCode.CORRUPT_MESSAGE
-    return FileSlice(segment.file, position, size_bytes)
+    return FileSlice(file, position, size_bytes)
 
 
 def search_segments(find: Callable[[Sequence[Segment]], T], segments_now: Callable[[], Sequence[Segment]]) -> T:

@@ -245,23 +245,23 @@ class Segment:
             return recent_batches.locate(relative_offset, size_bytes)
         return locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
 
-    def count_sound_bytes(self, position: int, size_bytes: int) -> int:
+    def count_sound_bytes(self, file: File, position: int, size_bytes: int) -> int:
         """How many of these may be given out: whole batches whose checksums are right. Blocks."""
         checked_from, checked_to = self._checked
         if checked_from <= position and position + size_bytes <= checked_to:
             return size_bytes
-        sound_bytes = count_sound_bytes(self.file, position, position + size_bytes)
+        sound_bytes = count_sound_bytes(file, position, position + size_bytes)
         sound_end = position + sound_bytes
         is_adjoining = checked_from <= position <= checked_to
         self._checked = (checked_from, max(checked_to, sound_end)) if is_adjoining else (position, sound_end)
         return sound_bytes
 
-    def breaks_off_before(self, offset: int) -> bool:
+    def breaks_off_before(self, offset: int, file: File) -> bool:
         """Whether it has no batch for this offset because it is damaged. Blocks."""
         if not self.unchecked_end_position:
             return False
         position = self.offset_index.lookup(offset - self.base_offset)
-        return breaks_off(self.file, position, self.size_bytes)
+        return breaks_off(file, position, self.size_bytes)
 
     def load_max_timestamp(self) -> int:
         """Of an old segment, from the last entry of its time index."""
