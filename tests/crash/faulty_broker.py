@@ -10,16 +10,14 @@ import errno
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.cli.main import main
 from odradek.host import real_disk
-from odradek.host.clock import SystemClock
-from odradek.host.entropy import SystemEntropy
-from odradek.host.host import Host
+from odradek.host.host import Host, real_host
 from odradek.host.real_disk import RealDisk, RealFile
-from odradek.host.workers import ThreadWorkers
 from odradek.server import main as server_main
 
 if TYPE_CHECKING:
@@ -82,7 +80,7 @@ def run() -> None:
     disk = FaultyDisk(Faults(Path(sys.argv.pop(1))))
 
     def faulty_host() -> Host:
-        return Host(clock=SystemClock(), disk=disk, entropy=SystemEntropy(), workers=ThreadWorkers())
+        return replace(real_host(), disk=disk)
 
     setattr(server_main, "real_host", faulty_host)  # noqa: B010 - it is not the module's to give away
     main()

@@ -8,7 +8,6 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from odradek.host.host import Host
-from odradek.host.logs import get_logger
 from odradek.host.slices import FileSlice
 from odradek.log.append_result import NO_TIMESTAMP, AppendResult
 from odradek.log.batch_conversion import convert_batch
@@ -16,7 +15,7 @@ from odradek.log.batch_validation import check_batch
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader, choose_jitter, rebuild_producers
 from odradek.log.producer_state import ProducerBatch
-from odradek.log.reading import base_offset, cut_slice, locate_in_segments, search_segments
+from odradek.log.reading import base_offset, cut_slice, locate_in_segments, refuse_damaged, search_segments
 from odradek.log.record_faults import RecordFault, find_faults
 from odradek.log.retention import count_before
 from odradek.log.rolling import must_roll
@@ -26,8 +25,6 @@ from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, fi
 from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import assign_offset, set_append_time
 from odradek.protocol.errors import ErrorCode
-
-logger = get_logger(__name__)
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 _new_tuple = tuple.__new__  # half the time of the constructor, once per append
@@ -217,19 +214,13 @@ class PartitionLog:
             end_position = segment.size_bytes
             holds_end = end_offset < (self.log_end_offset if next_base_offset is None else next_base_offset)
         if place is None:
-            return self._refuse_damaged(fetch_offset) if segment.breaks_off_before(fetch_offset, file) else None
+            return refuse_damaged(segment, fetch_offset) if segment.breaks_off_before(fetch_offset, file) else None
         if holds_end:
             end_place = segment.locate(end_offset)
             if end_place is not None:
                 end_position = end_place[0]
         piece = cut_slice(segment, file, place, end_position, max_bytes, whole_first_batch)
-        return self._refuse_damaged(fetch_offset) if piece is ErrorCode.CORRUPT_MESSAGE else piece
-
-    def _refuse_damaged(self, offset: int) -> ErrorCode:
-        logger.error(
-            "damaged records are not served: `odradek log verify` tells more", directory=self.directory, offset=offset
-        )
-        return ErrorCode.CORRUPT_MESSAGE
+        return refuse_damaged(segment, fetch_offset) if piece is ErrorCode.CORRUPT_MESSAGE else piece
 
     def needs_disk(self, fetch_offset: int) -> bool:
         """Whether finding this offset reads files: then `read` is better called on a worker."""

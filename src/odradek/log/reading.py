@@ -5,9 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from odradek.host.disk import File
+from odradek.host.logs import get_logger
 from odradek.host.slices import FileSlice
 from odradek.log.segment import Segment
 from odradek.protocol.errors import ErrorCode
+
+logger = get_logger(__name__)
 
 T = TypeVar("T")
 
@@ -44,6 +47,13 @@ def cut_slice(
         if size_bytes == 0:
             return ErrorCode.CORRUPT_MESSAGE
     return FileSlice(file, position, size_bytes)
+
+
+def refuse_damaged(segment: Segment, offset: int) -> ErrorCode:
+    logger.error(
+        "damaged records are not served: `odradek log verify` tells more", directory=segment.directory, offset=offset
+    )
+    return ErrorCode.CORRUPT_MESSAGE
 
 
 def search_segments(find: Callable[[Sequence[Segment]], T], segments_now: Callable[[], Sequence[Segment]]) -> T:
