@@ -29,7 +29,7 @@ def main() -> None:
         try:
             for item in work(room, *args, **kwargs):
                 _answer(answers, ITEM, item)
-        except Exception as problem:  # noqa: BLE001 - whoever asked for the work is told
+        except Exception as problem:
             _answer(answers, FAILURE, problem)
         else:
             _answer(answers, END, None)

@@ -12,13 +12,13 @@ from odradek.host.slices import FileSlice
 from odradek.log.append_result import NO_TIMESTAMP, AppendResult
 from odradek.log.batch_conversion import convert_batch
 from odradek.log.batch_validation import check_batch
+from odradek.log.compaction.cleaned_segment import CleanedSegment, take_names
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader, choose_jitter, rebuild_producers
-from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from odradek.log.producer_state import ProducerBatch
 from odradek.log.record_faults import RecordFault, find_faults
-from odradek.log.segment import LARGEST_RELATIVE_OFFSET, Segment
-from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from odradek.log.rolling import must_roll
+from odradek.log.segment import Segment
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
 from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import assign_offset, set_append_time
@@ -132,7 +132,7 @@ class PartitionLog:
             max_timestamp = append_time_ms = now_ms
         segment = self._active
         size_bytes = len(batch)
-        if self._must_roll(segment, size_bytes, last_offset, max_timestamp, now_ms):
+        if must_roll(segment, config, size_bytes, last_offset, max_timestamp, now_ms):
             self.roll()
             segment = self._active
         segment.append(batch, last_offset, max_timestamp, config.index_interval_bytes)
@@ -153,22 +153,6 @@ class PartitionLog:
     def faults_of(self, batch: memoryview) -> list[RecordFault]:
         """The records to blame for the refusal of a batch, if its header is sound."""
         return find_faults(batch, self.config, self._clock.now_ms())
-
-    def _must_roll(self, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        config = self.config
-        if segment.size_bytes + size_bytes > config.segment_bytes:
-            return True
-        if segment.size_bytes:
-            # By the records' own time where they have one, so that a segment spans a stretch of it (Kafka's rule).
-            first_timestamp = segment.first_timestamp
-            waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
-            if waited_ms > config.segment_ms - segment.roll_jitter_ms:
-                return True
-        return (
-            segment.offset_index.entry_count >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
-            or segment.time_index.entry_count >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1
-            or last_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET
-        )
 
     def roll(self) -> None:
         """Begins a new segment. Nothing is synced here: `flush` does it for all segments that were rolled.
@@ -211,13 +195,18 @@ class PartitionLog:
             end_position = segment.size_bytes  # before the end of the log: an append may come between (on a worker)
             place = segment.locate(fetch_offset)
             holds_end = end_offset < self.log_end_offset
+            file = segment.file
         else:
+            segments = self._segments
             try:
-                segment, place, next_base_offset = self._locate_in_old_segments(fetch_offset)
+                segment, place, next_base_offset = self._locate_in_old_segments(segments, fetch_offset)
+                file = segment.file
             except FileNotFoundError:
                 if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
                     return ErrorCode.OFFSET_OUT_OF_RANGE
-                raise
+                if segments is self._segments:
+                    raise
+                return self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)  # replaced
             end_position = segment.size_bytes
             holds_end = end_offset < next_base_offset
         if place is None:
@@ -233,16 +222,17 @@ class PartitionLog:
             first_size_bytes = first_end_position - position
             if first_size_bytes > max_bytes:
                 size_bytes = first_size_bytes if whole_first_batch else 0
-        return FileSlice(segment.file, position, size_bytes) if size_bytes > 0 else None
+        return FileSlice(file, position, size_bytes) if size_bytes > 0 else None
 
     def needs_disk(self, fetch_offset: int) -> bool:
         """Whether finding this offset reads files: then `read` is better called on a worker."""
         active = self._active
         return fetch_offset - active.base_offset < active.recent_batches.first_offset
 
-    def _locate_in_old_segments(self, offset: int) -> tuple[Segment, tuple[int, int] | None, int]:
+    def _locate_in_old_segments(
+        self, segments: Sequence[Segment], offset: int
+    ) -> tuple[Segment, tuple[int, int] | None, int]:
         """The segment, the place in it, and the base offset of the segment that follows (or the end of the log)."""
-        segments = self._segments
         index = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
         while True:
             segment = segments[index]
@@ -329,7 +319,8 @@ class PartitionLog:
         self._active = self._segments[-1]
         if not self._active.is_writable and not self._active.load_for_writing():
             self._active.recover(self.config.index_interval_bytes)
-        self._remove([*removed])
+        self._remove(removed)
+        self._snapshots.remove(segment.base_offset for segment in removed)
         self._finish_truncation(self._active.truncate_to(offset))
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -371,7 +362,25 @@ class PartitionLog:
             removed = self._segments[:kept]
             self._segments = self._segments[kept:]
             self._remove(removed)
+            self._snapshots.remove(segment.base_offset for segment in removed)
             self.size_bytes -= sum(segment.size_bytes for segment in removed)
+
+    def replace_segments(self, old: Sequence[Segment], cleaned: CleanedSegment) -> bool:
+        """Puts a segment that compaction has staged in the place of these; their producer snapshots are needless then.
+        False when they are no longer neighbours in this log, or one of them is written to."""
+        first = next((i for i, segment in enumerate(self._segments) if segment is old[0]), len(self._segments))
+        end = first + len(old)
+        if self._segments[first:end] != [*old] or self._active in old:
+            return False
+        segment = Segment(self._host.disk, self.directory, cleaned.base_offset)
+        segment.size_bytes = cleaned.size_bytes
+        self._remove(old)
+        take_names(self._host.disk, self.directory, cleaned.base_offset)
+        self._segments = [*self._segments[:first], segment, *self._segments[end:]]
+        self._snapshots.remove(each.base_offset for each in old[1:])
+        self.size_bytes += segment.size_bytes - sum(each.size_bytes for each in old)
+        self._is_changed = self._unsynced.has_new_names = True
+        return True
 
     def take_removed_files(self) -> list[str]:
         """Paths of renamed files that nobody has been given yet, for removal after `file.delete.delay.ms`."""
@@ -385,7 +394,6 @@ class PartitionLog:
                 self._unsynced.rolled_segments.remove(segment)
             if segment is self._cold_segment:
                 self._cold_segment = None
-        self._snapshots.remove(segment.base_offset for segment in segments)
 
 
 def _base_offset(segment: Segment) -> int:

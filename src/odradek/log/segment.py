@@ -1,6 +1,7 @@
 """One segment: a file of batches and its two indexes. The newest one of a log is written to; older ones are only read,
 with a descriptor opened when a reader comes and no index in memory."""
 
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -14,6 +15,7 @@ from odradek.protocol.batch import BatchHeader
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"  # of logs that Apache Kafka has written
 DELETED_SUFFIX = ".deleted"
 
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
@@ -74,8 +76,16 @@ class Segment:
     def file(self) -> File:
         file = self._file
         if file is None:
-            file = self._file = self._disk.open(self.path(LOG_SUFFIX))
+            file = self._disk.open(self.path(LOG_SUFFIX))
+            self.check_not_removed()
+            self._file = file
         return file
+
+    def check_not_removed(self) -> None:
+        """After whatever has opened a file by its name, on a worker: another segment may have taken the name meanwhile
+        (compaction). FileNotFoundError then, as if the other had not."""
+        if self.is_removed:
+            raise FileNotFoundError(errno.ENOENT, "the segment was removed", self.path(LOG_SUFFIX))
 
     # Becoming the segment that is written to
 
@@ -193,7 +203,7 @@ class Segment:
         self.is_removed = True  # before a worker can miss the file
         self.release()
         renamed = []
-        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             path = self.path(suffix)
             with suppress(FileNotFoundError):  # an index that was never written
                 self._disk.rename(path, path + DELETED_SUFFIX)
@@ -218,7 +228,9 @@ class Segment:
         recent_batches = self.recent_batches
         if relative_offset >= recent_batches.first_offset:
             return recent_batches.locate(relative_offset, size_bytes)
-        return locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
+        place = locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
+        self.check_not_removed()
+        return place
 
     def load_max_timestamp(self) -> int:
         """Of an old segment, from the last entry of its time index."""

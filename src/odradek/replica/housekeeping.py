@@ -1,4 +1,5 @@
-"""What a broker does by the clock: fsync by `flush.ms`, checkpoints, expired producers, removed files.
+"""What a broker does by the clock: fsync by `flush.ms`, checkpoints, expired producers, removed files, and the chores
+that features bring along (compaction).
 
 One timer walks over all partitions; there is none per partition.
 """
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from odradek.host.clock import Timer
     from odradek.host.host import Host
     from odradek.metadata.broker_configs import BrokerConfig
+    from odradek.replica.chores import Chore
     from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
 
@@ -36,6 +38,13 @@ class Housekeeping:
         self._round: asyncio.Future[None] | None = None
         self._last_checkpoint_ms = self._last_expiry_ms = host.clock.monotonic_ms()
         self._removed_files: list[tuple[float, str]] = []
+        self._chores: list[Chore] = []
+        self._last_run_ms: dict[Chore, float] = {}
+
+    def add(self, chore: Chore) -> None:
+        """Its first turn comes when its interval has passed."""
+        self._chores.append(chore)
+        self._last_run_ms[chore] = self._host.clock.monotonic_ms()
 
     def start(self) -> None:
         self._timer = self._host.clock.call_after(ROUND_MS, self._begin_round)
@@ -47,6 +56,8 @@ class Housekeeping:
             self._timer.cancel()
         if self._round is not None:
             await asyncio.wait([self._round])
+        for chore in self._chores:
+            await chore.stop()
         await self._remove_files(float("inf"))
 
     def _begin_round(self) -> None:
@@ -80,6 +91,17 @@ class Housekeeping:
             self._last_expiry_ms = now_ms
             for partition in self._table:
                 partition.log.producers.remove_expired(self._host.clock.now_ms(), config.producer_id_expiration_ms)
+        for chore in self._chores:
+            if not self._is_stopped and now_ms - self._last_run_ms[chore] >= chore.interval_ms(config):
+                self._last_run_ms[chore] = now_ms
+                await self._do(chore, self._host.clock.now_ms())
+
+    async def _do(self, chore: Chore, believed_ms: int) -> None:
+        """One that fails must not keep the others from theirs."""
+        try:
+            await chore.run(believed_ms)
+        except Exception as problem:
+            log.error("a chore failed", chore=chore.name, exc_info=problem)
 
     async def _flush(self, partition: Partition) -> None:
         """A disk that fails one partition must not keep the others from theirs. It is told once: a log whose sync has

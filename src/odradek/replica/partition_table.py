@@ -18,7 +18,7 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.replica.partition import Partition
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from odradek.host.host import Host
@@ -57,6 +57,8 @@ class PartitionTable:
         self._removals: set[asyncio.Future[None]] = set()
         self._one_checkpoint = asyncio.Lock()
         self.is_ending = False
+        self.before_removal: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
+        """Who works on partitions' files by itself lets go of these before they are renamed."""
 
     # Looking up
 
@@ -207,6 +209,8 @@ class PartitionTable:
             partition.retire()
         for partition in partitions:
             await partition.flusher.retire()
+        if self.before_removal is not None:
+            await self.before_removal(partitions)
         doomed = await self._host.workers.run(self._rename_for_deletion, partitions)
         removal = asyncio.ensure_future(self._host.workers.run(self._remove_trees, doomed))
         self._removals.add(removal)

@@ -19,6 +19,7 @@ from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_dura
 from odradek.metadata.controller import Controller
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
+from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
 from odradek.security.authorizer import AllowAll
@@ -64,6 +65,9 @@ class Node:
         self._groups = GroupCoordinator(host, controller, table)
         self._groups.start()
         self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config)
+        compaction = Compaction(table, host, lambda: controller.broker_config)
+        table.before_removal = compaction.forget
+        self._housekeeping.add(compaction)
         apis = build_registry()
         services = Services(
             host=host,

@@ -42,7 +42,7 @@ class LastRecord(NamedTuple):
 class Survivors(NamedTuple):
     """`is_kept` has a value for each record, true or not."""
 
-    count: int
+    kept_count: int
     is_kept: bytes | bytearray | list[bool]
     has_tombstones: bool
 
@@ -92,10 +92,10 @@ class BatchFilter:
             survivors = Survivors(header.record_count, b"\x01" * header.record_count, is_discardable)
         else:
             survivors = self._choose(header, *section)
-        if not survivors.count:
+        if not survivors.kept_count:
             return _empty_batch(header) if keeps_header else None
         sets_horizon = survivors.has_tombstones and header.delete_horizon_ms is None
-        if survivors.count == header.record_count and not sets_horizon:
+        if survivors.kept_count == header.record_count and not sets_horizon:
             return memoryview(data)[position : position + header.size_bytes]
         return self._rewrite(header, section[0], section[1], survivors, sets_horizon)
 
@@ -143,7 +143,7 @@ class BatchFilter:
         attributes, base_timestamp = header.attributes, header.base_timestamp
         max_timestamp = header.max_timestamp if header.uses_log_append_time else base_timestamp + largest_delta
         if sets_horizon:
-            section = rebase_timestamps(section, survivors.count, base_timestamp - self._delete_horizon_ms)
+            section = rebase_timestamps(section, survivors.kept_count, base_timestamp - self._delete_horizon_ms)
             base_timestamp = self._delete_horizon_ms
             attributes |= DELETE_HORIZON_FLAG
         section = compress(header.compression, section)
@@ -153,7 +153,7 @@ class BatchFilter:
                 batch_length=HEADER_SIZE_BYTES - LENGTH_END_POSITION + len(section),
                 base_timestamp=base_timestamp,
                 max_timestamp=max_timestamp,
-                record_count=survivors.count,
+                record_count=survivors.kept_count,
             ),
             section,
         )

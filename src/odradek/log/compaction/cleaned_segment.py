@@ -9,9 +9,16 @@ from typing import NamedTuple
 
 from odradek.host.disk import Disk, File
 from odradek.log.batch_scan import scan_headers
-from odradek.log.compaction.transactions import TRANSACTION_INDEX_SUFFIX, AbortedTransaction, encode_transaction_index
+from odradek.log.compaction.transactions import AbortedTransaction, encode_transaction_index
 from odradek.log.offset_index import OffsetIndex
-from odradek.log.segment import LOG_SUFFIX, NAME_DIGITS, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_path
+from odradek.log.segment import (
+    LOG_SUFFIX,
+    NAME_DIGITS,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_path,
+)
 from odradek.log.time_index import NO_TIMESTAMP, TimeIndex
 from odradek.protocol.varints import Bytes
 

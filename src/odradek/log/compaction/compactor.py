@@ -15,13 +15,14 @@ from odradek.log.compaction.grouping import SegmentFiles, group_segments
 from odradek.log.compaction.latest_offsets import LatestOffsets
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.compaction.segment_reader import DamagedSegment, read_batches
-from odradek.log.compaction.transactions import (
+from odradek.log.compaction.transactions import AbortedTransaction, TransactionTracker, decode_transaction_index
+from odradek.log.segment import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
-    AbortedTransaction,
-    TransactionTracker,
-    decode_transaction_index,
+    file_path,
 )
-from odradek.log.segment import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, file_path
 from odradek.protocol.malformed import MalformedMessage
 
 NO_LIMIT = float("inf")

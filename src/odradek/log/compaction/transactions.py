@@ -10,8 +10,6 @@ from typing import NamedTuple
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.malformed import MalformedMessage
 
-TRANSACTION_INDEX_SUFFIX = ".txnindex"
-
 _VERSION = 0
 _ENTRY = struct.Struct(">hqqqq")
 _MARKER_KEY = struct.Struct(">hh")
