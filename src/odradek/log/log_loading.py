@@ -201,8 +201,11 @@ class LogLoader:
                 log.unsynced_segments.append(segment)
 
     def _is_hole(self, earlier: Segment, later: Segment) -> bool:
-        """A lost tail that happened to end with a whole batch. Compaction leaves holes too."""
-        if self.config.is_compacted:
+        """A lost tail that happened to end with a whole batch. Apache Kafka's compaction leaves holes too (ours does
+        not): below the recovery point everything was on the disk, so there a hole is none of ours to judge."""
+        if self.config.is_compacted and (
+            earlier.next_offset < self.recovery_point_offset or not self.recovery_point_offset
+        ):
             return later.base_offset < earlier.next_offset
         return later.base_offset != earlier.next_offset
 

@@ -145,7 +145,7 @@ class Compaction:
                     segments,
                     config,
                     first_dirty_offset=first_dirty_offset,
-                    stable_offset=_last_stable_offset(partition),
+                    safe_offset=_safe_offset(partition),
                     now_ms=now_ms,
                 )
             except FileNotFoundError:  # removed meanwhile
@@ -250,11 +250,12 @@ class _Overtaken(Exception):
     """The segments are not what they were when the work began."""
 
 
-def _last_stable_offset(partition: Partition) -> int:
-    """What lies after it may belong to a transaction that is not decided yet."""
+def _safe_offset(partition: Partition) -> int:
+    """What lies after it may belong to a transaction that is not decided yet, or may be lost when the power goes: and
+    with it the only value of a key, if it had replaced an older one already."""
     open_transactions = [
         entry.current_txn_first_offset
         for entry in tuple(partition.log.producers.entries.values())
         if entry.current_txn_first_offset != NO_OFFSET
     ]
-    return min([partition.high_watermark, *open_transactions])
+    return min([partition.high_watermark, partition.log.recovery_point_offset, *open_transactions])

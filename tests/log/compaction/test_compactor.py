@@ -29,9 +29,7 @@ CONFIG = LogConfig(
     is_compacted=True, is_deleted=False, message_timestamp_after_max_ms=EVERYTHING, index_interval_bytes=100
 )
 PAIRS = st.lists(
-    st.tuples(
-        st.sampled_from([b"a", b"b", b"c", b"d", b"e" * 70]), st.one_of(st.none(), st.binary(max_size=40))
-    ),
+    st.tuples(st.sampled_from([b"a", b"b", b"c", b"d", b"e" * 70]), st.one_of(st.none(), st.binary(max_size=40))),
     min_size=1,
     max_size=8,
 )

@@ -33,13 +33,13 @@ def choose_first_dirty_offset(clean_offset: int | None, log_start_offset: int, l
 
 
 def assess(
-    segments: Sequence[Segment], config: LogConfig, *, first_dirty_offset: int, stable_offset: int, now_ms: int
+    segments: Sequence[Segment], config: LogConfig, *, first_dirty_offset: int, safe_offset: int, now_ms: int
 ) -> Cleanable:
     """The last segment is the one that is written to. Reads files where the log has to do with time. Blocks."""
     *inactive, active = segments
     first = max((i for i, segment in enumerate(inactive) if segment.base_offset <= first_dirty_offset), default=0)
     dirty = inactive[first:]
-    end_offset = min(stable_offset, active.base_offset)
+    end_offset = min(safe_offset, active.base_offset)
     if config.min_compaction_lag_ms > 0:
         youngest_ms = now_ms - config.min_compaction_lag_ms
         waiting = (each.base_offset for each in dirty if each.load_max_timestamp() > youngest_ms)
