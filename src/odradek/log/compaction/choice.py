@@ -1,6 +1,7 @@
 """Whether a log is worth compacting, and from where to where. The rules are those of Kafka's LogCleanerManager."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from odradek.log.batch_scan import scan_headers
@@ -36,24 +37,31 @@ def assess(
     segments: Sequence[Segment], config: LogConfig, *, first_dirty_offset: int, safe_offset: int, now_ms: int
 ) -> Cleanable:
     """The last segment is the one that is written to. Reads files where the log has to do with time. Blocks."""
-    *inactive, active = segments
-    first = max((i for i, segment in enumerate(inactive) if segment.base_offset <= first_dirty_offset), default=0)
-    dirty = inactive[first:]
-    end_offset = min(safe_offset, active.base_offset)
+    active_offset = segments[-1].base_offset
+    inactive = [(segment, following.base_offset) for segment, following in pairwise(segments)]
+    end_offset = min(safe_offset, active_offset)
     if config.min_compaction_lag_ms > 0:
         youngest_ms = now_ms - config.min_compaction_lag_ms
-        waiting = (each.base_offset for each in dirty if each.load_max_timestamp() > youngest_ms)
-        end_offset = min(end_offset, next(waiting, end_offset))
+        dirty = (segment for segment, end in inactive if end > first_dirty_offset)
+        end_offset = min([end_offset, *_first_offset_newer_than(youngest_ms, dirty)])
     # Whole segments only: the one that holds the end waits too.
-    ends = [*(segment.base_offset for segment in inactive[1:]), active.base_offset]
-    cleanable = [segment for segment, end in zip(inactive, ends, strict=True) if end <= end_offset]
+    cleanable = [(segment, end) for segment, end in inactive if end <= end_offset]
+    dirty_segments = [segment for segment, end in cleanable if end > first_dirty_offset]
     return Cleanable(
         first_dirty_offset,
         segments[len(cleanable)].base_offset,
-        clean_bytes=sum(segment.size_bytes for segment in cleanable if segment.base_offset < first_dirty_offset),
-        dirty_bytes=sum(segment.size_bytes for segment in cleanable[first:]),
-        is_overdue=_is_overdue(cleanable[first:], config, now_ms),
+        clean_bytes=sum(segment.size_bytes for segment, _ in cleanable if segment.base_offset < first_dirty_offset),
+        dirty_bytes=sum(segment.size_bytes for segment in dirty_segments),
+        is_overdue=_is_overdue(dirty_segments, config, now_ms),
     )
+
+
+def _first_offset_newer_than(timestamp_ms: int, segments: Iterable[Segment]) -> Iterator[int]:
+    """Of the first segment that has a younger record, if there is one."""
+    for segment in segments:
+        if segment.load_max_timestamp() > timestamp_ms:
+            yield segment.base_offset
+            return
 
 
 def _is_overdue(dirty: Sequence[Segment], config: LogConfig, now_ms: int) -> bool:
