@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 CHECKPOINT = "/data/cleaner-offset-checkpoint"
 BACKOFF_SECONDS = 17
 # Every batch gets an index entry, and three fill an index.
-SMALL_SEGMENTS = {"segment_index_bytes": "24", "index_interval_bytes": "0"}
+SMALL_SEGMENTS: dict[str, Any] = {"segment_index_bytes": "24", "index_interval_bytes": "0"}
 
 
 @pytest.fixture

@@ -77,6 +77,9 @@ class BatchFilter:
     def filter(self, data: bytes, position: int, header: BatchHeader, *, is_last: bool) -> Bytes | None:
         """The batch as it is to be written, or None. `is_last` when the segment that is written ends with it: its last
         offset must stay known."""
+        keeps_header = is_last or self._is_last_of_producer(header)
+        if not header.record_count and not keeps_header:
+            return None
         is_control = header.is_control
         if is_control:
             key = marker_key(data, position, header)
@@ -84,7 +87,6 @@ class BatchFilter:
             is_discarded = is_discardable and self._is_past(header.delete_horizon_ms)
         else:
             is_discardable = is_discarded = self._transactions.is_aborted(header)
-        keeps_header = is_last or self._is_last_of_producer(header)
         if is_discarded or not header.record_count:
             return _empty_batch(header) if keeps_header else None
         section = read_section(data, position, header)
