@@ -35,7 +35,7 @@ def put(broker: SimulatedBroker, topic: str, key: bytes, value: bytes | None, ti
     assert produce(broker, topic, build_batch([Record(0, timestamp, key, value)])).error_code == 0
 
 
-def fill(broker: SimulatedBroker, topic: str, count: int = 20, **configs: str) -> None:
+def fill(broker: SimulatedBroker, topic: str, count: int = 20, **configs: Any) -> None:
     create_topic(broker, topic, cleanup_policy="compact", **SMALL_SEGMENTS, **configs)
     for number in range(count):
         put(broker, topic, b"%d" % (number % 2), b"%d" % number)
