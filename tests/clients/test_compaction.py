@@ -1,5 +1,5 @@
 """A compacted topic of a real broker with real clients: the latest value of every key, through restarts and kills, in
-files that Apache Kafka's own tools find nothing wrong with. Groups find their offsets when their topic was compacted."""
+files that Apache Kafka's tools find nothing wrong with. Groups find their offsets when their topic was compacted."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -24,7 +24,9 @@ PROPERTIES = {
     "log.cleaner.backoff.ms": "200",
     "log.cleaner.min.cleanable.ratio": "0.01",
     "offsets.topic.num.partitions": "1",
-    "offsets.topic.segment.bytes": "4000",
+    # A segment has room for three index entries, so it is full after some kilobytes.
+    "log.index.size.max.bytes": "24",
+    "log.index.interval.bytes": "500",
     "log.flush.offset.checkpoint.interval.ms": "500",
 }
 KEYS, ROUNDS = 50, 16
@@ -44,10 +46,8 @@ def await_that(condition: Callable[[], Any], seconds: float = 90) -> None:
 
 
 def make_topic(running: RunningBroker, name: str) -> Path:
-    """Compacted, in segments of a few batches."""
-    config = {"cleanup.policy": "compact", "segment.index.bytes": "80", "index.interval.bytes": "1000"}
     admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
-    admin.create_topics([NewTopic(name, 1, 1, config=config)])[name].result(30)
+    admin.create_topics([NewTopic(name, 1, 1, config={"cleanup.policy": "compact"})])[name].result(30)
     return Path(running.data_directory) / f"{name}-0"
 
 
@@ -123,7 +123,8 @@ def test_readers_find_the_latest_values_and_kafkas_tools_nothing_wrong(running: 
         printed = dump(tools, logs, "--deep-iteration", "--print-data-log")
         assert "deleteHorizonMs: OptionalLong[" in printed
         closed = [log.with_suffix(suffix) for log in logs[:-1] for suffix in (".index", ".timeindex")]
-        assert dump(tools, closed, "--index-sanity-check").count("passed sanity check") == len(closed)
+        checked = dump(tools, closed, "--index-sanity-check")
+        assert checked.count("passed sanity check") + checked.count("is empty") == len(closed)
         dump(tools, [*directory.glob("*.index"), *directory.glob("*.timeindex"), *directory.glob("*.snapshot")])
     running.start()
 
