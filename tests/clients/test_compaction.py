@@ -101,6 +101,7 @@ def segment_count(directory: Path) -> int:
     return len(list(directory.glob("*.log")))
 
 
+@pytest.mark.jvm
 def test_readers_find_the_latest_values_and_kafkas_tools_nothing_wrong(running: RunningBroker, jvm: None) -> None:
     directory = make_topic(running, "compacted")
     for first, codec in ((0, "none"), (ROUNDS, "lz4")):
