@@ -92,9 +92,15 @@ class CompactedLogModel(RuleBasedStateMachine):
         self.log.flush()
         self.flushed_offset = self.end_offset
 
-    @rule(later_ms=st.sampled_from([0, 1000, 25 * 3600 * 1000]), memory_bytes=st.sampled_from([300, 1 << 20]))
-    def compact(self, later_ms: int, memory_bytes: int) -> None:
+    @rule(
+        later_ms=st.sampled_from([0, 1000, 25 * 3600 * 1000]),
+        memory_bytes=st.sampled_from([300, 1 << 20]),
+        flushes=st.booleans(),
+    )
+    def compact(self, later_ms: int, memory_bytes: int, flushes: bool) -> None:
         self.now_ms += later_ms
+        if flushes:
+            self.flush()
         outcome = self.do_compact(memory_bytes)
         assert outcome.clean_offset >= self.clean_offset
         self.clean_offset = outcome.clean_offset
@@ -125,6 +131,7 @@ class CompactedLogModel(RuleBasedStateMachine):
     @precondition(lambda self: len(self.log.segments) > 1)
     @rule(step=st.integers(0, 25), loses_power=st.booleans())
     def die_while_compacting(self, step: int, loses_power: bool) -> None:
+        self.flush()
         disk = self.simulation.disk
         rename, countdown = disk.rename, itertools.count()
 
