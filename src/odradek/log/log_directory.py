@@ -16,6 +16,7 @@ META_PROPERTIES_FILE = "meta.properties"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_FILE = "log-start-offset-checkpoint"
+CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 DELETE_SUFFIX = "-delete"
@@ -88,6 +89,7 @@ class LogDirectory:
     __slots__ = (
         "_host",
         "_lock",
+        "cleaner_offsets",
         "failure",
         "high_watermarks",
         "log_start_offsets",
@@ -111,6 +113,7 @@ class LogDirectory:
         self.was_cleanly_shut_down = was_cleanly_shut_down
         self.recovery_points = OffsetCheckpoint(host.disk, f"{path}/{RECOVERY_POINT_FILE}")
         self.log_start_offsets = OffsetCheckpoint(host.disk, f"{path}/{LOG_START_OFFSET_FILE}")
+        self.cleaner_offsets = OffsetCheckpoint(host.disk, f"{path}/{CLEANER_OFFSET_FILE}")
         self.high_watermarks = OffsetCheckpoint(host.disk, f"{path}/{HIGH_WATERMARK_FILE}")
         self._host = host
         self._lock = lock

@@ -12,6 +12,7 @@ from odradek.host.slices import FileSlice
 from odradek.log.append_result import NO_TIMESTAMP, AppendResult
 from odradek.log.batch_conversion import convert_batch
 from odradek.log.batch_validation import check_batch
+from odradek.log.compaction.cleaned_segment import CleanedSegment, take_names
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader, choose_jitter, rebuild_producers
 from odradek.log.producer_state import ProducerBatch
@@ -210,7 +211,9 @@ class PartitionLog:
             except FileNotFoundError:
                 if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
                     return ErrorCode.OFFSET_OUT_OF_RANGE
-                raise
+                if segments is self._segments:
+                    raise
+                return self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)  # replaced
             end_position = segment.size_bytes
             holds_end = end_offset < (self.log_end_offset if next_base_offset is None else next_base_offset)
         if place is None:
@@ -359,6 +362,23 @@ class PartitionLog:
             self._snapshots.remove(segment.base_offset for segment in removed)
             self.size_bytes -= sum(segment.size_bytes for segment in removed)
         return count
+
+    def replace_segments(self, old: Sequence[Segment], cleaned: CleanedSegment) -> bool:
+        """Puts a segment that compaction has staged in the place of these; their producer snapshots are needless then.
+        False when they are no longer neighbours in this log, or one of them is written to."""
+        first = next((i for i, segment in enumerate(self._segments) if segment is old[0]), len(self._segments))
+        end = first + len(old)
+        if self._segments[first:end] != [*old] or self._active in old:
+            return False
+        segment = Segment(self._host.disk, self.directory, cleaned.base_offset)
+        segment.size_bytes = cleaned.size_bytes
+        self._remove(old)
+        take_names(self._host.disk, self.directory, cleaned.base_offset)
+        self._segments = [*self._segments[:first], segment, *self._segments[end:]]
+        self._snapshots.remove(each.base_offset for each in old[1:])
+        self.size_bytes += segment.size_bytes - sum(each.size_bytes for each in old)
+        self._is_changed = self._unsynced.has_new_names = True
+        return True
 
     def take_removed_files(self) -> list[str]:
         """Paths of renamed files that nobody has been given yet, for removal after `file.delete.delay.ms`."""

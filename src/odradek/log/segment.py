@@ -1,6 +1,7 @@
 """One segment: a file of batches and its two indexes. The newest one of a log is written to; older ones are only read,
 with a descriptor opened when a reader comes and no index in memory."""
 
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -15,6 +16,7 @@ from odradek.protocol.batch import BatchHeader
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"  # of logs that Apache Kafka has written
 DELETED_SUFFIX = ".deleted"
 
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
@@ -84,7 +86,9 @@ class Segment:
         self._is_used = True
         file = self._file
         if file is None:
-            file = self._file = self._disk.open(self.path(LOG_SUFFIX))
+            file = self._disk.open(self.path(LOG_SUFFIX))
+            self.check_not_removed()
+            self._file = file
             self._disk.open_files.opened(self)
         return file
 
@@ -97,6 +101,12 @@ class Segment:
             return False
         self._file = None
         return True
+
+    def check_not_removed(self) -> None:
+        """After whatever has opened a file by its name, on a worker: another segment may have taken the name meanwhile
+        (compaction). FileNotFoundError then, as if the other had not."""
+        if self.is_removed:
+            raise FileNotFoundError(errno.ENOENT, "the segment was removed", self.path(LOG_SUFFIX))
 
     # Becoming the segment that is written to
 
@@ -218,7 +228,7 @@ class Segment:
         self.is_removed = True  # before a worker can miss the file
         self.release()
         renamed = []
-        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             path = self.path(suffix)
             with suppress(FileNotFoundError):  # an index that was never written
                 self._disk.rename(path, path + DELETED_SUFFIX)
@@ -243,7 +253,9 @@ class Segment:
         recent_batches = self.recent_batches
         if relative_offset >= recent_batches.first_offset:
             return recent_batches.locate(relative_offset, size_bytes)
-        return locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
+        place = locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
+        self.check_not_removed()
+        return place
 
     def count_sound_bytes(self, file: File, position: int, size_bytes: int) -> int:
         """How many of these may be given out: whole batches whose checksums are right. Blocks."""

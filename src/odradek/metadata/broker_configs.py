@@ -78,6 +78,10 @@ class BrokerConfig:
     max_connections = _Setting[int]("max.connections")
     max_connections_per_ip = _Setting[int]("max.connections.per.ip")
     log_flush_offset_checkpoint_interval_ms = _Setting[int]("log.flush.offset.checkpoint.interval.ms")
+    log_cleaner_enable = _Setting[bool]("log.cleaner.enable")
+    log_cleaner_backoff_ms = _Setting[int]("log.cleaner.backoff.ms")
+    log_cleaner_dedupe_buffer_size = _Setting[int]("log.cleaner.dedupe.buffer.size")
+    log_cleaner_io_max_bytes_per_second = _Setting[float]("log.cleaner.io.max.bytes.per.second")
     log_retention_check_interval_ms = _Setting[int]("log.retention.check.interval.ms")
     producer_id_expiration_ms = _Setting[int]("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms = _Setting[int]("producer.id.expiration.check.interval.ms")
@@ -137,8 +141,6 @@ def known_names() -> list[str]:
 _NOT_YET = (
     "group.share.",
     "group.streams.",
-    "log.cleaner.",
-    "log.cleanup.policy",
     "log.local.retention.",
     "log.preallocate",
     "offsets.commit.timeout.ms",

@@ -1,5 +1,5 @@
 """What a broker does by the clock: fsync by `flush.ms`, checkpoints, expired producers, removed files, and the chores
-that features bring along (retention).
+that features bring along (retention, compaction).
 
 One timer walks over all partitions; there is none per partition.
 """

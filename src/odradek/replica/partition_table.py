@@ -21,7 +21,7 @@ from odradek.replica.offset_checkpoints import OffsetCheckpoints
 from odradek.replica.partition import Partition, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from odradek.host.host import Host
@@ -56,6 +56,8 @@ class PartitionTable:
         self._removals: set[asyncio.Future[None]] = set()
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed)
         self.is_ending = False
+        self.before_removal: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
+        """Who works on partitions' files by itself lets go of these before they are renamed."""
 
     # Looking up
 
@@ -189,6 +191,8 @@ class PartitionTable:
             self._partition_counts[partition.directory] -= 1
         for partition in partitions:
             await partition.flusher.retire()
+        if self.before_removal is not None:
+            await self.before_removal(partitions)
             partition.log.release()
         doomed = await self._host.workers.run(self._rename_for_deletion, partitions)
         removal = asyncio.ensure_future(self._host.workers.run(self._remove_trees, doomed))

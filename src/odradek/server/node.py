@@ -21,6 +21,7 @@ from odradek.metadata.controller import Controller
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
 from odradek.replica.believed_time import BelievedTime
+from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.retention import Retention
@@ -73,6 +74,9 @@ class Node:
         self._groups = GroupCoordinator(host, controller, table, time)
         self._groups.start()
         self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config, time)
+        compaction = Compaction(table, host, lambda: controller.broker_config)
+        table.before_removal = compaction.forget
+        self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
         apis = build_registry()
         services = Services(
