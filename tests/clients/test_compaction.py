@@ -3,13 +3,15 @@ files that Apache Kafka's tools find nothing wrong with. Groups find their offse
 
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
 
 from odradek.cli.log_places import find_place
 from odradek.cli.log_verify import check_place
@@ -78,13 +80,16 @@ def read(running: RunningBroker, topic: str) -> tuple[dict[bytes, bytes], int]:
         assert message is not None
         if message.error():
             break
-        assert message.offset() > last_offset
-        last_offset = message.offset()
+        offset, key, value = message.offset(), message.key(), message.value()
+        assert offset is not None
+        assert offset > last_offset
+        assert key is not None
+        last_offset = offset
         count += 1
-        if message.value() is None:
-            table.pop(message.key(), None)
+        if value is None:
+            table.pop(key, None)
         else:
-            table[message.key()] = message.value()
+            table[key] = value
     consumer.close()
     return table, count
 
@@ -97,8 +102,8 @@ def clean_offset(running: RunningBroker, topic: str) -> int:
     return decode_checkpoint(data).get((topic, 0), 0)
 
 
-def segment_count(directory: Path) -> int:
-    return len(list(directory.glob("*.log")))
+def is_clean(running: RunningBroker, end_offset: int) -> bool:
+    return clean_offset(running, "compacted") >= end_offset
 
 
 @pytest.mark.jvm
@@ -107,7 +112,7 @@ def test_readers_find_the_latest_values_and_kafkas_tools_nothing_wrong(running: 
     for first, codec in ((0, "none"), (ROUNDS, "lz4")):
         expected = write(running, "compacted", first, codec)
         active = max(int(path.stem) for path in directory.glob("*.log"))
-        await_that(lambda end=active: clean_offset(running, "compacted") >= end)
+        await_that(partial(is_clean, running, active))
         table, count = read(running, "compacted")
         assert table == expected
         assert count < KEYS * ROUNDS // 2

@@ -13,7 +13,7 @@ class Remedy(enum.Enum):
     CUT_TAIL = "cut off what is no batch at the end; the bytes are kept in {aside}"
     SALVAGE = "write the segment anew with its whole batches; the damaged one is kept as {aside}"
     REBUILD = "rebuild the segment's indexes from its batches"
-    SET_ASIDE = "set it aside as {aside}; the broker makes it anew"
+    SET_ASIDE = "set it aside as {aside}; the broker does without it, or makes it anew"
     ASK = "nothing that repair could do: restore the file, or ask someone who knows"
 
 

@@ -101,7 +101,7 @@ def _report(check: PlaceCheck, todo: list[Finding], *, dry_run: bool) -> None:
     mark = click.style("would", fg="yellow") if dry_run else click.style("done", fg="green")
     for finding in todo:
         say(f"{strong(shown_path(finding.path))}: {finding.text}")
-        say(f"  {mark} {finding.remedy_text}")
+        say(f"  {mark}: {finding.remedy_text}")
     repairs = count_text(sum(finding.remedy is not Remedy.ASK for finding in todo), "repair")
     what = "nothing to repair" if not todo else f"{repairs} {'would be made' if dry_run else 'made'}"
     say(f"checked {total_text(check.partitions)}: {what}")

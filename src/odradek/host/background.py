@@ -19,7 +19,6 @@ Arguments = ParamSpec("Arguments")
 
 FRAME = struct.Struct(">BI")
 ITEM, END, FAILURE = range(3)
-LARGEST_FRAME_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)

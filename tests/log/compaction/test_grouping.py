@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.log.compaction.grouping import SegmentFiles, group_segments
@@ -12,6 +12,7 @@ SEGMENTS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(SEGMENTS)
 def test_groups_fit_and_could_not_be_fewer(sizes: list[tuple[int, int, int, int]]) -> None:
     segments, base_offset = [], 0

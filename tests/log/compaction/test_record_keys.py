@@ -68,6 +68,7 @@ def test_long_keys_that_differ_are_told_apart() -> None:
     assert first == third != second
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60), st.integers(1, 4))
 def test_nonsense_is_refused_or_read_but_never_a_crash(data: bytes, record_count: int) -> None:
     try:
