@@ -1,5 +1,5 @@
-"""A log does what a list in memory does: whatever is appended, rolled, truncated, deleted, closed, killed or cut off by
-a power failure. What was flushed stays; what was not may be lost from the end on, and only from there."""
+"""A log does what a list in memory does: whatever is appended, rolled, truncated, deleted, compacted, closed, killed or
+cut off by a power failure. What was flushed stays; what was not may be lost from the end on, and only from there."""
 
 from contextlib import suppress
 
@@ -13,6 +13,7 @@ from odradek.log.partition_log import PartitionLog
 from odradek.log.retention import expired_offset
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, NOW_MS, append, make_batch, open_log, read_all, split
+from tests.log.compaction.compacted_logs import compact_log, durable_end_offset, job_for, keyed_batch
 from tests.simulation.simulated_host import Simulation
 
 DIRECTORY = "/data/topic-0"
@@ -71,9 +72,8 @@ class PartitionLogModel(RuleBasedStateMachine):
     def append(self, count: int, size: int, age: int, new_epoch: bool, is_idempotent: bool) -> None:
         self.epoch += new_epoch
         producer = (5, 0, self.sequence) if is_idempotent else (-1, -1, -1)
-        batch = make_batch(
-            [b"x" * size] * count, timestamps=[NOW_MS + age + i for i in range(count)], producer=producer
-        )
+        pairs = [(b"%d" % (self.end_offset + index), b"x" * size) for index in range(count)]
+        batch = keyed_batch(pairs, timestamp=NOW_MS + age, producer=producer)
         if len(batch) > self.config.segment_bytes:
             assert self.log.append(batch, self.epoch).error is ErrorCode.RECORD_LIST_TOO_LARGE
             return
@@ -126,6 +126,22 @@ class PartitionLogModel(RuleBasedStateMachine):
         assert all(now_ms - _max_timestamp(data) > RETENTION_MS for data in gone)
         assert expired_offset(self.log, self.end_offset, now_ms) is None
         self.start_offset = start_offset
+
+    @rule(dedupe_buffer_bytes=st.sampled_from([300, 1 << 20]))
+    def compact(self, dedupe_buffer_bytes: int) -> None:
+        """Every key is another, so all stay as they were; but files are written anew, and small ones become one."""
+        end_offset = durable_end_offset(self.log)
+        clean_offset = min(self.start_offset, end_offset)
+        compact_log(
+            self.simulation,
+            self.log,
+            job_for(
+                self.log,
+                clean_offset=clean_offset,
+                end_offset=end_offset,
+                dedupe_buffer_bytes=dedupe_buffer_bytes,
+            ),
+        )
 
     @rule(limit=st.integers(1, 3))
     def remove_segments_before_start(self, limit: int) -> None:

@@ -90,6 +90,10 @@ def test_other_joined_properties() -> None:
         ({"log_roll_ms": "0"}, "Invalid value 0 for configuration log.roll.ms: must be greater than or equal to 1"),
         ({"log_retention_ms": "0"}, "must be unlimited (-1) or, greater than or equal to 1"),
         ({"log_cleaner_max_compaction_lag_ms": "1", "log_cleaner_min_compaction_lag_ms": "2"}, "must not be more than"),
+        (
+            {"offsets_topic_segment_bytes": "1000"},
+            "Invalid value 1000 for configuration offsets.topic.segment.bytes: Value must be at least 1048576",
+        ),
         ({"num_partitions": "0"}, "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
         ({"num_partitions": "many"}, "Invalid value many for configuration num.partitions: Not a number of type INT"),
         ({"auto_create_topics_enable": "yes"}, "Expected value to be either true or false"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +24,7 @@ from tests.handlers.requests import (
     produce,
     wanted,
 )
+from tests.replica.test_compaction import BACKOFF_SECONDS, fill, offsets, put
 from tests.replica.test_housekeeping import pass_time
 
 if TYPE_CHECKING:
@@ -172,3 +174,67 @@ def test_a_full_disk_fails_nothing(broker: SimulatedBroker, name: str) -> None:
     disk.capacity_bytes = None
     assert outcomes(broker, name, 2) == [0, 0]
     assert [list_offset(broker, name, -1, partition=index).offset for index in (0, 1)] == [2, 2]
+
+
+def test_a_disk_that_breaks_under_compaction_fails_its_directory(broker: SimulatedBroker, name: str) -> None:
+    fill(broker, name)
+    fill(broker, f"{name}-other")
+    assert [*paths(broker, name, 1), *paths(broker, f"{name}-other", 1)] == ["/one", "/two"]
+    pass_time(broker, 3)  # only what is on the disk is compacted
+    broker.simulation.disk.broken.add(f"/two/{name}-other-0/{0:020d}.log.cleaned")
+    pass_time(broker, BACKOFF_SECONDS)
+    assert len(offsets(broker, name)) < 20
+    assert outcomes(broker, f"{name}-other", 1) == [STORAGE_ERROR]
+    pass_time(broker, 2 * BACKOFF_SECONDS)
+    broker.simulation.disk.broken.clear()
+    broker.restart()
+    assert offsets(broker, f"{name}-other") == [*range(20)]
+    pass_time(broker, 2 * BACKOFF_SECONDS)
+    assert len(offsets(broker, f"{name}-other")) < 20
+
+
+@pytest.mark.parametrize("error", [errno.EIO, errno.ENOSPC])
+@pytest.mark.parametrize("ends_well", [True, False])
+def test_a_swap_that_breaks_in_the_middle_is_completed_by_the_next_start(
+    broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch, error: int, ends_well: bool
+) -> None:
+    """Its old segments have other names by then: without the new one a restart would find a hole."""
+    create_topic(broker, f"{name}-one")
+    fill(broker, name, count=1)
+    for number in range(1, 20):
+        put(broker, name, b"key", b"%d" % number)
+    pass_time(broker, 3)
+    disk = broker.simulation.disk
+    rename = disk.rename
+
+    def refuse_the_name(source: str, target: str) -> None:
+        if source.endswith(".log.swap"):
+            raise OSError(error, "no")
+        rename(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(disk, "rename", refuse_the_name)
+        pass_time(broker, BACKOFF_SECONDS)
+        assert fetch(broker, name).error_code == STORAGE_ERROR
+        pass_time(broker, 100)  # removed files go after a minute
+        if not ends_well:
+            disk.kill()
+        else:
+            broker.run(broker.node.stop())
+    broker.run(broker._start())
+    assert offsets(broker, name)[0] == 0, "the only value of its key"
+    pass_time(broker, 2 * BACKOFF_SECONDS)
+    assert offsets(broker, name)[0] == 0
+    assert len(offsets(broker, name)) < 10
+
+
+def test_compaction_goes_on_without_a_directory_that_was_never_opened(broker: SimulatedBroker, name: str) -> None:
+    fill(broker, name)
+    fill(broker, f"{name}-other")
+    pass_time(broker, BACKOFF_SECONDS)
+    broker.simulation.disk.broken.add("/two")
+    broker.restart()
+    for number in range(20):
+        put(broker, name, b"%d" % (number % 2), b"%d" % number)
+    pass_time(broker, 2 * BACKOFF_SECONDS)
+    assert len(offsets(broker, name)) < 20

@@ -45,7 +45,7 @@ class Background(Protocol):
 
 
 class BackgroundEnded(Exception):
-    """The process has ended before its work had."""
+    """The process has ended before its work had, or could not be started."""
 
 
 class BackgroundProcess:
@@ -88,14 +88,17 @@ class BackgroundProcess:
     async def _start(self) -> asyncio.subprocess.Process:
         process = self._process
         if process is None or process.returncode is not None:
-            process = self._process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                "-m",
-                "odradek.host.background_main",
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                start_new_session=True,  # Ctrl-C is the broker's to handle
-            )
+            try:
+                process = self._process = await asyncio.create_subprocess_exec(
+                    sys.executable,
+                    "-m",
+                    "odradek.host.background_main",
+                    stdin=asyncio.subprocess.PIPE,
+                    stdout=asyncio.subprocess.PIPE,
+                    start_new_session=True,  # Ctrl-C is the broker's to handle
+                )
+            except OSError as problem:  # no fault of the disk that the work is about
+                raise BackgroundEnded(f"no process for background work could be started: {problem}") from problem
         return process
 
     @property

@@ -113,6 +113,7 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
     values["node.id"] = values["broker.id"] = _resolve_node_id(static, values)
     topic_defaults = {name: _topic_default(definition, values) for name, definition in TOPIC_CONFIGS.items()}
     _check_log_defaults(topic_defaults)
+    _check_offsets_topic(values)
     listeners, advertised, dropped = _resolve_listeners(static, values)
     ignored += [
         IgnoredProperty("listeners", f"{listener.name} is a KRaft controller's listener; Odradek has no use for it")
@@ -250,3 +251,12 @@ def _check_log_defaults(defaults: Mapping[str, Value]) -> None:
             minimum,
             f"must not be more than log.cleaner.max.compaction.lag.ms, which is {maximum}",
         )
+
+
+def _check_offsets_topic(values: Mapping[str, Value]) -> None:
+    """It is made when the first group comes: too late to find that no topic can be like that."""
+    name = "offsets.topic.segment.bytes"
+    try:
+        TOPIC_CONFIGS["segment.bytes"].parse(str(values[name]))
+    except ConfigError as problem:
+        raise ConfigError(name, values[name], problem.reason) from None

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.host.host import Host
+    from odradek.log.compaction.cleaned_segment import CleanedSegment
     from odradek.log.log_directory import LogDirectory
+    from odradek.log.segment import Segment
     from odradek.metadata.broker_configs import BrokerConfig
     from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
@@ -114,6 +116,8 @@ class Compaction:
             log.info("compaction was overtaken by a deletion, and will be tried again", log=name)
         elif isinstance(problem, OSError | BackgroundEnded):
             log.error("a log could not be compacted, and will be tried again", log=name, reason=str(problem))
+            if isinstance(problem, OSError):
+                partition.report_failure(problem)
         else:
             raise problem
         return False
@@ -169,14 +173,22 @@ class Compaction:
             async with aclosing(self._host.background.stream(compact, job)) as results:
                 async for result in results:
                     if isinstance(result, CleanedGroup):
-                        old = [segments[base_offset] for base_offset in result.base_offsets]
-                        if partition.role is not Role.LEADER or not partition_log.replace_segments(old, result.cleaned):
-                            raise _Overtaken
+                        self._replace(partition, [segments[each] for each in result.base_offsets], result.cleaned)
                     else:
                         await self._finish(partition, result)
         finally:
-            # A segment that nobody has taken must not be found by the next start.
-            await self._host.workers.run(discard_unused, self._host.disk, partition_log.directory)
+            # A segment that nobody has taken must not be found by the next start, unless the old ones are gone.
+            if partition.directory.failure is None:
+                await self._host.workers.run(discard_unused, self._host.disk, partition_log.directory)
+
+    def _replace(self, partition: Partition, old: Sequence[Segment], cleaned: CleanedSegment) -> None:
+        try:
+            is_replaced = partition.role is Role.LEADER and partition.log.replace_segments(old, cleaned)
+        except OSError as problem:  # between the renames: a start completes them
+            partition.fail_directory(problem)
+            raise
+        if not is_replaced:
+            raise _Overtaken
 
     def _job(self, partition: Partition, cleanable: Cleanable, now_ms: int) -> CompactionJob:
         config, broker_config = partition.log.config, self._broker_config()
@@ -222,9 +234,11 @@ class Compaction:
     def _read_checkpoints(self) -> dict[Partition, int]:
         found: dict[Partition, int] = {}
         for directory in self._table.directories:
+            if directory.failure is not None:
+                continue
             try:
                 offsets = directory.cleaner_offsets.read()
-            except MalformedMessage as problem:  # then everything is dirty once more
+            except (MalformedMessage, OSError) as problem:  # then everything is dirty once more
                 log.warning("checkpoint ignored", path=directory.cleaner_offsets.path, reason=str(problem))
                 continue
             for (topic, index), offset in offsets.items():
@@ -235,6 +249,8 @@ class Compaction:
 
     async def _checkpoint(self, directory: LogDirectory) -> None:
         """What is not written down is only compacted again."""
+        if directory.failure is not None:
+            return
         offsets = {
             (partition.topic, partition.index): offset
             for partition, offset in (self._clean_offsets or {}).items()

@@ -97,7 +97,7 @@ class Partition:
         self.log = log
         self.directory = directory
         self._fail_directory = fail_directory
-        self.flusher = LogFlusher(log, host.workers, self._sync_failed)
+        self.flusher = LogFlusher(log, host.workers, self.fail_directory)
         self.role = Role.LEADER if directory.failure is None else Role.FAILED
         self.high_watermark = log.log_end_offset
         self.update(image)
@@ -227,7 +227,8 @@ class Partition:
         if not is_refusal(problem):
             self._fail_directory(self.directory, problem)
 
-    def _sync_failed(self, problem: OSError) -> None:
+    def fail_directory(self, problem: OSError) -> None:
+        """Whatever the reason: what is on the disk is not what was thought, and only a start can put it right."""
         self._fail_directory(self.directory, problem)
 
     def fail(self) -> None:

@@ -193,6 +193,7 @@ class PartitionTable:
             await partition.flusher.retire()
         if self.before_removal is not None:
             await self.before_removal(partitions)
+        for partition in partitions:
             partition.log.release()
         doomed = await self._host.workers.run(self._rename_for_deletion, partitions)
         removal = asyncio.ensure_future(self._host.workers.run(self._remove_trees, doomed))

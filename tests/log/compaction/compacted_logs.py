@@ -79,6 +79,12 @@ def job_for(
     )
 
 
+def durable_end_offset(log: PartitionLog) -> int:
+    """Where compaction must stop: only what is on the disk may replace something."""
+    durable = [each.base_offset for each in log.segments if each.base_offset <= log.recovery_point_offset]
+    return max(durable, default=log.segments[0].base_offset)
+
+
 def adopt(log: PartitionLog, results: Iterable[CleanedGroup | CompactionOutcome]) -> CompactionOutcome:
     """As the broker does it: each group takes its place as it comes."""
     segments = {segment.base_offset: segment for segment in log.segments}

@@ -15,7 +15,15 @@ from odradek.log.partition_log import PartitionLog
 from odradek.protocol.compression import Compression
 from odradek.protocol.records import Record
 from tests.log.batches import EVERYTHING, NOW_MS, append, open_log
-from tests.log.compaction.compacted_logs import KeyValue, adopt, headers_of, job_for, keyed_batch, records_of
+from tests.log.compaction.compacted_logs import (
+    KeyValue,
+    adopt,
+    durable_end_offset,
+    headers_of,
+    job_for,
+    keyed_batch,
+    records_of,
+)
 from tests.simulation.simulated_host import Simulation
 
 DIRECTORY = "/data/t-0"
@@ -115,11 +123,9 @@ class CompactedLogModel(RuleBasedStateMachine):
             assert offset in self.records or not is_needed or offset < self.start_offset
 
     def do_compact(self, memory_bytes: int = 1 << 20) -> CompactionOutcome:
-        # Only what is on the disk may replace something.
-        durable = [each.base_offset for each in self.log.segments if each.base_offset <= self.log.recovery_point_offset]
         job = job_for(
             self.log,
-            end_offset=max(durable, default=self.log.segments[0].base_offset),
+            end_offset=durable_end_offset(self.log),
             clean_offset=max(self.clean_offset, self.start_offset),
             now_ms=self.now_ms,
             dedupe_buffer_bytes=memory_bytes,
