@@ -17,12 +17,12 @@ from bench.generator import Generator, GeneratorError, read_line
 from bench.processes import is_alive, raise_open_files_limit, resident_mb
 from bench.results import ODRADEK, Experiment, Run
 from bench.topics import create, fresh_topic
+from bench.turns import Measured, Said, in_turns
 from bench.workloads import (
     GROUPS,
     GROUPS_SECONDS,
     IDLE_CONNECTIONS,
     MEMORY_RECORDS,
-    OTHERS,
     REPLAYED_GROUPS,
     REPLAYED_PARTITIONS,
     REPLAYED_RECORDS,
@@ -30,8 +30,6 @@ from bench.workloads import (
 )
 
 SPARE_FILES = 1_000  # what a broker and a generator need besides the connections
-
-Said = Callable[[str, str, str, Run | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +41,15 @@ class Footprint:
     say: Said
 
     def measure(self, name: str, rounds: int) -> Experiment:
-        title, metrics = OTHERS[name]
-        experiment = Experiment(name, title, list(metrics))
-        rounds = rounds if name == START else 1
-        for number in range(1, rounds + 1):
-            for kind in self.kinds:
-                run = getattr(self, f"_{name}")(kind, self.directory / f"{name}-{kind.key}-{number}", experiment)
-                experiment.add(kind.key, run)
-                self.say(title, kind.title, f"{number} of {rounds}", run)
-        return experiment
+        one: Measured = getattr(self, f"_{name}")
+        return in_turns(name, rounds if name == START else 1, self.kinds, self.directory, one, self.say)
 
     def _start(self, kind: BrokerKind, directory: Path, _experiment: Experiment) -> Run:
         """From the moment the process is spawned; the client waits at the port already."""
         directory.mkdir(parents=True)
         port = free_port()
         kind.prepare(directory, port)
-        with _waiting(self.generator, "first", announces=True, brokers=f"127.0.0.1:{port}", topic="first") as client:
+        with waiting(self.generator, "first", announces=True, brokers=f"127.0.0.1:{port}", topic="first") as client:
             spawned_ns = time.time_ns()
             process = start(kind, directory, port)
             try:
@@ -87,7 +78,7 @@ class Footprint:
         with running(kind, directory) as broker:
             self._touch(broker)
             before_mb = resident_mb(broker.pid)
-            with _waiting(self.generator, "connections", brokers=broker.address, count=count) as client:
+            with waiting(self.generator, "connections", brokers=broker.address, count=count) as client:
                 report = client(lambda: is_alive(broker.pid))
                 held = report["connections"]
                 if "stopped_by" in report:
@@ -126,7 +117,7 @@ class Footprint:
             self.generator.run("commits", brokers=broker.address, **flags)  # and one of each group beforehand
             address = broker.address
         port = int(address.rpartition(":")[2])
-        with _waiting(self.generator, "offsets", announces=True, brokers=address, groups=groups) as client:
+        with waiting(self.generator, "offsets", announces=True, brokers=address, groups=groups) as client:
             spawned_ns = time.time_ns()
             process = start(kind, directory, port)
             try:
@@ -146,7 +137,7 @@ class Footprint:
 
 
 @contextlib.contextmanager
-def _waiting(
+def waiting(
     generator: Generator, mode: str, *, announces: bool = False, **flags: object
 ) -> Iterator[Callable[[Callable[[], bool]], dict[str, Any]]]:
     """A generator at work beside us. What is yielded waits for its report as long as the broker lives."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bench.results import KAFKA, Results
 from bench.table import headings, in_words, markdown, rows_of
-from bench.workloads import OTHERS, WORKLOADS
+from bench.workloads import OTHERS, SCALES, WORKLOADS
 
 PREFACE = Path(__file__).parent / "preface.md"
 
@@ -29,6 +29,10 @@ GB and MB are decimal.
 ## Start, memory, connections, groups
 
 {others}
+
+## The life of a log, at scale
+
+{scales}
 
 {notes}
 
@@ -64,7 +68,8 @@ def sizes_in_words(results: Results) -> str:
 
 def render(results: Results, preface: str = "") -> str:
     workloads = [each for each in results.experiments if each.name not in OTHERS]
-    others = [each for each in results.experiments if each.name in OTHERS]
+    others = [each for each in results.experiments if each.name in OTHERS and each.name not in SCALES]
+    scales = [each for each in results.experiments if each.name in SCALES]
     short, *rest = in_words(results)
     notes = [f"- {each.title}: {note}" for each in results.experiments for note in each.notes]
     text = TEMPLATE.format(
@@ -75,6 +80,7 @@ def render(results: Results, preface: str = "") -> str:
         rounds=rounds_in_words(results),
         workloads=markdown(headings(results), (row.cells for each in workloads for row in rows_of(each))),
         others=markdown(headings(results), (row.cells for each in others for row in rows_of(each))),
+        scales=markdown(headings(results), (row.cells for each in scales for row in rows_of(each))),
         notes="\n".join(notes),
         machine="\n".join(
             f"- {name}: {value}" for name, value in {**results.machine, "Load generator": results.generator}.items()

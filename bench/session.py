@@ -13,8 +13,9 @@ from bench.footprint import Footprint
 from bench.generator import Generator
 from bench.machine import facts
 from bench.results import KAFKA, ODRADEK, Experiment, Results
+from bench.scale import Scale
 from bench.screen import Screen
-from bench.workloads import NEED_GO, OTHERS, START, WORKLOADS, Workload
+from bench.workloads import NEED_GO, OTHERS, SCALES, START, WORKLOADS, Workload
 
 DISK_NEEDED_BYTES = 10e9  # two filled topics and what is being written
 
@@ -75,8 +76,10 @@ class Session:
         with self.screen.showing(self.run_count):
             self._measure_workloads(results)
             footprint = Footprint(self.generator, self.kinds, self.directory, self.scale, self.screen.say)
+            scale = Scale(self.generator, self.kinds, self.directory, self.scale, self.screen.say)
             for name in self.others:
-                self._add(results, footprint.measure(name, self.rounds))
+                room = scale if name in SCALES else footprint
+                self._add(results, room.measure(name, self.rounds))
         return results
 
     def _measure_workloads(self, results: Results) -> None:

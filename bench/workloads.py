@@ -13,6 +13,16 @@ GROUPS_SECONDS = 30
 REPLAYED_RECORDS = 1_000_000
 REPLAYED_GROUPS = 1_000
 REPLAYED_PARTITIONS = 100  # in each commit
+RECOVERED_PARTITIONS = 1_000
+RECOVERED_RECORDS = 13_000_000
+MANY_TOPICS = 100
+MANY_PARTITIONS = 100  # in each of them
+MANY_CONNECTIONS = 5_000
+COMPACTED_BYTES = 600_000_000
+COMPACTED_KEYS = 100_000
+CALM_SECONDS = 20
+CALM_COMPACTED_BYTES = 2_500_000_000  # longer than the measurement takes
+COLD_RECORDS = 1_000_000  # of 1 KB, again and again
 
 THROUGHPUT_METRICS = ["records_per_s", "mb_per_s", "broker_cpu_s_per_gb"]
 LATENCY_METRICS = ["p50_ms", "p99_ms", "broker_cpu_percent"]
@@ -67,13 +77,24 @@ MEMORY = "memory"
 CONNECTIONS = "connections"
 MEMBERS = "groups"
 REPLAY = "replay"
-OTHERS = {
+FOOTPRINTS = {
     START: ("start to first acknowledged record", ["start_s"]),
     MEMORY: ("after 10 million 100 B records", ["memory_mb"]),
     CONNECTIONS: ("10,000 idle connections", ["connections", "connections_mb_more", "kb_per_connection"]),
     MEMBERS: ("heartbeats of 1,000 × 2 members", ["p50_ms", "p99_ms", "expulsions"]),
     REPLAY: ("start with a million offsets", ["replay_s"]),
 }
+
+SCALES = {
+    "recovery": ("kill -9 with 1,000 partitions, 13 million records", ["recovery_s"]),
+    "partitions": ("10,000 partitions", ["created_s", "memory_mb", "restart_s", "descriptors"]),
+    "compaction": ("compaction", ["compacted_100b_mb_per_s", "compacted_1kb_mb_per_s", "cleaner_mb"]),
+    "calm": (
+        "p99 at 10,000 records/s beside other work",
+        ["quiet_p99_ms", "compacting_p99_ms", "compacting_times", "cold_p99_ms", "cold_times"],
+    ),
+}
+OTHERS = {**FOOTPRINTS, **SCALES}
 
 NEED_GO = frozenset({"commits", MEMBERS, REPLAY})
 """librdkafka has no way to do them: it joins groups of its own accord, and commits at its own pace."""
