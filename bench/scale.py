@@ -5,6 +5,7 @@ Each is measured on brokers of their own, once.
 
 import contextlib
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -50,7 +51,14 @@ class Scale:
 
     def measure(self, name: str, _rounds: int) -> Experiment:
         one: Measured = getattr(self, f"_{name}")
-        return in_turns(name, 1, self.kinds, self.directory, one, self.say)
+
+        def and_clear_up(kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+            try:
+                return one(kind, directory, experiment)
+            finally:
+                shutil.rmtree(directory, ignore_errors=True)  # gigabytes, and others follow
+
+        return in_turns(name, 1, self.kinds, self.directory, and_clear_up, self.say)
 
     def _recovery(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         """From the moment the process is spawned until each partition has acknowledged a record."""

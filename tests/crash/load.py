@@ -17,11 +17,15 @@ Records = dict[int, list[tuple[int, bytes]]]
 
 
 class Load:
-    """Several idempotent producers with acks=all. Each numbers its records of each partition: `producer/number`."""
+    """Several idempotent producers with acks=all. Each numbers its records of each partition: `producer/number`. That
+    is also their key, if they are to have one."""
 
-    def __init__(self, servers: str, topic: str, partition_count: int, producer_count: int = 3) -> None:
+    def __init__(
+        self, servers: str, topic: str, partition_count: int, producer_count: int = 3, *, is_keyed: bool = False
+    ) -> None:
         self._topic = topic
         self._partition_count = partition_count
+        self._is_keyed = is_keyed
         self.acknowledged: Records = defaultdict(list)
         self.problems: list[str] = []
         self._is_over = threading.Event()
@@ -59,9 +63,12 @@ class Load:
             producer.poll(PAUSE_S)
 
     def _send(self, producer: Producer, value: str, partition: int) -> None:
+        key = value if self._is_keyed else None
         while True:
             try:
-                producer.produce(self._topic, value.encode(), partition=partition, on_delivery=self._on_delivery)
+                producer.produce(
+                    self._topic, value.encode(), key=key, partition=partition, on_delivery=self._on_delivery
+                )
             except BufferError:
                 producer.poll(0.1)  # it is full while the broker is away
             else:

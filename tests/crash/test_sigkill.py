@@ -10,6 +10,7 @@ import random
 import threading
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,9 +43,14 @@ PROPERTIES = {
 }
 
 
-def make_topic(running: RunningBroker) -> None:
+COMPACTION = {"log.cleaner.backoff.ms": 100, "log.cleaner.min.cleanable.ratio": 0}
+LONGEST_COMPACTION_S = 0.3
+
+
+def make_topic(running: RunningBroker, cleanup_policy: str = "delete") -> None:
     admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
-    admin.create_topics([NewTopic(TOPIC, PARTITION_COUNT)])[TOPIC].result(30)
+    topic = NewTopic(TOPIC, PARTITION_COUNT, config={"cleanup.policy": cleanup_policy})
+    admin.create_topics([topic])[TOPIC].result(30)
 
 
 def await_progress(load: Load) -> None:
@@ -76,6 +82,37 @@ def test_nothing_acknowledged_is_lost_or_doubled(record_property: Callable[[str,
     assert sum(len(each) for each in records.values()) == load.count
     record_property("records", load.count)
     record_property("rounds", ROUNDS)
+
+
+def test_a_kill_in_the_middle_of_compaction_loses_nothing(record_property: Callable[[str, object], None]) -> None:
+    """Every record has a key of its own, so that all must be there still."""
+    chance = random.Random(SEED)
+    rounds = max(3, ROUNDS // 4)
+    with broker(PROPERTIES | COMPACTION) as running:
+        make_topic(running, "compact")
+        load = Load(running.bootstrap_servers, TOPIC, PARTITION_COUNT, is_keyed=True)
+        load.begin()
+        for _ in range(rounds):
+            await_progress(load)
+            await_compaction(running)
+            time.sleep(chance.uniform(0, LONGEST_COMPACTION_S))  # a poll's pause: the random instant
+            running.kill()
+            running.start()
+        load.end()
+        assert not load.problems
+        records = read_everything(running.bootstrap_servers, TOPIC, PARTITION_COUNT)
+    check(records, load.acknowledged)
+    assert sum(len(each) for each in records.values()) == load.count
+    record_property("records", load.count)
+    record_property("rounds", rounds)
+
+
+def await_compaction(running: RunningBroker) -> None:
+    """Until a segment is being written anew."""
+    deadline = time.monotonic() + 60
+    while not any(Path(running.data_directory).glob(f"{TOPIC}-*/*.log.cleaned")):
+        assert time.monotonic() < deadline, "nothing is compacted"
+        time.sleep(0.001)  # a poll's pause
 
 
 def kill_while_starting(running: RunningBroker, delay_s: float) -> None:
