@@ -144,6 +144,10 @@ class SimulatedFile:
     def read_at(self, size_bytes: int, position: int) -> bytes:
         return bytes(self._living().content[position : position + size_bytes])
 
+    def bring_into_memory(self, size_bytes: int, position: int) -> None:
+        self._living()
+        self._disk.brought_into_memory.append((self._path, position, size_bytes))
+
     def truncate(self, size_bytes: int) -> None:
         self._living().truncate(size_bytes)
 
@@ -186,6 +190,7 @@ class SimulatedDisk:
         self.sync_error: BaseException | None = None
         self.operations_left: int | None = None  # then `interruption` comes, at every further operation
         self.interruption: BaseException | None = None
+        self.brought_into_memory: list[tuple[str, int, int]] = []  # path, position, bytes
         self.broken: set[str] = set()  # paths where nothing can be written, created or synced any more
         self._root = SimulatedDirectory()
         self._locks: set[str] = set()

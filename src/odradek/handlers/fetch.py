@@ -141,7 +141,7 @@ def _read(
             round_.needs_disk = True
             break
         else:
-            result = _read_one(wanted, partition, remaining_bytes, round_.size_bytes == 0)
+            result = _read_one(wanted, partition, remaining_bytes, round_.size_bytes == 0, may_block)
         if result.records is not None:
             size = len(result.records)
             round_.size_bytes += size
@@ -153,16 +153,19 @@ def _read(
 
 
 def _read_one(
-    wanted: FetchedPartition, partition: Partition, remaining_bytes: int, whole_first_batch: bool
+    wanted: FetchedPartition, partition: Partition, remaining_bytes: int, whole_first_batch: bool, may_block: bool
 ) -> FetchResult:
     try:
-        return partition.fetch(
+        result = partition.fetch(
             wanted.fetch_offset,
             min(wanted.max_bytes, remaining_bytes),
             current_leader_epoch=wanted.current_leader_epoch,
             last_fetched_epoch=wanted.last_fetched_epoch,
             whole_first_batch=whole_first_batch,
         )
+        if may_block and result.records is not None and partition.needs_disk(wanted.fetch_offset):
+            result.records.bring_into_memory()  # or the event loop would wait for the disk when it sends them
+        return result
     except OSError as problem:
         if partition.role is not _LEADER:  # its files went while a worker looked
             return FetchResult(partition.check_epoch(UNKNOWN_EPOCH))

@@ -27,6 +27,9 @@ class File(Protocol):
     def read_at(self, size_bytes: int, position: int) -> bytes:
         """Short only at the end of the file."""
 
+    def bring_into_memory(self, size_bytes: int, position: int) -> None:
+        """Blocks until sending them will not, unless the system forgets them again. Quick when they are there."""
+
     def truncate(self, size_bytes: int) -> None: ...
 
     def size(self) -> int: ...

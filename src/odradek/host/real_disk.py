@@ -14,12 +14,28 @@ from odradek.host.open_files import OpenFiles
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone leaves the data in the drive's cache
 _sync_data = getattr(os, "fdatasync", os.fsync)  # fdatasync writes the size too, all that an append changes
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
+_PROBED_BYTES = 1 << 20  # its two ends stand for all of it: files are read, and forgotten, in stretches
+_ANY_BYTE = [bytearray(1)]  # nobody looks at it
 _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _FILE_MODE = 0o644
 
 # Segments take a quarter of the process's descriptors, connections may have the rest.
 MOST_OPEN_FILES = 8192
 FEWEST_OPEN_FILES = 64
+
+
+def _is_in_memory(descriptor: int, position: int) -> bool:
+    """Whether the byte there can be read without waiting; False also where the system cannot tell."""
+    if _NO_WAIT is None:
+        return False
+    try:
+        os.preadv(descriptor, _ANY_BYTE, position, _NO_WAIT)
+    except OSError as problem:
+        if problem.errno not in (errno.EAGAIN, errno.EOPNOTSUPP):
+            raise
+        return False
+    return True
 
 
 def _sync_descriptor(descriptor: int, sync: Callable[[int], None]) -> None:
@@ -67,6 +83,15 @@ class RealFile:
             parts.append(data)
             remaining -= len(data)
         return b"".join(parts)
+
+    def bring_into_memory(self, size_bytes: int, position: int) -> None:
+        descriptor, end_position = self._descriptor, position + size_bytes
+        while position < end_position:
+            piece_bytes = min(_PROBED_BYTES, end_position - position)
+            # The end first: of a file that is read on and on, the beginning was read ahead.
+            if not (_is_in_memory(descriptor, position + piece_bytes - 1) and _is_in_memory(descriptor, position)):
+                os.pread(descriptor, piece_bytes, position)
+            position += piece_bytes
 
     def truncate(self, size_bytes: int) -> None:
         os.ftruncate(self._descriptor, size_bytes)
