@@ -196,32 +196,31 @@ class PartitionLog:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if fetch_offset >= end_offset:
             return None
+        segments = self._segments
         segment = self._active
         place: tuple[int, int] | None
-        if fetch_offset >= segment.base_offset:
-            end_position = segment.size_bytes  # before the end of the log: an append may come between (on a worker)
-            place = segment.locate(fetch_offset)
-            holds_end = end_offset < self.log_end_offset
-            file = segment.file
-        else:
-            segments = self._segments
-            try:
+        try:
+            if fetch_offset >= segment.base_offset:
+                end_position = segment.size_bytes  # before the end of the log: an append may come between (on a worker)
+                place = segment.locate(fetch_offset)
+                holds_end = end_offset < self.log_end_offset
+                file = segment.file
+            else:
                 segment, place, next_base_offset = locate_in_segments(segments, fetch_offset)
                 file = segment.file
-            except FileNotFoundError:
-                if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
-                    return ErrorCode.OFFSET_OUT_OF_RANGE
-                if segments is self._segments:
-                    raise
-                return self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)  # replaced
-            end_position = segment.size_bytes
-            holds_end = end_offset < (self.log_end_offset if next_base_offset is None else next_base_offset)
-        if place is None:
-            return refuse_damaged(segment, fetch_offset) if segment.breaks_off_before(fetch_offset, file) else None
-        if holds_end:
-            end_place = segment.locate(end_offset)
-            if end_place is not None:
-                end_position = end_place[0]
+                end_position = segment.size_bytes
+                holds_end = end_offset < (self.log_end_offset if next_base_offset is None else next_base_offset)
+            if place is None:
+                return refuse_damaged(segment, fetch_offset) if segment.breaks_off_before(fetch_offset, file) else None
+            end_place = segment.locate(end_offset) if holds_end else None
+        except FileNotFoundError:
+            if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
+                return ErrorCode.OFFSET_OUT_OF_RANGE
+            if segments is self._segments:
+                raise
+            return self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)  # replaced
+        if end_place is not None:
+            end_position = end_place[0]
         piece = cut_slice(segment, file, place, end_position, max_bytes, whole_first_batch)
         return refuse_damaged(segment, fetch_offset) if piece is ErrorCode.CORRUPT_MESSAGE else piece
 

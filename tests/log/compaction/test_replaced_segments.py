@@ -11,7 +11,7 @@ from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.segment import Segment
 from tests.log.batches import EVERYTHING, NOW_MS, append, open_log, split
-from tests.log.compaction.compacted_logs import job_for, keyed_batch, records_of
+from tests.log.compaction.compacted_logs import compact_log, job_for, keyed_batch, records_of
 from tests.simulation.simulated_disk import SimulatedFile
 from tests.simulation.simulated_host import Simulation
 
@@ -122,3 +122,26 @@ def test_segments_that_are_no_longer_neighbours_are_not_replaced(simulation: Sim
     assert list(log.segments) == before
     assert log.replace_segments(old, first.cleaned)
     assert not log.replace_segments(old, first.cleaned)
+
+
+def test_what_was_written_to_when_a_slow_read_began_may_be_compacted_by_its_end(
+    simulation: Simulation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = fill(simulation)
+    active, locate = log.segments[-1], Segment.locate
+    calls = []
+
+    def locate_slowly(segment: Segment, offset: int) -> tuple[int, int] | None:
+        calls.append(segment)
+        if len(calls) == 1:
+            log.roll()
+            compact_log(simulation, log)
+        return locate(segment, offset)
+
+    monkeypatch.setattr(Segment, "locate", locate_slowly)
+    piece = log.read(active.base_offset, 10_000, log.log_end_offset, whole_first_batch=True)
+    assert calls[0] is active
+    assert active.is_removed
+    assert isinstance(piece, FileSlice)
+    header, _ = next(split(piece.read()))
+    assert header.last_offset >= active.base_offset
