@@ -58,10 +58,10 @@ def start(kind: BrokerKind, directory: Path, port: int) -> "subprocess.Popen[byt
         )
 
 
-def stop(process: "subprocess.Popen[bytes]") -> None:
+def stop(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEADLINE_S) -> None:
     process.terminate()
     try:
-        process.wait(STOP_DEADLINE_S)
+        process.wait(deadline_s)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
@@ -82,7 +82,7 @@ def last_words(directory: Path, limit: int = 2000) -> str:
 
 
 @contextlib.contextmanager
-def running(kind: BrokerKind, directory: Path) -> Iterator[RunningBroker]:
+def running(kind: BrokerKind, directory: Path, *, stop_deadline_s: float = STOP_DEADLINE_S) -> Iterator[RunningBroker]:
     """A broker that answers, with its own part of `directory`; stopped at the end."""
     directory.mkdir(parents=True)
     port = free_port()
@@ -94,4 +94,4 @@ def running(kind: BrokerKind, directory: Path) -> Iterator[RunningBroker]:
         if process.poll() is not None:
             raise BrokerError(f"{kind.title} ended with code {process.returncode}:\n{last_words(directory)}")
     finally:
-        stop(process)
+        stop(process, stop_deadline_s)

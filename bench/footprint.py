@@ -49,7 +49,7 @@ class Footprint:
         directory.mkdir(parents=True)
         port = free_port()
         kind.prepare(directory, port)
-        with _waiting(self.generator, "first", announces=True, brokers=f"127.0.0.1:{port}", topic="first") as client:
+        with waiting(self.generator, "first", announces=True, brokers=f"127.0.0.1:{port}", topic="first") as client:
             spawned_ns = time.time_ns()
             process = start(kind, directory, port)
             try:
@@ -78,7 +78,7 @@ class Footprint:
         with running(kind, directory) as broker:
             self._touch(broker)
             before_mb = resident_mb(broker.pid)
-            with _waiting(self.generator, "connections", brokers=broker.address, count=count) as client:
+            with waiting(self.generator, "connections", brokers=broker.address, count=count) as client:
                 report = client(lambda: is_alive(broker.pid))
                 held = report["connections"]
                 if "stopped_by" in report:
@@ -117,7 +117,7 @@ class Footprint:
             self.generator.run("commits", brokers=broker.address, **flags)  # and one of each group beforehand
             address = broker.address
         port = int(address.rpartition(":")[2])
-        with _waiting(self.generator, "offsets", announces=True, brokers=address, groups=groups) as client:
+        with waiting(self.generator, "offsets", announces=True, brokers=address, groups=groups) as client:
             spawned_ns = time.time_ns()
             process = start(kind, directory, port)
             try:
@@ -137,7 +137,7 @@ class Footprint:
 
 
 @contextlib.contextmanager
-def _waiting(
+def waiting(
     generator: Generator, mode: str, *, announces: bool = False, **flags: object
 ) -> Iterator[Callable[[Callable[[], bool]], dict[str, Any]]]:
     """A generator at work beside us. What is yielded waits for its report as long as the broker lives."""

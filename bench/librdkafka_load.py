@@ -86,7 +86,11 @@ def produce(given: argparse.Namespace) -> Report:
     began = time.monotonic()
     left = given.records
     while left > 0:
-        calls = [{"value": value} for _ in range(min(left, BATCH_OF_CALLS))]
+        count = min(left, BATCH_OF_CALLS)
+        if given.keys:
+            calls = [{"value": value, "key": b"key-%012d" % random.randrange(given.keys)} for _ in range(count)]
+        else:
+            calls = [{"value": value} for _ in range(count)]
         accepted = producer.produce_batch(given.topic, calls, on_delivery=refusals)
         left -= accepted
         producer.poll(0.01 if accepted < len(calls) else 0)  # a full queue: let it drain
@@ -256,6 +260,7 @@ def read(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("-topic", default="bench")
     parser.add_argument("-records", type=int, default=1_000_000)
     parser.add_argument("-size", type=int, default=100)
+    parser.add_argument("-keys", type=int, default=0)
     parser.add_argument("-batch", type=int, default=1_000_000)
     parser.add_argument("-linger", type=lambda text: float(text.removesuffix("ms")), default=5.0)
     parser.add_argument("-rate", type=int, default=10_000)

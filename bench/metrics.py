@@ -45,5 +45,17 @@ METRICS = {
         Metric("by_hand_records_per_s", "a job written by hand, records/s", "records/s", 0),
         Metric("by_hand_share", "of the job written by hand", "", 2),
         Metric("validate_s", "time, s", "s", 2),
+        Metric("recovery_s", "time until every partition serves, s", "s", 2),
+        Metric("created_s", "created in, s", "s", 2),
+        Metric("restart_s", "restart until every topic serves, s", "s", 2),
+        Metric("descriptors", "descriptors with 5,000 connections", "", 0),
+        Metric("compacted_100b_mb_per_s", "100 B records, MB per s of a core", "MB/s", 1),
+        Metric("compacted_1kb_mb_per_s", "1 KB records, MB per s of a core", "MB/s", 1),
+        Metric("cleaner_mb", "memory of the process that compacts, MB", "MB", 1),
+        Metric("quiet_p99_ms", "p99 with nothing else, ms", "ms", 2),
+        Metric("compacting_p99_ms", "p99 during compaction, ms", "ms", 2),
+        Metric("compacting_times", "p99 during compaction by the quiet one", "×", 2),
+        Metric("cold_p99_ms", "p99 during a cold read, ms", "ms", 2),
+        Metric("cold_times", "p99 during a cold read by the quiet one", "×", 2),
     )
 }

@@ -1,4 +1,4 @@
-"""What a broker costs: CPU time and resident memory of a process with its children, and the limit on open files."""
+"""What a broker costs: CPU time, resident memory and open files of a process with its children; the limit on files."""
 
 import contextlib
 import os
@@ -43,6 +43,21 @@ def resident_mb(pid: int) -> float:
         except psutil.NoSuchProcess:
             continue
     return total / 1e6
+
+
+def children_resident_mb(pid: int) -> float:
+    """Of its children alone, as far as they have not ended."""
+    total = 0
+    for process in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            total += process.memory_info().rss
+    return total / 1e6
+
+
+def open_files(pid: int) -> int:
+    """Descriptors of the process, sockets included."""
+    count: int = psutil.Process(pid).num_fds()
+    return count
 
 
 def disk_usage_bytes(directory: Path) -> int:

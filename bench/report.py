@@ -4,7 +4,7 @@ from pathlib import Path
 
 from bench.results import KAFKA, Results
 from bench.table import headings, in_words, markdown, rows_of
-from bench.workloads import OTHERS, PIPELINES, WORKLOADS
+from bench.workloads import FOOTPRINTS, OTHERS, PIPELINES, SCALES, WORKLOADS
 
 PREFACE = Path(__file__).parent / "preface.md"
 
@@ -29,6 +29,10 @@ GB and MB are decimal.
 ## Start, memory, connections, groups
 
 {others}
+
+## The life of a log, at scale
+
+{scales}
 
 ## Pipelines on Spark
 
@@ -68,7 +72,8 @@ def sizes_in_words(results: Results) -> str:
 
 def render(results: Results, preface: str = "") -> str:
     workloads = [each for each in results.experiments if each.name not in OTHERS]
-    others = [each for each in results.experiments if each.name in OTHERS and each.name not in PIPELINES]
+    others = [each for each in results.experiments if each.name in FOOTPRINTS]
+    scales = [each for each in results.experiments if each.name in SCALES]
     pipelines = [each for each in results.experiments if each.name in PIPELINES]
     short, *rest = in_words(results)
     notes = [f"- {each.title}: {note}" for each in results.experiments for note in each.notes]
@@ -80,6 +85,7 @@ def render(results: Results, preface: str = "") -> str:
         rounds=rounds_in_words(results),
         workloads=markdown(headings(results), (row.cells for each in workloads for row in rows_of(each))),
         others=markdown(headings(results), (row.cells for each in others for row in rows_of(each))),
+        scales=markdown(headings(results), (row.cells for each in scales for row in rows_of(each))),
         pipelines=markdown(headings(results), (row.cells for each in pipelines for row in rows_of(each))),
         notes="\n".join(notes),
         machine="\n".join(

@@ -14,11 +14,13 @@ from bench.generator import Generator
 from bench.machine import facts
 from bench.pipelines import Pipelines
 from bench.results import KAFKA, ODRADEK, Experiment, Results
+from bench.scale import Scale
 from bench.screen import Screen
 from bench.workloads import (
     NEED_GO,
     OTHERS,
     PIPELINES,
+    SCALES,
     START,
     TRANSFORM,
     TRANSFORM_ROUNDS,
@@ -91,9 +93,10 @@ class Session:
         with self.screen.showing(self.run_count):
             self._measure_workloads(results)
             footprint = Footprint(self.generator, self.kinds, self.directory, self.scale, self.screen.say)
+            scale = Scale(self.generator, self.kinds, self.directory, self.scale, self.screen.say)
             pipelines = Pipelines(self.kinds, self.directory, self.scale, self.screen.say)
             for name in self.others:
-                room = pipelines if name in PIPELINES else footprint
+                room = scale if name in SCALES else pipelines if name in PIPELINES else footprint
                 self._add(results, room.measure(name, self.rounds))
         return results
 

@@ -67,6 +67,15 @@ TARGETS = (
     Target("transform", "records_per_s", 1.0, at_least=True, relative=True),
     Target("transform", "by_hand_share", 0.85, at_least=True),
     Target("validate", "validate_s", 1),
+    Target("recovery", "recovery_s", 10),
+    Target("partitions", "created_s", 20),
+    Target("partitions", "memory_mb", 300),
+    Target("partitions", "restart_s", 10),
+    Target("partitions", "descriptors", 20_000),
+    Target("compaction", "compacted_100b_mb_per_s", 50, at_least=True),
+    Target("compaction", "compacted_1kb_mb_per_s", 200, at_least=True),
+    Target("calm", "compacting_times", 2),
+    Target("calm", "cold_times", 2),
 )
 
 

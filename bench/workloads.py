@@ -13,8 +13,18 @@ GROUPS_SECONDS = 30
 REPLAYED_RECORDS = 1_000_000
 REPLAYED_GROUPS = 1_000
 REPLAYED_PARTITIONS = 100  # in each commit
+RECOVERED_PARTITIONS = 1_000
+RECOVERED_RECORDS = 13_000_000
+MANY_TOPICS = 100
+MANY_PARTITIONS = 100  # in each of them
+MANY_CONNECTIONS = 5_000
+COMPACTED_BYTES = 600_000_000
+COMPACTED_KEYS = 100_000
+CALM_SECONDS = 20
+CALM_COMPACTED_BYTES = 2_500_000_000  # longer than the measurement takes
+COLD_RECORDS = 1_000_000  # of 1 KB, again and again
 RIGS_RECORDS_PER_S = 1_000
-RIGS_WARM_UP_S = 60
+RIGS_WARM_UP_S = 120
 RIGS_MEASURED_S = 30
 TRANSFORMED_RECORDS = 1_000_000
 TRANSFORM_ROUNDS = 3
@@ -80,6 +90,16 @@ FOOTPRINTS = {
     REPLAY: ("start with a million offsets", ["replay_s"]),
 }
 
+SCALES = {
+    "recovery": ("kill -9 with 1,000 partitions, 13 million records", ["recovery_s"]),
+    "partitions": ("10,000 partitions", ["created_s", "memory_mb", "restart_s", "descriptors"]),
+    "compaction": ("compaction", ["compacted_100b_mb_per_s", "compacted_1kb_mb_per_s", "cleaner_mb"]),
+    "calm": (
+        "p99 at 10,000 records/s beside other work",
+        ["quiet_p99_ms", "compacting_p99_ms", "compacting_times", "cold_p99_ms", "cold_times"],
+    ),
+}
+
 VALIDATE = "validate"
 TRANSFORM = "transform"
 PIPELINES = {
@@ -91,7 +111,7 @@ PIPELINES = {
     ),
     VALIDATE: ("odradek pipeline validate, the rigs", ["validate_s"]),
 }
-OTHERS = {**FOOTPRINTS, **PIPELINES}
+OTHERS = {**FOOTPRINTS, **SCALES, **PIPELINES}
 
 NEED_GO = frozenset({"commits", MEMBERS, REPLAY})
 """librdkafka has no way to do them: it joins groups of its own accord, and commits at its own pace."""

@@ -1,6 +1,6 @@
 // Command load is the benchmark's generator: a franz-go client that does one thing and prints one line of JSON about it.
 //
-//	load produce     -brokers HOST:PORT -topic TOPIC -records N -size BYTES [-batch BYTES] [-linger 5ms]
+//	load produce     -brokers HOST:PORT -topic TOPIC -records N -size BYTES [-batch BYTES] [-linger 5ms] [-keys N]
 //	load consume     -brokers HOST:PORT -topic TOPIC -records N
 //	load latency     -brokers HOST:PORT -topic TOPIC -rate RECORDS_PER_SECOND -seconds N -size BYTES
 //	load commits     -brokers HOST:PORT -topic TOPIC -records N -groups N [-partitions N]   (N commits in all)
@@ -31,6 +31,7 @@ type settings struct {
 	topic       string
 	records     int
 	sizeBytes   int
+	keys        int
 	batchBytes  int
 	linger      time.Duration
 	rate        int
@@ -86,6 +87,7 @@ func read(arguments []string) (string, settings) {
 	flags.StringVar(&s.topic, "topic", "bench", "topic to use")
 	flags.IntVar(&s.records, "records", 1_000_000, "how many records to write or read")
 	flags.IntVar(&s.sizeBytes, "size", 100, "bytes in a record's value")
+	flags.IntVar(&s.keys, "keys", 0, "different keys of 16 bytes, at random (produce); 0 for records without keys")
 	flags.IntVar(&s.batchBytes, "batch", 1_000_000, "largest batch in bytes")
 	flags.DurationVar(&s.linger, "linger", 5*time.Millisecond, "how long a batch waits for more records")
 	flags.IntVar(&s.rate, "rate", 10_000, "records per second (latency)")

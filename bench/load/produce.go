@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	mathrand "math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -34,6 +35,10 @@ func produce(ctx context.Context, s settings) (report, error) {
 	defer client.Close()
 	value := make([]byte, s.sizeBytes)
 	_, _ = rand.Read(value) // never fails
+	keys := make([][]byte, s.keys)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "key-%012d", i)
+	}
 	var refused atomic.Int64
 	var reason atomic.Value
 	acknowledged := func(_ *kgo.Record, err error) {
@@ -47,6 +52,9 @@ func produce(ctx context.Context, s settings) (report, error) {
 		slab := make([]kgo.Record, min(left, slabRecords))
 		for i := range slab {
 			slab[i].Value = value
+			if len(keys) > 0 {
+				slab[i].Key = keys[mathrand.IntN(len(keys))]
+			}
 			client.Produce(ctx, &slab[i], acknowledged)
 		}
 		left -= len(slab)

@@ -5,7 +5,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from bench.processes import cpu_seconds, disk_usage_bytes, is_alive, raise_open_files_limit, resident_mb
+from bench.processes import (
+    children_resident_mb,
+    cpu_seconds,
+    disk_usage_bytes,
+    is_alive,
+    open_files,
+    raise_open_files_limit,
+    resident_mb,
+)
 
 
 def test_cpu_of_a_child_counts() -> None:
@@ -17,6 +25,18 @@ def test_cpu_of_a_child_counts() -> None:
 
 def test_memory_is_in_decimal_megabytes() -> None:
     assert 5 < resident_mb(os.getpid()) < 5_000
+
+
+def test_memory_of_children_is_told_apart() -> None:
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as child:
+        assert children_resident_mb(os.getpid()) > 1
+        assert children_resident_mb(child.pid) == 0
+
+
+def test_open_files_are_counted(tmp_path: Path) -> None:
+    before = open_files(os.getpid())
+    with (tmp_path / "one").open("w"), (tmp_path / "two").open("w"):
+        assert open_files(os.getpid()) == before + 2
 
 
 def test_ended_process_is_not_alive_even_before_it_is_reaped() -> None:

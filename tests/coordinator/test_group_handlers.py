@@ -321,6 +321,20 @@ def test_offsets_expire_by_themselves(world: GroupWorld) -> None:
     world.run(scenario())
 
 
+def test_a_clock_that_leaps_ahead_expires_no_offsets(world: GroupWorld, caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        await world.commit(7)
+        world.simulation.clock.wall_offset_ms += 30 * 24 * 3_600_000
+        await world.sleep(1_800_000)
+        assert await world.committed() == 7
+        world.simulation.clock.wall_offset_ms -= 30 * 24 * 3_600_000
+        await world.sleep(1_200_000)
+        assert await world.committed() == -1, "in its time"
+
+    world.run(scenario())
+    caplog.clear()
+
+
 def test_the_broker_speaks_for_its_groups_while_they_load(world: GroupWorld) -> None:
     async def scenario() -> None:
         await world.commit(7)

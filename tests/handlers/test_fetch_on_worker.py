@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.log.segment import LOG_SUFFIX
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.messages.fetch import FetchResponse, ForgottenTopic
@@ -73,10 +74,19 @@ def test_an_old_offset_is_looked_up_on_a_worker(simulated: SimulatedBroker, work
     assert base_offsets(partitions_of(waiting.result())[0].records)[0] == 0
 
 
+def test_old_records_are_in_memory_before_they_are_sent(simulated: SimulatedBroker, topic: UUID) -> None:
+    """Or the event loop would wait for the disk, and with it everybody else."""
+    records = partitions_of(fetch_all(simulated, fetch_request([wanted(topic)])))[0].records
+    assert records is not None
+    segment = _first_partition(simulated, topic).log.segments[0]
+    assert simulated.simulation.disk.brought_into_memory == [(segment.path(LOG_SUFFIX), 0, len(records))]
+
+
 def test_the_tail_is_read_at_once(simulated: SimulatedBroker, workers: HeldWorkers, topic: UUID) -> None:
     workers.held.add("_read")
     assert base_offsets(partitions_of(fetch_all(simulated, fetch_request([wanted(topic, 11)])))[0].records) == [11]
     assert not workers.waiting
+    assert not simulated.simulation.disk.brought_into_memory
 
 
 def test_an_append_during_the_look_up_is_not_missed(

@@ -186,3 +186,46 @@ def test_a_file_system_that_knows_no_full_sync_gets_a_plain_one(
     monkeypatch.setattr(os, "fsync", synced.append)
     disk.sync_directory(str(tmp_path))
     assert len(synced) == 1
+
+
+MB = 1 << 20
+SIZE_BYTES = 4 * MB
+
+
+@pytest.fixture
+def large_file(disk: RealDisk, tmp_path: Path) -> RealFile:
+    file = disk.open(str(tmp_path / "large"), create=True)
+    file.write_at(bytes(SIZE_BYTES), 0)
+    file.sync()
+    return file
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can be told to forget a file")
+def test_forgotten_bytes_are_brought_into_memory(large_file: RealFile) -> None:
+    os.posix_fadvise(large_file.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+    large_file.bring_into_memory(SIZE_BYTES, 0)
+    assert all(real_disk._is_in_memory(large_file.descriptor, position) for position in range(0, SIZE_BYTES, 1 << 16))
+
+
+@pytest.mark.parametrize("answer", [errno.EAGAIN, errno.EOPNOTSUPP])
+def test_only_what_is_not_in_memory_is_read(large_file: RealFile, monkeypatch: pytest.MonkeyPatch, answer: int) -> None:
+    read: list[tuple[int, int]] = []
+
+    def probe(_descriptor: int, _buffers: object, position: int, _flags: int) -> int:
+        if position < MB or 2 * MB <= position < 3 * MB - 1:
+            return 1
+        raise OSError(answer, os.strerror(answer))
+
+    monkeypatch.setattr(os, "preadv", probe, raising=False)
+    monkeypatch.setattr(real_disk, "_NO_WAIT", 8)
+    monkeypatch.setattr(os, "pread", lambda _, size_bytes, position: read.append((size_bytes, position)))
+    large_file.bring_into_memory(3 * MB + 100, 0)
+    assert read == [(MB, MB), (MB, 2 * MB), (100, 3 * MB)]
+
+
+def test_a_system_that_cannot_tell_reads_it_all(large_file: RealFile, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[int] = []
+    monkeypatch.setattr(real_disk, "_NO_WAIT", None)
+    monkeypatch.setattr(os, "pread", lambda _, size_bytes, _position: read.append(size_bytes))
+    large_file.bring_into_memory(SIZE_BYTES, 0)
+    assert sum(read) == SIZE_BYTES

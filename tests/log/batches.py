@@ -66,6 +66,12 @@ def open_log(
     )
 
 
+def delete_before(log: PartitionLog, offset: int) -> None:
+    """Records and, whole, their segments."""
+    log.advance_log_start_offset(offset)
+    log.remove_segments_before_start(EVERYTHING)
+
+
 def split(data: bytes) -> Iterator[tuple[BatchHeader, bytes]]:
     """The whole batches in what a read returned; the last may be cut off."""
     position = 0

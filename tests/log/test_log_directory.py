@@ -19,6 +19,7 @@ def test_meta_properties_are_kafkas_and_stay(simulation: Simulation) -> None:
     assert read_meta_properties(PATH, simulation.host) is None
     directory = open_directory(simulation)
     properties = directory.meta_properties
+    assert properties is not None
     text = simulation.disk.read_file(f"{PATH}/meta.properties").decode()
     assert text.splitlines() == [
         "cluster.id=cluster",

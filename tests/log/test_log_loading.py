@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from odradek.host.host import Host
+from odradek.host.slices import FileSlice
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.errors import ErrorCode
-from tests.log.batches import NOW_MS, append, make_batch, open_log, read_all
+from tests.log.batches import EVERYTHING, NOW_MS, append, delete_before, make_batch, open_log, read_all
 from tests.simulation.simulated_host import Simulation
 
 CONFIG = LogConfig(index_interval_bytes=200, segment_bytes=3000)
@@ -169,7 +170,7 @@ def test_compaction_leaves_holes_that_are_no_loss(host: Host, directory: str) ->
 
 def test_nothing_before_the_recovery_point_is_scanned(host: Host, directory: str) -> None:
     log = open_log(host, directory, CONFIG)
-    batches = fill(log)
+    fill(log)
     log.flush()
     recovery_point = log.recovery_point_offset
     path = Path(directory, LOG)
@@ -177,7 +178,10 @@ def test_nothing_before_the_recovery_point_is_scanned(host: Host, directory: str
     data[70] ^= 1  # rot that a scan would cut off
     path.write_bytes(data)
     again = open_log(host, directory, CONFIG, clean_shutdown=False, recovery_point_offset=recovery_point)
-    assert len(read_all(again)) == len(batches)
+    assert again.log_end_offset == log.log_end_offset, "it is not cut off"
+    assert again.read(0, 100, EVERYTHING, whole_first_batch=True) is ErrorCode.CORRUPT_MESSAGE, "nor is it served"
+    whole = again.read(again.segments[1].base_offset, 100, EVERYTHING, whole_first_batch=True)
+    assert isinstance(whole, FileSlice)
 
 
 def test_producers_come_from_the_newest_whole_snapshot(host: Host, directory: str) -> None:
@@ -240,7 +244,7 @@ def test_a_start_offset_past_the_end_starts_the_log_there(host: Host, directory:
 def test_deleted_records_stay_deleted(host: Host, directory: str) -> None:
     log = open_log(host, directory, CONFIG)
     fill(log)
-    log.advance_log_start_offset(45)
+    delete_before(log, 45)
     log.close()
     again = open_log(host, directory, CONFIG, log_start_offset=45)
     assert again.log_start_offset == 45

@@ -1,5 +1,5 @@
-"""A log does what a list in memory does: whatever is appended, rolled, truncated, deleted, closed, killed or cut off by
-a power failure. What was flushed stays; what was not may be lost from the end on, and only from there."""
+"""A log does what a list in memory does: whatever is appended, rolled, truncated, deleted, compacted, closed, killed or
+cut off by a power failure. What was flushed stays; what was not may be lost from the end on, and only from there."""
 
 from contextlib import suppress
 
@@ -10,11 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from odradek.host.slices import FileSlice
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
+from odradek.log.retention import expired_offset
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, NOW_MS, append, make_batch, open_log, read_all, split
+from tests.log.compaction.compacted_logs import compact_log, durable_end_offset, job_for, keyed_batch
 from tests.simulation.simulated_host import Simulation
 
 DIRECTORY = "/data/topic-0"
+RETENTION_MS = 500
 
 
 class PartitionLogModel(RuleBasedStateMachine):
@@ -35,6 +38,7 @@ class PartitionLogModel(RuleBasedStateMachine):
             index_interval_bytes=index_interval_bytes,
             segment_index_bytes=index_bytes,
             message_timestamp_after_max_ms=EVERYTHING,
+            retention_ms=RETENTION_MS,
         )
         self.batches: list[tuple[int, int, bytes]] = []  # base offset, last offset, bytes
         self.start_offset = self.end_offset = 0
@@ -68,9 +72,8 @@ class PartitionLogModel(RuleBasedStateMachine):
     def append(self, count: int, size: int, age: int, new_epoch: bool, is_idempotent: bool) -> None:
         self.epoch += new_epoch
         producer = (5, 0, self.sequence) if is_idempotent else (-1, -1, -1)
-        batch = make_batch(
-            [b"x" * size] * count, timestamps=[NOW_MS + age + i for i in range(count)], producer=producer
-        )
+        pairs = [(b"%d" % (self.end_offset + index), b"x" * size) for index in range(count)]
+        batch = keyed_batch(pairs, timestamp=NOW_MS + age, producer=producer)
         if len(batch) > self.config.segment_bytes:
             assert self.log.append(batch, self.epoch).error is ErrorCode.RECORD_LIST_TOO_LARGE
             return
@@ -110,6 +113,41 @@ class PartitionLogModel(RuleBasedStateMachine):
         self.start_offset = round(self.start_offset + chance * (self.end_offset - self.start_offset))
         self.log.advance_log_start_offset(self.start_offset)
 
+    @rule(later_ms=st.integers(-2000, 2000))
+    def retain(self, later_ms: int) -> None:
+        """Only records that are old enough go, and no segment stays whose records all are."""
+        now_ms = NOW_MS + later_ms
+        offset = expired_offset(self.log, self.end_offset, now_ms)
+        if offset is not None:
+            self.log.expire_to(offset)
+        start_offset = self.log.log_start_offset
+        assert self.start_offset <= start_offset <= self.end_offset
+        gone = [data for _, last, data in self.batches if self.start_offset <= last < start_offset]
+        assert all(now_ms - _max_timestamp(data) > RETENTION_MS for data in gone)
+        assert expired_offset(self.log, self.end_offset, now_ms) is None
+        self.start_offset = start_offset
+
+    @rule(dedupe_buffer_bytes=st.sampled_from([300, 1 << 20]))
+    def compact(self, dedupe_buffer_bytes: int) -> None:
+        """Every key is another, so all stay as they were; but files are written anew, and small ones become one."""
+        end_offset = durable_end_offset(self.log)
+        clean_offset = min(self.start_offset, end_offset)
+        compact_log(
+            self.simulation,
+            self.log,
+            job_for(
+                self.log,
+                clean_offset=clean_offset,
+                end_offset=end_offset,
+                dedupe_buffer_bytes=dedupe_buffer_bytes,
+            ),
+        )
+
+    @rule(limit=st.integers(1, 3))
+    def remove_segments_before_start(self, limit: int) -> None:
+        before = len(self.log.segments)
+        assert self.log.remove_segments_before_start(limit) == before - len(self.log.segments)
+
     @rule()
     def remove_files(self) -> None:
         for path in self.log.take_removed_files():
@@ -122,6 +160,17 @@ class PartitionLogModel(RuleBasedStateMachine):
         self.flushed_offset = self.end_offset
         self.simulation.crash()  # a clean close must have left nothing to lose
         self.log = self.open(clean_shutdown=True)
+
+    @rule(chance=st.floats(0, 1))
+    def reopen_without_a_file(self, chance: float) -> None:
+        """Somebody removed what can be made again: an index, a snapshot, the leader epochs."""
+        self.log.close()
+        self.flushed_offset = self.end_offset
+        names = [name for name in self.simulation.disk.list_directory(DIRECTORY) if not name.endswith(".log")]
+        if names:
+            self.simulation.disk.remove(f"{DIRECTORY}/{names[int(chance * (len(names) - 1))]}")
+        self.log = self.open(clean_shutdown=True)
+        self.rewind_sequence()
 
     @rule()
     def kill(self) -> None:
@@ -215,6 +264,10 @@ class PartitionLogModel(RuleBasedStateMachine):
         assert by_time.timestamp_ms >= largest
         assert by_time.offset >= self.start_offset
         assert log.offset_for_timestamp(found.timestamp_ms + 1) is None
+
+
+def _max_timestamp(batch: bytes) -> int:
+    return next(split(batch))[0].max_timestamp
 
 
 TestPartitionLog = PartitionLogModel.TestCase

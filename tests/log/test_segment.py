@@ -42,7 +42,7 @@ def test_a_closed_segment_knows_its_largest_timestamp_and_keeps_nothing_open(
     closed.size_bytes = segment.size_bytes
     assert closed.load_max_timestamp() == NOW_MS
     assert closed.offset_of_max_timestamp == BASE_OFFSET + 5
-    assert closed.time_index._file is None
+    assert len(simulation.disk.open_files) == 1, "the one that wrote it"
 
 
 def test_a_closed_segment_can_be_written_to_again(simulation: Simulation, segment: Segment) -> None:

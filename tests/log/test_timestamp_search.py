@@ -11,7 +11,7 @@ from odradek.log.offset_index import OffsetIndex
 from odradek.protocol.compression import Compression
 from odradek.protocol.records import Record, read_records
 from odradek.protocol.varints import Bytes
-from tests.log.batches import NOW_MS, append, make_batch, open_log
+from tests.log.batches import NOW_MS, append, delete_before, make_batch, open_log
 from tests.simulation.simulated_host import Simulation
 
 DIRECTORY = "/data/topic-0"
@@ -37,7 +37,7 @@ def test_lookups_by_time_agree_with_a_list(
         timestamps = [NOW_MS + age for age in batch]
         append(log, make_batch([b""] * len(batch), timestamps=timestamps, compression=Compression(number % 5)), number)
     start = min(start, len(times))
-    log.advance_log_start_offset(start)
+    delete_before(log, start)
     if reopen:
         log.close()
         log = open_log(simulation.host, DIRECTORY, config, log_start_offset=start)
@@ -69,7 +69,7 @@ def test_records_stamped_by_the_broker_share_the_batches_time(simulation: Simula
     assert log.offset_for_timestamp(now_ms) == (now_ms, 3, 0)
     assert log.offset_for_timestamp(now_ms - 1000) == (now_ms - 1000, 0, 0)
     assert log.max_timestamp_offset() == (now_ms, 3, 0)
-    log.advance_log_start_offset(4)
+    delete_before(log, 4)
     assert log.offset_for_timestamp(0) == (now_ms, 4, 0)
 
 

@@ -8,7 +8,7 @@ from odradek.log.leader_epochs import LeaderEpochs
 from odradek.log.segment import Segment
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.unsynced_files import UnsyncedFiles
-from tests.log.batches import append, make_batch, open_log, read_all
+from tests.log.batches import append, delete_before, make_batch, open_log, read_all
 from tests.simulation.simulated_disk import SimulatedFile
 from tests.simulation.simulated_host import Simulation
 
@@ -88,7 +88,7 @@ def test_records_deleted_during_a_flush_do_not_make_it_fail(
             is_first = False
             log.roll()
             append(log, make_batch())
-            log.advance_log_start_offset(4)
+            delete_before(log, 4)
         sync(file)
 
     monkeypatch.setattr(SimulatedFile, "sync", delete_and_sync)

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Callable
 from typing import TypeVar, TypeVarTuple
 
+from odradek.host.background import BackgroundProcess
 from odradek.host.clock import SystemClock
 from odradek.host.disk import Disk
 from odradek.host.host import Host
@@ -33,4 +34,10 @@ class CountingEntropy:
 
 
 def inline_host(disk: Disk | None = None) -> Host:
-    return Host(clock=SystemClock(), disk=disk or RealDisk(), entropy=CountingEntropy(), workers=InlineWorkers())
+    return Host(
+        clock=SystemClock(),
+        disk=disk or RealDisk(),
+        entropy=CountingEntropy(),
+        workers=InlineWorkers(),
+        background=BackgroundProcess(),  # which nothing here starts
+    )

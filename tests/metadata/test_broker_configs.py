@@ -90,6 +90,10 @@ def test_other_joined_properties() -> None:
         ({"log_roll_ms": "0"}, "Invalid value 0 for configuration log.roll.ms: must be greater than or equal to 1"),
         ({"log_retention_ms": "0"}, "must be unlimited (-1) or, greater than or equal to 1"),
         ({"log_cleaner_max_compaction_lag_ms": "1", "log_cleaner_min_compaction_lag_ms": "2"}, "must not be more than"),
+        (
+            {"offsets_topic_segment_bytes": "1000"},
+            "Invalid value 1000 for configuration offsets.topic.segment.bytes: Value must be at least 1048576",
+        ),
         ({"num_partitions": "0"}, "Invalid value 0 for configuration num.partitions: Value must be at least 1"),
         ({"num_partitions": "many"}, "Invalid value many for configuration num.partitions: Not a number of type INT"),
         ({"auto_create_topics_enable": "yes"}, "Expected value to be either true or false"),
@@ -119,8 +123,8 @@ def test_kafkas_other_properties_are_accepted_and_reported() -> None:
 def test_what_is_built_is_not_called_ignored_and_what_is_not_is() -> None:
     built = config(group_consumer_session_timeout_ms="50000", group_initial_rebalance_delay_ms="0")
     assert built.ignored_properties == ()
-    later = config(transaction_max_timeout_ms="1000", log_retention_hours="1")
-    assert [each.name for each in later.ignored_properties] == ["transaction.max.timeout.ms", "log.retention.hours"]
+    later = config(transaction_max_timeout_ms="1000", log_preallocate="true")
+    assert [each.name for each in later.ignored_properties] == ["transaction.max.timeout.ms", "log.preallocate"]
 
 
 def test_kraft_sample_file_is_accepted_without_its_controller_listener() -> None:

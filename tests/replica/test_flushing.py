@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +36,8 @@ class CountingLog:
         self.recovery_point_offset = 0
         self.flushes = 0
         self.problem: OSError | None = None
+        self.has_failed = False
+        self.reported: list[OSError] = []
 
     def flush(self) -> None:
         self.flushes += 1
@@ -60,7 +63,8 @@ class SlowWorkers:
 
 def flusher() -> tuple[CountingLog, SlowWorkers, LogFlusher]:
     log, workers = CountingLog(), SlowWorkers()
-    return log, workers, LogFlusher(log, workers)  # type: ignore[arg-type]  # all that it uses of a log
+    reported = log.reported.append
+    return log, workers, LogFlusher(log, workers, reported)  # type: ignore[arg-type]  # all that it uses of a log
 
 
 async def settle() -> None:
@@ -87,6 +91,18 @@ async def test_all_who_ask_meanwhile_share_the_next_flush() -> None:
     assert log.flushes == 2
 
 
+@pytest.mark.parametrize(("number", "has_failed"), [(errno.EIO, False), (errno.ENOSPC, True)])
+async def test_a_failure_of_the_disk_is_reported(number: int, has_failed: bool) -> None:
+    log, workers, flush = flusher()
+    log.end_offset, log.problem, log.has_failed = 1, OSError(number, "gone"), has_failed
+    waiting = asyncio.ensure_future(flush.flush_to(1))
+    await settle()
+    workers.gates[0].set()
+    with pytest.raises(OSError, match="gone"):
+        await waiting
+    assert log.reported == [log.problem]
+
+
 async def test_what_is_on_the_disk_already_needs_no_flush() -> None:
     log, workers, flush = flusher()
     log.recovery_point_offset = 5
@@ -96,12 +112,13 @@ async def test_what_is_on_the_disk_already_needs_no_flush() -> None:
 
 async def test_a_failure_reaches_everybody_who_waited_and_the_next_may_succeed() -> None:
     log, workers, flush = flusher()
-    log.end_offset, log.problem = 1, OSError("gone")
+    log.end_offset, log.problem = 1, OSError(errno.ENOSPC, "no room for a file beside")
     waiting = [asyncio.ensure_future(flush.flush_to(1)) for _ in range(3)]
     await settle()
     workers.gates[0].set()
     outcomes = await asyncio.gather(*waiting, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [OSError] * 3
+    assert not log.reported, "a full disk is not a broken one"
     log.problem = None
     again = asyncio.ensure_future(flush.flush_to(1))
     await settle()

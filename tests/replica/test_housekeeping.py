@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import TYPE_CHECKING
 
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -59,7 +60,7 @@ def test_rolled_segments_are_synced_soon(broker: SimulatedBroker, name: str) -> 
     assert not partition.log.has_rolled_segments_to_sync
 
 
-def test_one_partition_whose_disk_fails_does_not_stop_the_others(
+def test_one_partition_that_cannot_be_flushed_does_not_stop_the_others(
     broker: SimulatedBroker, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     names = [f"{name}-{letter}" for letter in "abc"]
@@ -71,7 +72,7 @@ def test_one_partition_whose_disk_fails_does_not_stop_the_others(
 
     def maybe(log: object) -> None:
         if log is broken:
-            raise OSError("the disk is gone")
+            raise OSError(errno.ENOSPC, "no room for what is written beside")
         flush(log)  # type: ignore[arg-type]  # a partition's log
 
     monkeypatch.setattr(type(broken), "flush", maybe)

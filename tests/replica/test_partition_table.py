@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import (
@@ -186,13 +187,13 @@ def test_checkpoints_are_written_one_after_the_other(broker: SimulatedBroker, wo
     create_topic(broker, name)
     for _ in range(5):
         produce(broker, name)
-    workers.held.add("_write_checkpoints")
+    workers.held.add("_write_all")
     first = broker.simulation.loop.create_task(broker.services.partitions.checkpoint())
     broker.step()
     broker.partition(name).delete_records_before(3)
     second = broker.simulation.loop.create_task(broker.services.partitions.checkpoint_log_start_offsets())
     broker.step()
-    assert workers.waiting == ["_write_checkpoints"]
+    assert workers.waiting == ["_write_all"]
     workers.release()
     broker.step()
     assert first.done()
@@ -202,36 +203,53 @@ def test_checkpoints_are_written_one_after_the_other(broker: SimulatedBroker, wo
     assert f"{name} 0 3" in broker.simulation.disk.read_file(START_OFFSETS).decode()
 
 
-def test_a_deletion_is_answered_when_no_checkpoint_tells_of_the_topic(
+def test_a_topic_is_made_anew_only_when_no_checkpoint_tells_of_its_name(
     broker: SimulatedBroker, workers: HeldWorkers, name: str
 ) -> None:
-    """Also when a checkpoint with the topic in it was on its way."""
+    """Also when a checkpoint with the older topic in it was on its way."""
     create_topic(broker, name)
     for _ in range(5):
         produce(broker, name)
     delete_records(broker, name, 5)
-    workers.held.add("_write_checkpoints")
+    workers.held.add("_write_all")
     on_its_way = broker.simulation.loop.create_task(broker.services.partitions.checkpoint())
     broker.step()
-    deleting = broker.begin(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, 4)
+    delete_topic(broker, name)
+    wish = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    creating = broker.begin(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
     workers.release()
     broker.step()
     assert on_its_way.done()
-    assert not deleting.task.done()
+    assert not creating.task.done()
     workers.release_all()
-    assert deleting.result().responses[0].error_code == ErrorCode.NONE
+    assert creating.result().topics[0].error_code == ErrorCode.NONE
     for path in (RECOVERY_POINTS, START_OFFSETS):
         assert name not in broker.simulation.disk.read_file(path).decode()
+    broker.kill()
+    assert offsets(broker, name) == (0, 0)
 
 
-def test_a_deletion_goes_through_though_the_checkpoints_cannot_be_written(
+def test_a_deletion_is_forgotten_by_the_next_start(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name)
+    produce(broker, name)
+    delete_records(broker, name, 1)
+    delete_topic(broker, name)
+    broker.kill()
+    assert name not in broker.simulation.disk.read_file(START_OFFSETS).decode()
+    create_topic(broker, name)
+    assert offsets(broker, name) == (0, 0)
+
+
+def test_a_topic_is_made_anew_though_the_checkpoints_cannot_be_written(
     broker: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     create_topic(broker, name)
-    broker.simulation.disk.sync_error = OSError("the disk is gone")
     delete_topic(broker, name)
-    broker.simulation.disk.sync_error = None
-    assert caplog.messages == ["checkpoints could not be written"]
+    broker.simulation.disk.capacity_bytes = 0
+    wish = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    broker.call(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
+    assert caplog.messages == ["checkpoints could not be written", "a partition cannot be opened"]
+    broker.simulation.disk.capacity_bytes = None
     caplog.clear()
 
 
@@ -257,9 +275,7 @@ def test_appends_and_fetches_during_a_deletion_are_refused_not_lost(
 def test_a_new_partition_is_not_there_before_its_files_are(
     broker: SimulatedBroker, workers: HeldWorkers, name: str
 ) -> None:
-    from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-
-    workers.held.add("_open_logs")
+    workers.held.add("open_logs")
     wish = CreatableTopic(name=name, num_partitions=2, replication_factor=1)
     creating = broker.begin(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
     assert produce(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -269,9 +285,7 @@ def test_a_new_partition_is_not_there_before_its_files_are(
 
 
 def test_a_client_that_goes_does_not_stop_a_creation(broker: SimulatedBroker, workers: HeldWorkers, name: str) -> None:
-    from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-
-    workers.held.add("_open_logs")
+    workers.held.add("open_logs")
     wish = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
     creating = broker.begin(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
     creating.task.cancel()

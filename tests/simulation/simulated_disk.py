@@ -8,12 +8,15 @@ import sqlite3
 from collections.abc import Callable
 
 from odradek.host.disk import Buffer
+from odradek.host.open_files import OpenFiles
 
 
 class SimulatedInode:
     """A file: what the disk surely has, what readers see, and the operations between the two."""
 
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self.modified_ms = now_ms()
         self.synced = b""
         self.content = bytearray()
         self.pending: list[tuple[int, bytes | None]] = []  # (position, data), or (size, None) for a truncation
@@ -21,6 +24,7 @@ class SimulatedInode:
     def write(self, data: bytes, position: int) -> None:
         _write(self.content, data, position)
         self.pending.append((position, data))
+        self.modified_ms = self._now_ms()
 
     def truncate(self, size_bytes: int) -> None:
         _truncate(self.content, size_bytes)
@@ -116,9 +120,10 @@ def _apply(
 
 
 class SimulatedFile:
-    def __init__(self, disk: "SimulatedDisk", inode: SimulatedInode) -> None:
+    def __init__(self, disk: "SimulatedDisk", inode: SimulatedInode, path: str) -> None:
         self._disk = disk
         self._inode = inode
+        self._path = path
         self._life = disk.life
 
     def _living(self) -> SimulatedInode:
@@ -128,6 +133,7 @@ class SimulatedFile:
 
     def write_at(self, data: Buffer, position: int) -> None:
         inode = self._living()
+        self._disk.check(self._path)
         end = position + len(data)
         room = self._disk.room_bytes() - max(0, end - len(inode.content))
         if room < 0:
@@ -138,6 +144,10 @@ class SimulatedFile:
     def read_at(self, size_bytes: int, position: int) -> bytes:
         return bytes(self._living().content[position : position + size_bytes])
 
+    def bring_into_memory(self, size_bytes: int, position: int) -> None:
+        self._living()
+        self._disk.brought_into_memory.append((self._path, position, size_bytes))
+
     def truncate(self, size_bytes: int) -> None:
         self._living().truncate(size_bytes)
 
@@ -145,7 +155,7 @@ class SimulatedFile:
         return len(self._living().content)
 
     def sync(self) -> None:
-        self._disk.sync_node(self._living())
+        self._disk.sync_node(self._living(), self._path)
 
     def close(self) -> None:
         self._life = -1
@@ -172,16 +182,23 @@ class SurvivingConnection(sqlite3.Connection):
 
 
 class SimulatedDisk:
-    def __init__(self) -> None:
+    def __init__(self, now_ms: Callable[[], int] = lambda: 0) -> None:
+        self._now_ms = now_ms
+        self.open_files = OpenFiles(10)  # few, so that files are given back all the time
         self.life = 0
         self.capacity_bytes: int | None = None
         self.sync_error: BaseException | None = None
+        self.operations_left: int | None = None  # then `interruption` comes, at every further operation
+        self.interruption: BaseException | None = None
+        self.brought_into_memory: list[tuple[str, int, int]] = []  # path, position, bytes
+        self.broken: set[str] = set()  # paths where nothing can be written, created or synced any more
         self._root = SimulatedDirectory()
         self._locks: set[str] = set()
         self._databases: dict[str, SurvivingConnection] = {}
 
     def crash(self, chance: random.Random) -> None:
         """Power is lost: open files and locks are gone, and a seeded part of what was not synced."""
+        self.operations_left = None
         self.life += 1
         self._locks.clear()
         self._root.crash(chance)
@@ -197,15 +214,27 @@ class SimulatedDisk:
             if connection.in_transaction:
                 connection.rollback()
 
-    def sync_node(self, node: SimulatedInode | SimulatedDirectory) -> None:
-        if isinstance(self.sync_error, OSError):
+    def sync_node(self, node: SimulatedInode | SimulatedDirectory, path: str) -> None:
+        try:
+            self._before_sync(path)
+        except OSError:
             node.fail_sync()
-        self._before_sync()
+            raise
         node.sync()
 
-    def _before_sync(self) -> None:
+    def _before_sync(self, path: str) -> None:
+        self.check(path)
         if self.sync_error is not None:
             raise self.sync_error
+
+    def check(self, path: str) -> None:
+        """Before each operation that changes something. OSError when this part of the disk is broken."""
+        if self.operations_left is not None and self.interruption is not None:
+            self.operations_left -= 1
+            if self.operations_left < 0:
+                raise self.interruption
+        if any(path == broken or path.startswith(f"{broken}/") for broken in self.broken):
+            raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def room_bytes(self) -> int:
         return 1 << 40 if self.capacity_bytes is None else self.capacity_bytes - _used_bytes(self._root)
@@ -214,13 +243,14 @@ class SimulatedDisk:
         directory, name = self._parent(path)
         node = directory.entries.get(name)
         if node is None:
+            self.check(path)
             if not create:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
-            node = SimulatedInode()
+            node = SimulatedInode(self._now_ms)
             directory.change({name: node})
         if isinstance(node, SimulatedDirectory):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return SimulatedFile(self, node)
+        return SimulatedFile(self, node, path)
 
     def absolute_path(self, path: str) -> str:
         return "/" + "/".join(_names(path))
@@ -236,6 +266,7 @@ class SimulatedDisk:
         return self.exists(path) and isinstance(self._node(path), SimulatedDirectory)
 
     def list_directory(self, path: str) -> list[str]:
+        self.check(path)
         return sorted(self._directory(path).entries)
 
     def make_directories(self, path: str) -> None:
@@ -243,6 +274,7 @@ class SimulatedDisk:
         for name in _names(path):
             child = directory.entries.get(name)
             if child is None:
+                self.check(path)
                 child = SimulatedDirectory()
                 directory.change({name: child})
             if not isinstance(child, SimulatedDirectory):
@@ -270,6 +302,11 @@ class SimulatedDisk:
     def file_size(self, path: str) -> int:
         return self.open(path).size()
 
+    def modified_ms(self, path: str) -> int:
+        node = self._node(path)
+        assert isinstance(node, SimulatedInode)
+        return node.modified_ms
+
     def read_file(self, path: str) -> bytes:
         file = self.open(path)
         return file.read_at(file.size(), 0)
@@ -277,8 +314,8 @@ class SimulatedDisk:
     def replace_file(self, path: str, data: bytes) -> None:
         if self.room_bytes() < len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
-        self._before_sync()
-        inode = SimulatedInode()
+        self._before_sync(path)
+        inode = SimulatedInode(self._now_ms)
         inode.write(data, 0)
         inode.sync()
         directory, name = self._parent(path)
@@ -286,7 +323,7 @@ class SimulatedDisk:
         directory.sync()
 
     def sync_directory(self, path: str) -> None:
-        self.sync_node(self._directory(path))
+        self.sync_node(self._directory(path), path)
 
     def space(self, path: str) -> tuple[int, int]:
         self._node(path)

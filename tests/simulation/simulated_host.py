@@ -3,9 +3,10 @@
 import asyncio
 import random
 import uuid
-from collections.abc import Callable
-from typing import TypeVar, TypeVarTuple
+from collections.abc import AsyncGenerator, Callable, Iterator
+from typing import Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
+from odradek.host.background import Backroom
 from odradek.host.entropy import is_usable_uuid
 from odradek.host.host import Host
 from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
@@ -13,6 +14,7 @@ from tests.simulation.simulated_disk import SimulatedDisk
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
+Parameters = ParamSpec("Parameters")
 
 
 class SimulatedEntropy:
@@ -46,19 +48,42 @@ class InlineWorkers:
     def close(self) -> None: ...
 
 
+class InlineBackground:
+    """The work of another process, in pieces between which others come."""
+
+    def __init__(self, room: Backroom, chance: random.Random) -> None:
+        self._room = room
+        self._chance = chance
+
+    async def stream(
+        self,
+        work: Callable[Concatenate[Backroom, Parameters], Iterator[T]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> AsyncGenerator[T, None]:
+        for item in work(self._room, *args, **kwargs):
+            for _ in range(self._chance.randrange(3)):
+                await asyncio.sleep(0)
+            yield item
+
+    async def close(self) -> None: ...
+
+
 class Simulation:
     """One seed, one world. `host` is what the code under test gets; disk and clock stay when it crashes."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
         self.loop = SimulatedLoop()
-        self.disk = SimulatedDisk()
         self.clock = SimulatedClock(self.loop)
+        self.disk = SimulatedDisk(self.clock.now_ms)
+        self.backroom = Backroom(self.disk, self.clock.monotonic_ms, lambda _: None)
         self.host = Host(
             clock=self.clock,
             disk=self.disk,
             entropy=SimulatedEntropy(random.Random(self.chance.getrandbits(64))),
             workers=InlineWorkers(random.Random(self.chance.getrandbits(64))),
+            background=InlineBackground(self.backroom, random.Random(self.chance.getrandbits(64))),
         )
 
     def crash(self) -> None:

@@ -6,8 +6,15 @@ from odradek.cli.commands import group
 
 
 @group(
-    lazy={"dump": ("odradek.cli.log_dump:dump", "Show segments, indexes, snapshots and checkpoints.")},
-    examples=[("what a partition holds", "odradek log dump data/pump-0")],
+    lazy={
+        "dump": ("odradek.cli.log_dump:dump", "Show segments, indexes, snapshots and checkpoints."),
+        "verify": ("odradek.cli.log_verify:verify", "Check that the files are whole; nothing is changed."),
+        "repair": ("odradek.cli.log_repair:repair", "Make damaged files usable again, without losing a byte."),
+    },
+    examples=[
+        ("what a partition holds", "odradek log dump data/pump-0"),
+        ("is anything damaged?", "odradek log verify data"),
+    ],
 )
 def log() -> None:
-    """Look into a broker's files. Works on Apache Kafka's files too: the formats are the same."""
+    """Look into a broker's files, check and repair them. Apache Kafka's too: the formats are the same."""

@@ -89,6 +89,7 @@ def batch_row(item: BatchAt) -> dict[str, Any]:
         "base_sequence": header.base_sequence,
         "transactional": header.is_transactional,
         "control": header.is_control,
+        "delete_horizon_ms": header.delete_horizon_ms,
         "magic": header.magic,
         "crc": header.crc,
     }
@@ -157,6 +158,7 @@ def flags_of(item: BatchAt) -> list[str]:
         "transaction": header.is_transactional,
         "control": header.is_control,
         "append time": header.uses_log_append_time,
+        "delete horizon": header.delete_horizon_ms is not None,
     }
     return [name for name, is_set in named.items() if is_set]
 

@@ -98,7 +98,9 @@ class SegmentSummary:
         self.first_offset = header.base_offset if self.first_offset is None else self.first_offset
         self.last_offset = header.last_offset
         if header.base_timestamp >= 0:
-            earliest = header.max_timestamp if header.uses_log_append_time else header.base_timestamp
+            # With a deadline for its tombstones a batch no longer tells when its first record was.
+            has_no_first = header.uses_log_append_time or header.delete_horizon_ms is not None
+            earliest = header.max_timestamp if has_no_first else header.base_timestamp
             self.min_timestamp_ms = min(earliest, self.min_timestamp_ms or earliest)
             self.max_timestamp_ms = max(header.max_timestamp, self.max_timestamp_ms or header.max_timestamp)
         self.codecs[codec_name(header)] += 1

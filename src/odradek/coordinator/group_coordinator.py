@@ -21,6 +21,7 @@ from odradek.host.logs import get_logger
 from odradek.metadata.image import NO_LEADER
 from odradek.metadata.topic_decisions import NewTopic
 from odradek.protocol.errors import ErrorCode
+from odradek.replica.partition import Role
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from odradek.metadata.broker_configs import BrokerConfig
     from odradek.metadata.controller import Controller
     from odradek.metadata.image import MetadataImage, TopicImage
+    from odradek.replica.believed_time import BelievedTime
     from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
 
@@ -87,8 +89,9 @@ class _Place:
 
 
 class GroupCoordinator:
-    def __init__(self, host: Host, controller: Controller, partitions: PartitionTable) -> None:
+    def __init__(self, host: Host, controller: Controller, partitions: PartitionTable, time: BelievedTime) -> None:
         self._host = host
+        self._time = time
         self._controller = controller
         self._partitions = partitions
         self._places: dict[int, _Place] = {}
@@ -170,6 +173,9 @@ class GroupCoordinator:
         count = 0
         for place in places:
             if not self._is_current(place):
+                continue
+            if place.partition.role is not Role.LEADER:  # an empty shard would say that nothing was committed
+                log.error("groups cannot be loaded: their log directory failed", partition=place.partition.index)
                 continue
             try:
                 count += await load_shard(place.shard, place.partition, self._host.workers)
@@ -277,7 +283,8 @@ class GroupCoordinator:
 
     async def _expire(self) -> None:
         try:
-            for place in list(self._places.values()):
+            # A clock that leapt ahead would make every offset old.
+            for place in list(self._places.values()) if not self._time.is_in_doubt else ():
                 if not place.shard.is_loaded:
                     continue
                 for number, group_id in enumerate(list(place.shard.groups)):

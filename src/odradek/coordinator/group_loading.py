@@ -53,6 +53,8 @@ async def load_shard(shard: GroupShard, partition: Partition, workers: Workers) 
 
 def _read(partition_log: PartitionLog, offset: int, end_offset: int) -> bytes:
     records = partition_log.read(offset, READ_BYTES, end_offset, whole_first_batch=True)
+    if records is ErrorCode.CORRUPT_MESSAGE:
+        raise OSError(f"records at offset {offset} are damaged")
     return b"" if records is None or isinstance(records, ErrorCode) else records.read()
 
 

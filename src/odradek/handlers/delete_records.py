@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
@@ -11,11 +12,14 @@ from odradek.protocol.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from odradek.replica.retention import remove_old_segments
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.protocol.messages.delete_records import DeleteRecordsPartition
+
+log = get_logger(__name__)
 
 UP_TO_HIGH_WATERMARK = -1
 
@@ -30,8 +34,26 @@ async def handle(request: DeleteRecordsRequest, context: RequestContext) -> Dele
             for topic in request.topics
         ]
     )
-    # An acknowledged deletion stays one after a crash.
-    await context.services.partitions.checkpoint_log_start_offsets()
+    # An acknowledged deletion stays one after a crash; only then may files go.
+    table = context.services.partitions
+    try:
+        await table.checkpoint_log_start_offsets()
+    except OSError as problem:
+        log.error("deleted records may come back", reason=str(problem))
+        return _refuse_all(response)
+    for topic in response.topics:
+        for result in topic.partitions:
+            partition = table.find(topic.name, result.partition_index)
+            if result.error_code == ErrorCode.NONE and partition is not None:
+                await remove_old_segments(partition)
+    return response
+
+
+def _refuse_all(response: DeleteRecordsResponse) -> DeleteRecordsResponse:
+    for topic in response.topics:
+        for result in topic.partitions:
+            if result.error_code == ErrorCode.NONE:
+                result.error_code, result.low_watermark = ErrorCode.KAFKA_STORAGE_ERROR, -1
     return response
 
 

@@ -29,6 +29,9 @@ async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> De
     partitions = [each for each in table if wanted is None or (each.topic, each.index) in wanted]
     results = []
     for directory in table.directories:
+        if directory.failure is not None:
+            results.append(DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
+            continue
         total_bytes, usable_bytes = await host.workers.run(host.disk.space, directory.path)
         results.append(
             DescribeLogDirsResult(

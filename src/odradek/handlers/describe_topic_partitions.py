@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.handlers.partition_state import partition_state
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_topic_partitions import (
@@ -81,18 +82,19 @@ def _describe(
         is_internal=topic.is_internal,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                error_code=state.error,
                 partition_index=partition.index,
-                leader_id=partition.leader,
+                leader_id=state.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.in_sync_replicas),
                 # Empty, never null: a null makes Kafka's own `kafka-topics --describe` throw.
                 eligible_leader_replicas=[],
                 last_known_elr=[],
-                offline_replicas=[],
+                offline_replicas=state.offline_replicas,
             )
             for partition in page
+            for state in (partition_state(topic, partition, context),)
         ],
         topic_authorized_operations=context.authorized_operations(ResourceType.TOPIC, topic.name),
     )

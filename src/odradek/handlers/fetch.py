@@ -34,7 +34,7 @@ log = get_logger(__name__)
 
 # An attribute of an enum takes long to look up.
 _NONE = ErrorCode.NONE
-_OFFLINE = Role.OFFLINE
+_LEADER = Role.LEADER
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
@@ -85,15 +85,16 @@ def _respond_or_wait(
 
 
 def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Partition]:
-    """Nobody when there is more already: a read ends with its segment, and the next one is there to be asked for; and
-    while a worker looked, something may have been appended, or the broker told to stop."""
+    """Nobody when there is more already: a read ends with its segment, or where an old stretch was checked to, and what
+    follows is there to be asked for; and while a worker looked, something may have been appended, or the broker told
+    to stop."""
     partitions: list[Partition] = []
     if context.services.partitions.is_ending:
         return partitions
     for wanted, partition, result in round_.results:
-        if partition is None or partition.role is _OFFLINE:  # unknown, or deleted while a worker looked
+        if partition is None or partition.role is not _LEADER:  # unknown, or gone while a worker looked
             continue
-        if result.records is not None and wanted.fetch_offset < partition.log.segments[-1].base_offset:
+        if result.records is not None and partition.needs_disk(wanted.fetch_offset):
             return []
         if result.high_watermark != partition.high_watermark:
             return []
@@ -140,7 +141,7 @@ def _read(
             round_.needs_disk = True
             break
         else:
-            result = _read_one(wanted, partition, remaining_bytes, round_.size_bytes == 0)
+            result = _read_one(wanted, partition, remaining_bytes, round_.size_bytes == 0, may_block)
         if result.records is not None:
             size = len(result.records)
             round_.size_bytes += size
@@ -152,19 +153,22 @@ def _read(
 
 
 def _read_one(
-    wanted: FetchedPartition, partition: Partition, remaining_bytes: int, whole_first_batch: bool
+    wanted: FetchedPartition, partition: Partition, remaining_bytes: int, whole_first_batch: bool, may_block: bool
 ) -> FetchResult:
     try:
-        return partition.fetch(
+        result = partition.fetch(
             wanted.fetch_offset,
             min(wanted.max_bytes, remaining_bytes),
             current_leader_epoch=wanted.current_leader_epoch,
             last_fetched_epoch=wanted.last_fetched_epoch,
             whole_first_batch=whole_first_batch,
         )
+        if may_block and result.records is not None and partition.needs_disk(wanted.fetch_offset):
+            result.records.bring_into_memory()  # or the event loop would wait for the disk when it sends them
+        return result
     except OSError as problem:
-        if partition.role is _OFFLINE:  # its files went while a worker looked
-            return FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if partition.role is not _LEADER:  # its files went while a worker looked
+            return FetchResult(partition.check_epoch(UNKNOWN_EPOCH))
         log.error("read failed", topic=partition.topic, partition=partition.index, reason=str(problem))
         return FetchResult(ErrorCode.KAFKA_STORAGE_ERROR)
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from odradek.coordinator.group_coordinator import OFFSETS_TOPIC
 from odradek.handlers.context import CLUSTER_NAME
+from odradek.handlers.partition_state import partition_state
 from odradek.metadata.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
@@ -133,15 +134,16 @@ def _describe(topic: TopicImage, request: MetadataRequest, context: RequestConte
         is_internal=topic.is_internal,
         partitions=[
             MetadataResponsePartition(
-                error_code=ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE,
+                error_code=state.error,
                 partition_index=partition.index,
-                leader_id=partition.leader,
+                leader_id=state.leader,
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.in_sync_replicas),
-                offline_replicas=[],
+                offline_replicas=state.offline_replicas,
             )
             for partition in topic.partitions
+            for state in (partition_state(topic, partition, context),)
         ],
     )
     if request.include_topic_authorized_operations:

@@ -1,10 +1,20 @@
 """The disk as the broker sees it: files written and read at positions, and the few directory operations a log needs.
 Nothing here is durable before `sync`, `sync_directory` or `replace_file` has returned."""
 
+import errno
 import sqlite3
 from typing import Protocol, TypeAlias
 
+from odradek.host.open_files import OpenFiles
+
 Buffer: TypeAlias = bytes | bytearray | memoryview
+
+_REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+
+
+def is_refusal(problem: OSError) -> bool:
+    """Whether the disk only has no room, or the process no descriptor or memory, just now: nothing is broken."""
+    return problem.errno in _REFUSALS
 
 
 class File(Protocol):
@@ -16,6 +26,9 @@ class File(Protocol):
 
     def read_at(self, size_bytes: int, position: int) -> bytes:
         """Short only at the end of the file."""
+
+    def bring_into_memory(self, size_bytes: int, position: int) -> None:
+        """Blocks until sending them will not, unless the system forgets them again. Quick when they are there."""
 
     def truncate(self, size_bytes: int) -> None: ...
 
@@ -36,6 +49,10 @@ class Lock(Protocol):
 
 
 class Disk(Protocol):
+    @property
+    def open_files(self) -> OpenFiles:
+        """Where those who keep files open say so; there is a bound."""
+
     def open(self, path: str, *, create: bool = False) -> File: ...
 
     def absolute_path(self, path: str) -> str:
@@ -57,6 +74,9 @@ class Disk(Protocol):
     def remove_tree(self, path: str) -> None: ...
 
     def file_size(self, path: str) -> int: ...
+
+    def modified_ms(self, path: str) -> int:
+        """When it was last written to, by the wall clock."""
 
     def read_file(self, path: str) -> bytes: ...
 

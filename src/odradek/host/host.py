@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from odradek.host.background import Background, BackgroundProcess
 from odradek.host.clock import Clock, SystemClock
 from odradek.host.disk import Disk
 from odradek.host.entropy import Entropy, SystemEntropy
@@ -15,7 +16,14 @@ class Host:
     disk: Disk
     entropy: Entropy
     workers: Workers
+    background: Background
 
 
 def real_host() -> Host:
-    return Host(clock=SystemClock(), disk=RealDisk(), entropy=SystemEntropy(), workers=ThreadWorkers())
+    return Host(
+        clock=SystemClock(),
+        disk=RealDisk(),
+        entropy=SystemEntropy(),
+        workers=ThreadWorkers(),
+        background=BackgroundProcess(),
+    )

@@ -4,16 +4,38 @@ import contextlib
 import errno
 import fcntl
 import os
+import resource
 import shutil
 import sqlite3
 from collections.abc import Callable
 
 from odradek.host.disk import Buffer, Lock
+from odradek.host.open_files import OpenFiles
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone leaves the data in the drive's cache
 _sync_data = getattr(os, "fdatasync", os.fsync)  # fdatasync writes the size too, all that an append changes
+_NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
+_PROBED_BYTES = 1 << 20  # its two ends stand for all of it: files are read, and forgotten, in stretches
+_ANY_BYTE = [bytearray(1)]  # nobody looks at it
 _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _FILE_MODE = 0o644
+
+# Segments take a quarter of the process's descriptors, connections may have the rest.
+MOST_OPEN_FILES = 8192
+FEWEST_OPEN_FILES = 64
+
+
+def _is_in_memory(descriptor: int, position: int) -> bool:
+    """Whether the byte there can be read without waiting; False also where the system cannot tell."""
+    if _NO_WAIT is None:
+        return False
+    try:
+        os.preadv(descriptor, _ANY_BYTE, position, _NO_WAIT)
+    except OSError as problem:
+        if problem.errno not in (errno.EAGAIN, errno.EOPNOTSUPP):
+            raise
+        return False
+    return True
 
 
 def _sync_descriptor(descriptor: int, sync: Callable[[int], None]) -> None:
@@ -62,6 +84,15 @@ class RealFile:
             remaining -= len(data)
         return b"".join(parts)
 
+    def bring_into_memory(self, size_bytes: int, position: int) -> None:
+        descriptor, end_position = self._descriptor, position + size_bytes
+        while position < end_position:
+            piece_bytes = min(_PROBED_BYTES, end_position - position)
+            # The end first: of a file that is read on and on, the beginning was read ahead.
+            if not (_is_in_memory(descriptor, position + piece_bytes - 1) and _is_in_memory(descriptor, position)):
+                os.pread(descriptor, piece_bytes, position)
+            position += piece_bytes
+
     def truncate(self, size_bytes: int) -> None:
         os.ftruncate(self._descriptor, size_bytes)
 
@@ -101,7 +132,12 @@ class RealLock:
 
 
 class RealDisk:
-    __slots__ = ()
+    __slots__ = ("open_files",)
+
+    def __init__(self) -> None:
+        descriptors, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        share = MOST_OPEN_FILES if descriptors == resource.RLIM_INFINITY else descriptors // 4
+        self.open_files = OpenFiles(max(FEWEST_OPEN_FILES, min(share, MOST_OPEN_FILES)))
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
@@ -133,6 +169,9 @@ class RealDisk:
 
     def file_size(self, path: str) -> int:
         return os.stat(path).st_size
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
 
     def read_file(self, path: str) -> bytes:
         with open(path, "rb") as file:

@@ -58,16 +58,16 @@ def scan_headers(file: File, position: int, end_position: int) -> Iterator[tuple
                 return
         header = read_batch_header(chunk, inside)
         next_position = position + header.size_bytes
-        if not _is_plausible(header) or next_position > end_position:
+        if not is_plausible(header) or next_position > end_position:
             return
         yield position, header
         position = next_position
 
 
-def scan_checked(file: File, end_position: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Every batch from the start of the file whose checksum is right; stops before the first that is not whole."""
+def scan_checked(file: File, end_position: int, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
+    """Every batch from `position` on whose checksum is right; stops before the first that is not whole."""
     chunk = memoryview(b"")
-    chunk_position = position = 0
+    chunk_position = position
     while position + HEADER_SIZE_BYTES <= end_position:
         inside = position - chunk_position
         if inside + HEADER_SIZE_BYTES > len(chunk):
@@ -77,7 +77,7 @@ def scan_checked(file: File, end_position: int) -> Iterator[tuple[int, BatchHead
                 return
         header = read_batch_header(chunk, inside)
         next_position = position + header.size_bytes
-        if not _is_plausible(header) or next_position > end_position:
+        if not is_plausible(header) or next_position > end_position:
             return
         if next_position > chunk_position + len(chunk) and header.size_bytes <= _CHUNK_BYTES and inside:
             chunk = memoryview(file.read_at(min(_CHUNK_BYTES, end_position - position), position))
@@ -88,7 +88,7 @@ def scan_checked(file: File, end_position: int) -> Iterator[tuple[int, BatchHead
         position = next_position
 
 
-def _is_plausible(header: BatchHeader) -> bool:
+def is_plausible(header: BatchHeader) -> bool:
     return (
         header.magic == CURRENT_MAGIC
         and header.batch_length >= _SMALLEST_BATCH_LENGTH

@@ -39,6 +39,10 @@ class LogConfig:
     compression_zstd_level: int = 3
     is_compacted: bool = False
     is_deleted: bool = True
+    delete_retention_ms: int = 24 * 3600 * 1000
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = NO_LIMIT_MS
+    min_cleanable_dirty_ratio: float = 0.5
     retention_ms: int = 7 * 24 * 3600 * 1000
     retention_bytes: int = -1
     file_delete_delay_ms: int = 60 * 1000

@@ -16,6 +16,7 @@ META_PROPERTIES_FILE = "meta.properties"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_OFFSET_FILE = "log-start-offset-checkpoint"
+CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
 HIGH_WATERMARK_FILE = "replication-offset-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 DELETE_SUFFIX = "-delete"
@@ -88,6 +89,8 @@ class LogDirectory:
     __slots__ = (
         "_host",
         "_lock",
+        "cleaner_offsets",
+        "failure",
         "high_watermarks",
         "log_start_offsets",
         "meta_properties",
@@ -97,13 +100,20 @@ class LogDirectory:
     )
 
     def __init__(
-        self, path: str, host: Host, meta_properties: MetaProperties, lock: Lock, was_cleanly_shut_down: bool
+        self,
+        path: str,
+        host: Host,
+        meta_properties: MetaProperties | None,
+        lock: Lock | None,
+        was_cleanly_shut_down: bool,
     ) -> None:
         self.path = path
+        self.failure: str | None = None  # why nothing in it can be used any more
         self.meta_properties = meta_properties
         self.was_cleanly_shut_down = was_cleanly_shut_down
         self.recovery_points = OffsetCheckpoint(host.disk, f"{path}/{RECOVERY_POINT_FILE}")
         self.log_start_offsets = OffsetCheckpoint(host.disk, f"{path}/{LOG_START_OFFSET_FILE}")
+        self.cleaner_offsets = OffsetCheckpoint(host.disk, f"{path}/{CLEANER_OFFSET_FILE}")
         self.high_watermarks = OffsetCheckpoint(host.disk, f"{path}/{HIGH_WATERMARK_FILE}")
         self._host = host
         self._lock = lock
@@ -131,11 +141,27 @@ class LogDirectory:
             raise
         return cls(path, host, meta_properties, lock, was_cleanly_shut_down)
 
+    @classmethod
+    def unusable(cls, path: str, host: Host, reason: str) -> "LogDirectory":
+        """One that failed before it could be opened: known, so that nobody takes what lies in it for lost."""
+        directory = cls(path, host, None, None, False)
+        directory.failure = reason
+        return directory
+
     def close(self, *, is_clean: bool) -> None:
         """`is_clean` when every log was closed: then the next start trusts what it finds."""
-        if is_clean:
+        if self._lock is None:
+            return
+        if is_clean and self.failure is None:
             self._host.disk.replace_file(f"{self.path}/{CLEAN_SHUTDOWN_FILE}", b'{"version":0,"brokerEpoch":-1}')
         self._lock.release()
+
+    def last_used_ms(self) -> int | None:
+        """When a broker last wrote down how far its logs are safe: every minute while it ran, and at its end."""
+        try:
+            return self._host.disk.modified_ms(self.recovery_points.path)
+        except FileNotFoundError:
+            return None
 
     def partition_directory(self, topic: str, index: int) -> str:
         """ValueError for a name that is no topic's: what comes from outside must never lead out of this directory."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from odradek.host.host import Host
 from odradek.host.logs import get_logger
 from odradek.log.batch_scan import scan_headers
+from odradek.log.compaction.cleaned_segment import complete_swaps
 from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from odradek.log.log_config import LogConfig
@@ -30,8 +31,6 @@ from odradek.protocol.malformed import MalformedMessage
 
 logger = get_logger(__name__)
 
-CLEANED_SUFFIX = ".cleaned"
-
 _OFFSET_NAME = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
 
 
@@ -46,6 +45,7 @@ class LoadedLog:
     cut_bytes: int = 0
     discarded_segments: int = 0
     rebuilt_indexes: int = 0
+    swapped_segments: int = 0
     unsynced_segments: list[Segment] = field(default_factory=list)
     producers: ProducerState = field(default_factory=ProducerState)
     leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
@@ -86,6 +86,8 @@ class LogLoader:
 
     def _report(self, log: LoadedLog, epochs_are_whole: bool) -> None:
         """What was lost or damaged, once for each log: a person must be able to find out."""
+        if log.swapped_segments:
+            logger.info("compaction completed", directory=self.directory, segments=log.swapped_segments)
         unreadable_snapshots = log.snapshots.unreadable_count
         is_whole = not (log.cut_bytes or log.discarded_segments or log.rebuilt_indexes or unreadable_snapshots)
         if is_whole and epochs_are_whole:
@@ -106,9 +108,10 @@ class LogLoader:
         by_suffix: dict[str, set[int]] = {
             suffix: set() for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
         }
+        swapped_segments = complete_swaps(disk, self.directory)
         for name in disk.list_directory(self.directory):
             path = f"{self.directory}/{name}"
-            if name.endswith((DELETED_SUFFIX, CLEANED_SUFFIX)) or name == EPOCHS_FILE_NAME + ".tmp":
+            if name.endswith(DELETED_SUFFIX) or name == EPOCHS_FILE_NAME + ".tmp":
                 disk.remove(path)  # what was being removed or made when the last run ended
                 continue
             match = _OFFSET_NAME.fullmatch(name)
@@ -126,11 +129,13 @@ class LogLoader:
             SnapshotFiles(disk, self.directory, by_suffix[SNAPSHOT_SUFFIX]),
             log_start_offset=max(self.log_start_offset, segments[0].base_offset),
             has_new_names=not (self.clean_shutdown and base_offsets),
+            swapped_segments=swapped_segments,
         )
 
     def _open_segment(self, base_offset: int) -> Segment:
         segment = self._new_segment(base_offset)
         segment.size_bytes = self.host.disk.file_size(segment.path(LOG_SUFFIX))
+        segment.unchecked_end_position = segment.size_bytes
         return segment
 
     def create_segment(self, base_offset: int) -> Segment:
@@ -197,8 +202,11 @@ class LogLoader:
                 log.unsynced_segments.append(segment)
 
     def _is_hole(self, earlier: Segment, later: Segment) -> bool:
-        """A lost tail that happened to end with a whole batch. Compaction leaves holes too."""
-        if self.config.is_compacted:
+        """A lost tail that happened to end with a whole batch. Apache Kafka's compaction leaves holes too (ours does
+        not): below the recovery point everything was on the disk, so there a hole is none of ours to judge."""
+        if self.config.is_compacted and (
+            earlier.next_offset < self.recovery_point_offset or not self.recovery_point_offset
+        ):
             return later.base_offset < earlier.next_offset
         return later.base_offset != earlier.next_offset
 

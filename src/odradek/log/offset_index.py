@@ -7,7 +7,7 @@ from bisect import bisect_right
 from contextlib import suppress
 from itertools import pairwise
 
-from odradek.host.disk import Disk, File
+from odradek.host.disk import Disk
 
 ENTRY_BYTES = 8
 GROUP_ENTRIES = 64
@@ -16,12 +16,11 @@ GROUP_ENTRIES = 64
 class OffsetIndex:
     """Offsets are relative to the segment's base offset. `load` before writing; `release` gives the memory back."""
 
-    __slots__ = ("_disk", "_file", "_next_group", "_written_entries", "entry_count", "offsets", "path", "positions")
+    __slots__ = ("_disk", "_next_group", "_written_entries", "entry_count", "offsets", "path", "positions")
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
         self.path = path
-        self._file: File | None = None
         self.offsets: array[int] | None = None
         self.positions: array[int] = array("I")
         self.entry_count = -1
@@ -78,7 +77,7 @@ class OffsetIndex:
 
     def _lookup_on_disk(self, relative_offset: int) -> int:
         """A search of the file by halves: a cold read costs some twenty small reads and no memory."""
-        file = self._open_file()
+        file = self._disk.open(self.path)  # not kept: every old segment that is read would take two descriptors
         low, high = 0, file.size() // ENTRY_BYTES
         position = 0
         while low < high:
@@ -90,12 +89,6 @@ class OffsetIndex:
             else:
                 high = middle
         return position
-
-    def _open_file(self) -> File:
-        file = self._file
-        if file is None:
-            file = self._file = self._disk.open(self.path)
-        return file
 
     def last_entry(self) -> tuple[int, int] | None:
         if not self.offsets:
@@ -129,7 +122,6 @@ class OffsetIndex:
         self._written_entries = end
 
     def release(self) -> None:
-        """Of a segment that takes no more batches: drops what is in memory, and the descriptor."""
+        """Of a segment that takes no more batches: drops what is in memory."""
         self.offsets = None
         self.positions = array("I")
-        self._file = None

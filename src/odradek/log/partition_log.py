@@ -5,20 +5,23 @@ while the loop goes on appending and reading (the order of reads and writes of s
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.log.append_result import NO_TIMESTAMP, AppendResult
 from odradek.log.batch_conversion import convert_batch
 from odradek.log.batch_validation import check_batch
+from odradek.log.compaction.cleaned_segment import CleanedSegment, take_names
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader, choose_jitter, rebuild_producers
-from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
 from odradek.log.producer_state import ProducerBatch
+from odradek.log.reading import base_offset, cut_slice, locate_in_segments, refuse_damaged, search_segments
 from odradek.log.record_faults import RecordFault, find_faults
-from odradek.log.segment import LARGEST_RELATIVE_OFFSET, Segment
-from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from odradek.log.retention import count_before
+from odradek.log.rolling import must_roll
+from odradek.log.segment import Segment
+from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
 from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import assign_offset, set_append_time
@@ -32,7 +35,6 @@ class PartitionLog:
     __slots__ = (
         "_active",
         "_clock",
-        "_cold_segment",
         "_converts_batches",
         "_host",
         "_is_changed",
@@ -59,7 +61,6 @@ class PartitionLog:
         self.configure(config)
         self._segments = loaded.segments
         self._active = loaded.segments[-1]
-        self._cold_segment: Segment | None = None
         self._snapshots = loaded.snapshots
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
@@ -89,6 +90,12 @@ class PartitionLog:
         """Creates it, or loads or recovers what is there. Blocks."""
         loader = LogLoader(directory, config, host, clean_shutdown, recovery_point_offset, log_start_offset)
         return cls(directory, config, host, loader.load())
+
+    @classmethod
+    def unreachable(cls, directory: str, config: LogConfig, host: Host) -> "PartitionLog":
+        """Stands for one whose directory cannot be used: nothing is read, and nothing may be done with it."""
+        nothing = LoadedLog([Segment(host.disk, directory, 0)], SnapshotFiles(host.disk, directory, ()), 0)
+        return cls(directory, config, host, nothing)
 
     def configure(self, config: LogConfig) -> None:
         """From the next append on."""
@@ -132,7 +139,7 @@ class PartitionLog:
             max_timestamp = append_time_ms = now_ms
         segment = self._active
         size_bytes = len(batch)
-        if self._must_roll(segment, size_bytes, last_offset, max_timestamp, now_ms):
+        if must_roll(segment, config, size_bytes, last_offset, max_timestamp, now_ms):
             self.roll()
             segment = self._active
         segment.append(batch, last_offset, max_timestamp, config.index_interval_bytes)
@@ -153,22 +160,6 @@ class PartitionLog:
     def faults_of(self, batch: memoryview) -> list[RecordFault]:
         """The records to blame for the refusal of a batch, if its header is sound."""
         return find_faults(batch, self.config, self._clock.now_ms())
-
-    def _must_roll(self, segment: Segment, size_bytes: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool:
-        config = self.config
-        if segment.size_bytes + size_bytes > config.segment_bytes:
-            return True
-        if segment.size_bytes:
-            # By the records' own time where they have one, so that a segment spans a stretch of it (Kafka's rule).
-            first_timestamp = segment.first_timestamp
-            waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - segment.created_ms
-            if waited_ms > config.segment_ms - segment.roll_jitter_ms:
-                return True
-        return (
-            segment.offset_index.entry_count >= config.segment_index_bytes // OFFSET_ENTRY_BYTES
-            or segment.time_index.entry_count >= config.segment_index_bytes // TIME_ENTRY_BYTES - 1
-            or last_offset - segment.base_offset > LARGEST_RELATIVE_OFFSET
-        )
 
     def roll(self) -> None:
         """Begins a new segment. Nothing is synced here: `flush` does it for all segments that were rolled.
@@ -205,81 +196,61 @@ class PartitionLog:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if fetch_offset >= end_offset:
             return None
+        segments = self._segments
         segment = self._active
         place: tuple[int, int] | None
-        if fetch_offset >= segment.base_offset:
-            end_position = segment.size_bytes  # before the end of the log: an append may come between (on a worker)
-            place = segment.locate(fetch_offset)
-            holds_end = end_offset < self.log_end_offset
-        else:
-            try:
-                segment, place, next_base_offset = self._locate_in_old_segments(fetch_offset)
-            except FileNotFoundError:
-                if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
-                    return ErrorCode.OFFSET_OUT_OF_RANGE
+        try:
+            if fetch_offset >= segment.base_offset:
+                end_position = segment.size_bytes  # before the end of the log: an append may come between (on a worker)
+                place = segment.locate(fetch_offset)
+                holds_end = end_offset < self.log_end_offset
+                file = segment.file
+            else:
+                segment, place, next_base_offset = locate_in_segments(segments, fetch_offset)
+                file = segment.file
+                end_position = segment.size_bytes
+                holds_end = end_offset < (self.log_end_offset if next_base_offset is None else next_base_offset)
+            if place is None:
+                return refuse_damaged(segment, fetch_offset) if segment.breaks_off_before(fetch_offset, file) else None
+            end_place = segment.locate(end_offset) if holds_end else None
+        except FileNotFoundError:
+            if fetch_offset < self.log_start_offset:  # removed meanwhile: this runs on a worker
+                return ErrorCode.OFFSET_OUT_OF_RANGE
+            if segments is self._segments:
                 raise
-            end_position = segment.size_bytes
-            holds_end = end_offset < next_base_offset
-        if place is None:
-            return None
-        position, first_end_position = place
-        if holds_end:
-            end_place = segment.locate(end_offset)
-            if end_place is not None:
-                end_position = end_place[0]
-        size_bytes = end_position - position
-        if size_bytes > max_bytes:
-            size_bytes = max_bytes
-            first_size_bytes = first_end_position - position
-            if first_size_bytes > max_bytes:
-                size_bytes = first_size_bytes if whole_first_batch else 0
-        return FileSlice(segment.file, position, size_bytes) if size_bytes > 0 else None
+            return self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)  # replaced
+        if end_place is not None:
+            end_position = end_place[0]
+        piece = cut_slice(segment, file, place, end_position, max_bytes, whole_first_batch)
+        return refuse_damaged(segment, fetch_offset) if piece is ErrorCode.CORRUPT_MESSAGE else piece
 
     def needs_disk(self, fetch_offset: int) -> bool:
         """Whether finding this offset reads files: then `read` is better called on a worker."""
         active = self._active
         return fetch_offset - active.base_offset < active.recent_batches.first_offset
 
-    def _locate_in_old_segments(self, offset: int) -> tuple[Segment, tuple[int, int] | None, int]:
-        """The segment, the place in it, and the base offset of the segment that follows (or the end of the log)."""
-        segments = self._segments
-        index = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
-        while True:
-            segment = segments[index]
-            index += 1
-            is_active = index >= len(segments)
-            if not is_active and segment is not self._cold_segment:
-                # One old segment of a log is open at a time; readers that still send from another keep its file.
-                if self._cold_segment is not None and self._cold_segment not in self._unsynced.rolled_segments:
-                    self._cold_segment.release()
-                self._cold_segment = segment
-            place = segment.locate(offset)
-            # Compaction and truncation leave segments that end before the next one begins.
-            if place is not None or is_active:
-                return segment, place, self.log_end_offset if is_active else segments[index].base_offset
-
     def offset_for_timestamp(self, timestamp_ms: int) -> TimestampOffset | None:
         """The first record that is not older. Blocks."""
-        return self._search(lambda segments, start: find_offset_for_timestamp(segments, start, timestamp_ms))
+        return search_segments(
+            lambda segments: find_offset_for_timestamp(segments, self.log_start_offset, timestamp_ms),
+            lambda: self._segments,
+        )
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
         """The first record with the largest timestamp. Blocks."""
-        return self._search(find_max_timestamp)
-
-    def _search(self, find: Callable[[Sequence[Segment], int], TimestampOffset | None]) -> TimestampOffset | None:
-        while True:
-            segments = tuple(self._segments)
-            try:
-                return find(segments, self.log_start_offset)
-            except FileNotFoundError:
-                if segments == tuple(self._segments):
-                    raise
-                # Segments were removed meanwhile: once more with those that are left.
+        return search_segments(
+            lambda segments: find_max_timestamp(segments, self.log_start_offset), lambda: self._segments
+        )
 
     def epoch_end_offset(self, leader_epoch: int) -> tuple[int, int]:
         return self.leader_epochs.end_offset(leader_epoch, self.log_end_offset)
 
     # Durability
+
+    @property
+    def has_failed(self) -> bool:
+        """A sync has failed: only a restart can tell what the disk has."""
+        return self._unsynced.failure is not None
 
     @property
     def has_rolled_segments_to_sync(self) -> bool:
@@ -311,6 +282,10 @@ class PartitionLog:
             self._unsynced.has_new_names = True
             self.flush()
             self._unsynced.sync_indexes(self._active)
+        self.release()
+
+    def release(self) -> None:
+        """Gives back all files: of a deleted log they take room for as long as somebody holds them."""
         for segment in self._segments:
             segment.release()
 
@@ -323,13 +298,14 @@ class PartitionLog:
         if offset < self._segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        kept = bisect_right(self._segments, offset, key=_base_offset)
+        kept = bisect_right(self._segments, offset, key=base_offset)
         removed = self._segments[kept:]
         self._segments = self._segments[:kept]
         self._active = self._segments[-1]
         if not self._active.is_writable and not self._active.load_for_writing():
             self._active.recover(self.config.index_interval_bytes)
-        self._remove([*removed])
+        self._remove(removed)
+        self._snapshots.remove(segment.base_offset for segment in removed)
         self._finish_truncation(self._active.truncate_to(offset))
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
@@ -350,7 +326,6 @@ class PartitionLog:
         self.recovery_point_offset = min(self.recovery_point_offset, end_offset)
         if self._active in self._unsynced.rolled_segments:
             self._unsynced.rolled_segments.remove(self._active)
-        self._cold_segment = None
         self.size_bytes = sum(segment.size_bytes for segment in self._segments)
         self._snapshots.remove_after(end_offset)
         rebuild_producers(self.producers, self._snapshots, self._segments, end_offset)
@@ -358,20 +333,51 @@ class PartitionLog:
         self._unsynced.sync_truncation(self._active, self.leader_epochs)
 
     def advance_log_start_offset(self, offset: int) -> None:
-        """Records below are gone; segments that hold nothing else are renamed, to be removed by the owner on a worker
-        (`take_removed_files`). The active segment stays."""
+        """Records below are gone for readers. Their files go with `remove_segments_before_start`, once the new start is
+        written down: if only the files were gone after a crash, offsets might be given twice."""
         if offset > self.log_end_offset:
             raise ValueError(f"log start offset {offset} is past the end of the log at {self.log_end_offset}")
-        if offset <= self.log_start_offset:
-            return
-        self.log_start_offset = offset
-        self.leader_epochs.truncate_from_start(offset)
-        kept = max(0, bisect_right(self._segments, offset, key=_base_offset) - 1)
-        if kept:
-            removed = self._segments[:kept]
-            self._segments = self._segments[kept:]
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.leader_epochs.truncate_from_start(offset)
+
+    def expire_to(self, offset: int) -> None:
+        """What `expired_offset` said. The active segment goes only if nothing was appended to it since then."""
+        if offset > self._active.base_offset:
+            if offset == self.log_end_offset:
+                self.roll()
+            else:
+                offset = self._active.base_offset
+        self.advance_log_start_offset(offset)
+
+    def remove_segments_before_start(self, limit: int) -> int:
+        """Renames those that hold nothing else, at most so many at once, to be removed by the owner on a worker
+        (`take_removed_files`). The active segment stays. Returns how many."""
+        count = min(count_before(self._segments, self.log_start_offset), limit)
+        if count:
+            removed = self._segments[:count]
+            self._segments = self._segments[count:]
             self._remove(removed)
+            self._snapshots.remove(segment.base_offset for segment in removed)
             self.size_bytes -= sum(segment.size_bytes for segment in removed)
+        return count
+
+    def replace_segments(self, old: Sequence[Segment], cleaned: CleanedSegment) -> bool:
+        """Puts a segment that compaction has staged in the place of these; their producer snapshots are needless then.
+        False when they are no longer neighbours in this log, or one of them is written to."""
+        first = next((i for i, segment in enumerate(self._segments) if segment is old[0]), len(self._segments))
+        end = first + len(old)
+        if self._segments[first:end] != [*old] or self._active in old:
+            return False
+        segment = Segment(self._host.disk, self.directory, cleaned.base_offset)
+        segment.size_bytes = cleaned.size_bytes
+        self._remove(old)
+        take_names(self._host.disk, self.directory, cleaned.base_offset)
+        self._segments = [*self._segments[:first], segment, *self._segments[end:]]
+        self._snapshots.remove(each.base_offset for each in old[1:])
+        self.size_bytes += segment.size_bytes - sum(each.size_bytes for each in old)
+        self._is_changed = self._unsynced.has_new_names = True
+        return True
 
     def take_removed_files(self) -> list[str]:
         """Paths of renamed files that nobody has been given yet, for removal after `file.delete.delay.ms`."""
@@ -383,10 +389,3 @@ class PartitionLog:
             self._removed_files += segment.rename_for_removal()
             if segment in self._unsynced.rolled_segments:
                 self._unsynced.rolled_segments.remove(segment)
-            if segment is self._cold_segment:
-                self._cold_segment = None
-        self._snapshots.remove(segment.base_offset for segment in segments)
-
-
-def _base_offset(segment: Segment) -> int:
-    return segment.base_offset

@@ -1,12 +1,14 @@
 """One segment: a file of batches and its two indexes. The newest one of a log is written to; older ones are only read,
 with a descriptor opened when a reader comes and no index in memory."""
 
+import errno
 from collections.abc import Callable
 from contextlib import suppress
 
 from odradek.host.disk import Disk, File
 from odradek.log.batch_scan import locate_batch, scan_checked, scan_headers
 from odradek.log.offset_index import OffsetIndex
+from odradek.log.read_check import breaks_off, count_sound_bytes
 from odradek.log.recent_batches import LIMIT, RecentBatches
 from odradek.log.time_index import NO_TIMESTAMP, TimeIndex
 from odradek.protocol.batch import BatchHeader
@@ -14,6 +16,7 @@ from odradek.protocol.batch import BatchHeader
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
+TRANSACTION_INDEX_SUFFIX = ".txnindex"  # of logs that Apache Kafka has written
 DELETED_SUFFIX = ".deleted"
 
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
@@ -29,9 +32,12 @@ def file_path(directory: str, base_offset: int, suffix: str) -> str:
 
 class Segment:
     __slots__ = (
+        "_asked_size_bytes",
+        "_checked",
         "_disk",
         "_file",
         "_is_torn",
+        "_is_used",
         "base_offset",
         "bytes_since_index_entry",
         "created_ms",
@@ -46,12 +52,17 @@ class Segment:
         "roll_jitter_ms",
         "size_bytes",
         "time_index",
+        "unchecked_end_position",
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
         self._disk = disk
         self._file: File | None = None
         self._is_torn = False
+        self._is_used = False
+        self._asked_size_bytes = 0
+        self._checked = (0, 0)  # the stretch whose checksums are known to be right
+        self.unchecked_end_position = 0  # before it lies what an earlier run wrote, see read_check
         self.is_removed = False
         self.directory = directory
         self.base_offset = base_offset
@@ -72,10 +83,30 @@ class Segment:
 
     @property
     def file(self) -> File:
+        self._is_used = True
         file = self._file
         if file is None:
-            file = self._file = self._disk.open(self.path(LOG_SUFFIX))
+            file = self._disk.open(self.path(LOG_SUFFIX))
+            self.check_not_removed()
+            self._file = file
+            self._disk.open_files.opened(self)
         return file
+
+    def give_back(self, *, even_if_used: bool) -> bool:
+        """For `OpenFiles`. An append leaves no mark but the size."""
+        is_used = self._is_used or self.size_bytes != self._asked_size_bytes
+        self._is_used = False
+        self._asked_size_bytes = self.size_bytes
+        if is_used and not even_if_used and self._file is not None:
+            return False
+        self._file = None
+        return True
+
+    def check_not_removed(self) -> None:
+        """After whatever has opened a file by its name, on a worker: another segment may have taken the name meanwhile
+        (compaction). FileNotFoundError then, as if the other had not."""
+        if self.is_removed:
+            raise FileNotFoundError(errno.ENOENT, "the segment was removed", self.path(LOG_SUFFIX))
 
     # Becoming the segment that is written to
 
@@ -85,6 +116,7 @@ class Segment:
         try:
             self._file = self._disk.open(path, create=True)
             self._file.truncate(0)
+            self._disk.open_files.opened(self)
         except OSError:
             self._file = None
             with suppress(OSError):
@@ -125,6 +157,9 @@ class Segment:
                 is_first = False
             self._note_batch(header.last_offset, header.max_timestamp, batch_position)
             position = batch_position + header.size_bytes
+        if self.unchecked_end_position:
+            # Whoever reads this comes by way of the files, where it is checked.
+            self.recent_batches = RecentBatches(self.next_offset - self.base_offset)
         return position == self.size_bytes
 
     # Writing
@@ -193,7 +228,7 @@ class Segment:
         self.is_removed = True  # before a worker can miss the file
         self.release()
         renamed = []
-        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             path = self.path(suffix)
             with suppress(FileNotFoundError):  # an index that was never written
                 self._disk.rename(path, path + DELETED_SUFFIX)
@@ -218,7 +253,27 @@ class Segment:
         recent_batches = self.recent_batches
         if relative_offset >= recent_batches.first_offset:
             return recent_batches.locate(relative_offset, size_bytes)
-        return locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
+        place = locate_batch(self.file, offset, self.offset_index.lookup(relative_offset), size_bytes)
+        self.check_not_removed()
+        return place
+
+    def count_sound_bytes(self, file: File, position: int, size_bytes: int) -> int:
+        """How many of these may be given out: whole batches whose checksums are right. Blocks."""
+        checked_from, checked_to = self._checked
+        if checked_from <= position and position + size_bytes <= checked_to:
+            return size_bytes
+        sound_bytes = count_sound_bytes(file, position, position + size_bytes)
+        sound_end = position + sound_bytes
+        is_adjoining = checked_from <= position <= checked_to
+        self._checked = (checked_from, max(checked_to, sound_end)) if is_adjoining else (position, sound_end)
+        return sound_bytes
+
+    def breaks_off_before(self, offset: int, file: File) -> bool:
+        """Whether it has no batch for this offset because it is damaged. Blocks."""
+        if not self.unchecked_end_position:
+            return False
+        position = self.offset_index.lookup(offset - self.base_offset)
+        return breaks_off(file, position, self.size_bytes)
 
     def load_max_timestamp(self) -> int:
         """Of an old segment, from the last entry of its time index."""
@@ -228,6 +283,11 @@ class Segment:
                 self.offset_of_max_timestamp = self.base_offset + entry[1]
                 self.max_timestamp = entry[0]
         return self.max_timestamp
+
+    def newest_ms(self) -> int:
+        """The largest timestamp of its records, or of its file when they have none. Blocks."""
+        timestamp = self.load_max_timestamp()
+        return timestamp if timestamp >= 0 else self._disk.modified_ms(self.path(LOG_SUFFIX))
 
     # Truncation and recovery
 
@@ -242,6 +302,8 @@ class Segment:
             end_offset = min(offset, int.from_bytes(self.file.read_at(8, place[0]), "big"))
             self.size_bytes = place[0]
             self.file.truncate(self.size_bytes)
+            self.unchecked_end_position = min(self.unchecked_end_position, self.size_bytes)
+            self._checked = (0, 0)
         timestamp, timestamp_offset = self.time_index.last_entry() or (NO_TIMESTAMP, 0)
         self.max_timestamp = timestamp
         self.offset_of_max_timestamp = self.base_offset + timestamp_offset
@@ -269,6 +331,7 @@ class Segment:
         if valid_bytes < file_size:
             self.file.truncate(valid_bytes)
         self.size_bytes = valid_bytes
+        self.unchecked_end_position = 0
         self.write_indexes()
         return file_size - valid_bytes
 

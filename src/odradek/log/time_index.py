@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
 
-from odradek.host.disk import Disk, File
+from odradek.host.disk import Disk
 
 ENTRY_BYTES = 12
 GROUP_ENTRIES = 64
@@ -16,12 +16,11 @@ _ENTRY = struct.Struct(">qI")
 
 
 class TimeIndex:
-    __slots__ = ("_disk", "_file", "_next_group", "_written_entries", "entry_count", "offsets", "path", "timestamps")
+    __slots__ = ("_disk", "_next_group", "_written_entries", "entry_count", "offsets", "path", "timestamps")
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
         self.path = path
-        self._file: File | None = None
         self.timestamps: array[int] | None = None
         self.offsets: array[int] = array("I")
         self.entry_count = -1
@@ -75,7 +74,7 @@ class TimeIndex:
         if timestamps is not None:
             index = bisect_right(timestamps, timestamp)
             return offsets[index - 1] if index else 0
-        file = self._open_file()
+        file = self._disk.open(self.path)
         low, high = 0, file.size() // ENTRY_BYTES
         relative_offset = 0
         while low < high:
@@ -93,19 +92,12 @@ class TimeIndex:
         offsets, timestamps = self.offsets, self.timestamps
         if timestamps is not None:
             return (timestamps[-1], offsets[len(timestamps) - 1]) if timestamps else None
-        # Not kept open: retention and look-ups ask this of every segment of a log.
-        file = self._file or self._disk.open(self.path)
+        file = self._disk.open(self.path)
         count = file.size() // ENTRY_BYTES
         if count == 0:
             return None
         timestamp, relative_offset = _ENTRY.unpack(file.read_at(ENTRY_BYTES, (count - 1) * ENTRY_BYTES))
         return timestamp, relative_offset
-
-    def _open_file(self) -> File:
-        file = self._file
-        if file is None:
-            file = self._file = self._disk.open(self.path)
-        return file
 
     def truncate(self, relative_offset: int) -> None:
         """Drops the entries at and after this offset, from the file too."""
@@ -132,4 +124,3 @@ class TimeIndex:
     def release(self) -> None:
         self.timestamps = None
         self.offsets = array("I")
-        self._file = None

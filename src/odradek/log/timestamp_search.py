@@ -31,6 +31,7 @@ def find_offset_for_timestamp(
             continue
         try:
             found = _search_segment(segment, timestamp_ms, log_start_offset)
+            segment.check_not_removed()
         finally:
             if not is_last:
                 segment.release()
@@ -62,10 +63,12 @@ def find_max_timestamp(segments: Sequence[Segment], log_start_offset: int) -> Ti
     if newest is None:
         return None
     try:
-        return _first_with_max_timestamp(newest)
+        found = _first_with_max_timestamp(newest)
+        newest.check_not_removed()
     finally:
         if newest is not segments[-1]:
             newest.release()
+    return found
 
 
 def _first_with_max_timestamp(newest: Segment) -> TimestampOffset | None:

@@ -9,7 +9,7 @@ same file a success. What the log holds from then on is known only after a resta
 import errno
 from contextlib import suppress
 
-from odradek.host.disk import Disk, File
+from odradek.host.disk import Disk, File, is_refusal
 from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, encode_leader_epochs
 from odradek.log.segment import Segment
@@ -127,6 +127,6 @@ class UnsyncedFiles:
             leader_epochs.is_dirty = True
             self.has_new_names = True
             # A full disk has refused to write another file, which says nothing about what is to be synced.
-            if isinstance(error, OSError) and error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if isinstance(error, OSError) and not is_refusal(error):
                 self.failure = error
             raise

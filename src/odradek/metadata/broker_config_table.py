@@ -40,8 +40,16 @@ listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:
     Which security protocol each listener speaks. PLAINTEXT is the only one so far.
 listeners LIST PLAINTEXT://127.0.0.1:9092 - -
     The addresses this broker listens on, as NAME://host:port; an empty host means every interface.
+log.cleaner.backoff.ms LONG 15000 [0,] cluster
+    How often compacted topics are looked over for one that is worth compacting.
+log.cleaner.dedupe.buffer.size LONG 134217728 - cluster
+    The memory for the keys of one round of compaction; what has more keys is compacted in several rounds.
 log.cleaner.delete.retention.ms LONG 86400000 [0,] cluster
     Default of the topic setting delete.retention.ms.
+log.cleaner.enable BOOLEAN true - -
+    Whether topics are compacted at all.
+log.cleaner.io.max.bytes.per.second DOUBLE 1.7976931348623157E308 - cluster
+    How many bytes compaction reads and writes a second at most.
 log.cleaner.max.compaction.lag.ms LONG 9223372036854775807 [1,] cluster
     Default of the topic setting max.compaction.lag.ms.
 log.cleaner.min.cleanable.ratio DOUBLE 0.5 [0,1] cluster

@@ -78,6 +78,11 @@ class BrokerConfig:
     max_connections = _Setting[int]("max.connections")
     max_connections_per_ip = _Setting[int]("max.connections.per.ip")
     log_flush_offset_checkpoint_interval_ms = _Setting[int]("log.flush.offset.checkpoint.interval.ms")
+    log_cleaner_enable = _Setting[bool]("log.cleaner.enable")
+    log_cleaner_backoff_ms = _Setting[int]("log.cleaner.backoff.ms")
+    log_cleaner_dedupe_buffer_size = _Setting[int]("log.cleaner.dedupe.buffer.size")
+    log_cleaner_io_max_bytes_per_second = _Setting[float]("log.cleaner.io.max.bytes.per.second")
+    log_retention_check_interval_ms = _Setting[int]("log.retention.check.interval.ms")
     producer_id_expiration_ms = _Setting[int]("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms = _Setting[int]("producer.id.expiration.check.interval.ms")
 
@@ -108,6 +113,7 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
     values["node.id"] = values["broker.id"] = _resolve_node_id(static, values)
     topic_defaults = {name: _topic_default(definition, values) for name, definition in TOPIC_CONFIGS.items()}
     _check_log_defaults(topic_defaults)
+    _check_offsets_topic(values)
     listeners, advertised, dropped = _resolve_listeners(static, values)
     ignored += [
         IgnoredProperty("listeners", f"{listener.name} is a KRaft controller's listener; Odradek has no use for it")
@@ -136,11 +142,8 @@ def known_names() -> list[str]:
 _NOT_YET = (
     "group.share.",
     "group.streams.",
-    "log.cleaner.",
-    "log.cleanup.policy",
     "log.local.retention.",
     "log.preallocate",
-    "log.retention.",
     "offsets.commit.timeout.ms",
     "offsets.load.buffer.size",
     "offsets.topic.compression.codec",
@@ -248,3 +251,12 @@ def _check_log_defaults(defaults: Mapping[str, Value]) -> None:
             minimum,
             f"must not be more than log.cleaner.max.compaction.lag.ms, which is {maximum}",
         )
+
+
+def _check_offsets_topic(values: Mapping[str, Value]) -> None:
+    """It is made when the first group comes: too late to find that no topic can be like that."""
+    name = "offsets.topic.segment.bytes"
+    try:
+        TOPIC_CONFIGS["segment.bytes"].parse(str(values[name]))
+    except ConfigError as problem:
+        raise ConfigError(name, values[name], problem.reason) from None

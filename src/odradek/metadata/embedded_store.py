@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.metadata import changes as change_types
 from odradek.metadata.config_types import ConfigResourceType
+from odradek.metadata.disk_reserve import DiskReserve
 from odradek.metadata.image import ConfigResource, MetadataImage, PartitionImage, TopicImage
 from odradek.metadata.store import StoreError
 from odradek.metadata.topic_names import collision_key, is_internal
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from odradek.metadata.client_quotas import QuotaEntity
 
 FILE_NAME = "odradek-metadata.sqlite"
+RESERVE_SUFFIX = "-reserve"
 SCHEMA_VERSION = 1
 
 _SCHEMA = (
@@ -46,6 +48,7 @@ _SCHEMA = (
 class EmbeddedStore:
     def __init__(self, host: Host, path: str, node_id: int) -> None:
         self._host = host
+        self._reserve = DiskReserve(host.disk, path + RESERVE_SUFFIX)
         self._path = path
         self._node_id = node_id
         self._database: sqlite3.Connection | None = None
@@ -57,7 +60,7 @@ class EmbeddedStore:
 
     async def commit(self, changes: Sequence[change_types.Change], expected_version: int) -> bool:
         async with self._one_at_a_time:
-            return await self._host.workers.run(self._commit, changes, expected_version)
+            return await self._host.workers.run(self._commit_on_any_disk, changes, expected_version)
 
     async def close(self) -> None:
         async with self._one_at_a_time:
@@ -144,6 +147,17 @@ class EmbeddedStore:
             client_quotas=quotas,
             next_producer_id=int(meta["next_producer_id"]),
         )
+
+    def _commit_on_any_disk(self, changes: Sequence[change_types.Change], expected_version: int) -> bool:
+        """When the disk is full, with the room that was held for this: what frees some may be what is committed."""
+        try:
+            is_committed = self._commit(changes, expected_version)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL or not self._reserve.release():
+                raise
+            return self._commit(changes, expected_version)
+        self._reserve.hold()
+        return is_committed
 
     def _commit(self, changes: Sequence[change_types.Change], expected_version: int) -> bool:
         database = self._open()

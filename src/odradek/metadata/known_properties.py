@@ -19,7 +19,7 @@ class KnownProperty(NamedTuple):
 # Those of Kafka 4.3, by type and by whether they can change at run time.
 _CURRENT = """
 BOOLEAN read-only
-    auto.leader.rebalance.enable controlled.shutdown.enable controller.quorum.auto.join.enable log.cleaner.enable
+    auto.leader.rebalance.enable controlled.shutdown.enable controller.quorum.auto.join.enable
     remote.log.storage.system.enable sasl.oauthbearer.assertion.claim.jti.include ssl.allow.dn.changes
     ssl.allow.san.changes unstable.api.versions.enable unstable.feature.versions.enable
 BOOLEAN cluster-wide
@@ -36,7 +36,7 @@ DOUBLE per-broker
     sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.window.factor
     sasl.login.refresh.window.jitter
 DOUBLE cluster-wide
-    log.cleaner.io.buffer.load.factor log.cleaner.io.max.bytes.per.second
+    log.cleaner.io.buffer.load.factor
 INT read-only
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
@@ -96,8 +96,7 @@ LONG read-only
 LONG per-broker
     sasl.kerberos.min.time.before.relogin
 LONG cluster-wide
-    follower.replication.throttled.rate leader.replication.throttled.rate log.cleaner.backoff.ms
-    log.cleaner.dedupe.buffer.size remote.list.offsets.request.timeout.ms
+    follower.replication.throttled.rate leader.replication.throttled.rate remote.list.offsets.request.timeout.ms
     remote.log.index.file.cache.total.size.bytes remote.log.manager.copy.max.bytes.per.second
     remote.log.manager.fetch.max.bytes.per.second replica.alter.log.dirs.io.max.bytes.per.second
 PASSWORD read-only

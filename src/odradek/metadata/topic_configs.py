@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from odradek.log.log_config import LogConfig, TimestampType
+from odradek.log.log_config import NO_LIMIT_MS, LogConfig, TimestampType
 from odradek.metadata.config_types import ConfigError, Value
 from odradek.metadata.refusal import Refusal
 from odradek.metadata.topic_config_table import TOPIC_CONFIGS
@@ -59,9 +59,11 @@ def log_config(topic_overrides: Mapping[str, str], broker: BrokerConfig) -> LogC
         return cast("int", values[name])
 
     cleanup_policy = cast("tuple[str, ...]", values["cleanup.policy"])
+    # The active segment is never compacted, so it must not stay so for longer than a record may wait.
+    longest_segment_ms = number("max.compaction.lag.ms") if "compact" in cleanup_policy else NO_LIMIT_MS
     return LogConfig(
         segment_bytes=cast("int", values["internal.segment.bytes"] or values["segment.bytes"]),
-        segment_ms=number("segment.ms"),
+        segment_ms=min(number("segment.ms"), longest_segment_ms),
         segment_jitter_ms=number("segment.jitter.ms"),
         segment_index_bytes=number("segment.index.bytes"),
         index_interval_bytes=number("index.interval.bytes"),
@@ -79,6 +81,10 @@ def log_config(topic_overrides: Mapping[str, str], broker: BrokerConfig) -> LogC
         compression_zstd_level=number("compression.zstd.level"),
         is_compacted="compact" in cleanup_policy,
         is_deleted="delete" in cleanup_policy,
+        delete_retention_ms=number("delete.retention.ms"),
+        min_compaction_lag_ms=number("min.compaction.lag.ms"),
+        max_compaction_lag_ms=number("max.compaction.lag.ms"),
+        min_cleanable_dirty_ratio=cast("float", values["min.cleanable.dirty.ratio"]),
         retention_ms=number("retention.ms"),
         retention_bytes=number("retention.bytes"),
         file_delete_delay_ms=number("file.delete.delay.ms"),

@@ -24,6 +24,8 @@ COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
+# The base timestamp is the time from which tombstones and markers of this batch may go (KIP-534).
+DELETE_HORIZON_FLAG = 0x40
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _unpack_header = _HEADER.unpack_from
@@ -76,6 +78,11 @@ class BatchHeader(NamedTuple):
     @property
     def uses_log_append_time(self) -> bool:
         return bool(self.attributes & LOG_APPEND_TIME_FLAG)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When tombstones and markers may go: set by the first compaction that kept them."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
 
 def read_batch_header(buffer: Bytes, position: int = 0) -> BatchHeader:

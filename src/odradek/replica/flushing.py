@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.host.disk import is_refusal
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.host.workers import Workers
     from odradek.log.partition_log import PartitionLog
 
@@ -17,9 +21,10 @@ class LogRetired(Exception):
 class LogFlusher:
     """Group commit: fsync runs on a worker while the event loop goes on appending."""
 
-    __slots__ = ("_is_retired", "_log", "_running", "_workers", "dirty_since_ms", "has_failed")
+    __slots__ = ("_is_retired", "_log", "_report_failure", "_running", "_workers", "dirty_since_ms", "has_failed")
 
-    def __init__(self, log: PartitionLog, workers: Workers) -> None:
+    def __init__(self, log: PartitionLog, workers: Workers, report_failure: Callable[[OSError], None]) -> None:
+        self._report_failure = report_failure
         self._log = log
         self._workers = workers
         self._running: asyncio.Future[None] | None = None
@@ -59,4 +64,8 @@ class LogFlusher:
             self._running = None
         self.dirty_since_ms = None
         if not flush.cancelled():
-            self.has_failed = flush.exception() is not None  # whoever waited has seen it
+            problem = flush.exception()  # whoever waited has seen it
+            self.has_failed = problem is not None
+            # A full disk may refuse a file that is written beside, but what a sync has lost is lost.
+            if isinstance(problem, OSError) and (self._log.has_failed or not is_refusal(problem)):
+                self._report_failure(problem)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from odradek.host.disk import is_refusal
 from odradek.log.append_result import AppendResult
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.flushing import LogFlusher
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from odradek.host.host import Host
@@ -33,7 +35,8 @@ _NONE = ErrorCode.NONE
 
 class Role(enum.Enum):
     LEADER = "leader"
-    OFFLINE = "offline"
+    OFFLINE = "offline"  # its topic was deleted
+    FAILED = "failed"  # its directory was
 
 
 _LEADER = Role.LEADER
@@ -63,6 +66,7 @@ class Partition:
     """Owned by the partition table; changed only by its own methods, never across an await."""
 
     __slots__ = (
+        "_fail_directory",
         "directory",
         "flusher",
         "high_watermark",
@@ -85,14 +89,16 @@ class Partition:
         log: PartitionLog,
         directory: LogDirectory,
         host: Host,
+        fail_directory: Callable[[LogDirectory, OSError], None],
     ) -> None:
         self.topic = topic
         self.topic_id = topic_id
         self.index = image.index
         self.log = log
         self.directory = directory
-        self.flusher = LogFlusher(log, host.workers)
-        self.role = Role.LEADER
+        self._fail_directory = fail_directory
+        self.flusher = LogFlusher(log, host.workers, self.fail_directory)
+        self.role = Role.LEADER if directory.failure is None else Role.FAILED
         self.high_watermark = log.log_end_offset
         self.update(image)
         self.waiting_fetches: set[WaitingFetch] = set()
@@ -100,7 +106,7 @@ class Partition:
     def append(self, batch: memoryview, acks: int) -> AppendResult:
         """Append one batch as the leader and advance the high watermark."""
         if self.role is not _LEADER:
-            return AppendResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return AppendResult(self._absence)
         log = self.log
         in_sync_count = self.in_sync_count
         # A partition is never asked for more replicas than it was given: a topic with one replica on a broker with
@@ -112,7 +118,11 @@ class Partition:
         ):
             return AppendResult(ErrorCode.NOT_ENOUGH_REPLICAS)
         size_before = log.size_bytes
-        result = log.append(batch, self.leader_epoch)
+        try:
+            result = log.append(batch, self.leader_epoch)
+        except OSError as problem:
+            self.report_failure(problem)
+            raise
         if result.error is _NONE and not result.is_duplicate:
             self.high_watermark = log.log_end_offset
             if self.waiting_fetches:
@@ -120,6 +130,10 @@ class Partition:
                 for fetch in tuple(self.waiting_fetches):
                     fetch.appended(size_bytes)
         return result
+
+    @property
+    def _absence(self) -> ErrorCode:
+        return ErrorCode.KAFKA_STORAGE_ERROR if self.role is Role.FAILED else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     @property
     def must_flush(self) -> bool:
@@ -130,7 +144,7 @@ class Partition:
     def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
         """KIP-320: a client with an older view of the leadership is fenced, one with a newer view must wait for us."""
         if self.role is not _LEADER:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._absence
         if current_leader_epoch in (UNKNOWN_EPOCH, self.leader_epoch):
             return _NONE
         if current_leader_epoch < self.leader_epoch:
@@ -189,7 +203,7 @@ class Partition:
     def delete_records_before(self, offset: int) -> ErrorCode:
         """Move the log's start; beyond the high watermark nothing may be deleted."""
         if self.role is not Role.LEADER:
-            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+            return self._absence
         if offset > self.high_watermark or offset < 0:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if offset > self.log.log_start_offset:
@@ -207,6 +221,21 @@ class Partition:
         """The topic is being deleted: nothing is read or written here any more, and nobody waits for it."""
         self.role = Role.OFFLINE
         self.wake_waiting_fetches()
+
+    def report_failure(self, problem: OSError) -> None:
+        """Writing has failed. A disk that is full will have room again; one that is broken is not asked again."""
+        if not is_refusal(problem):
+            self._fail_directory(self.directory, problem)
+
+    def fail_directory(self, problem: OSError) -> None:
+        """Whatever the reason: what is on the disk is not what was thought, and only a start can put it right."""
+        self._fail_directory(self.directory, problem)
+
+    def fail(self) -> None:
+        """Its directory has failed: whatever is asked for, a storage error is the answer."""
+        if self.role is Role.LEADER:
+            self.role = Role.FAILED
+            self.wake_waiting_fetches()
 
     def wake_waiting_fetches(self) -> None:
         for fetch in tuple(self.waiting_fetches):

@@ -6,57 +6,58 @@ The table is the one owner of log directories. Hot paths only look partitions up
 from __future__ import annotations
 
 import asyncio
+import itertools
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from odradek.host.disk import is_refusal
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.config_types import ConfigResourceType
 from odradek.metadata.topic_configs import log_config
-from odradek.protocol.malformed import MalformedMessage
-from odradek.replica.partition import Partition
+from odradek.replica.log_opening import Place, open_logs, survey
+from odradek.replica.offset_checkpoints import OffsetCheckpoints
+from odradek.replica.partition import Partition, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
     from odradek.host.host import Host
-    from odradek.log.checkpoints import OffsetCheckpoint
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.metadata.broker_configs import BrokerConfig
-    from odradek.metadata.image import MetadataImage, PartitionImage, TopicImage
+    from odradek.metadata.image import MetadataImage, TopicImage
 
 log = get_logger(__name__)
 
-
-class _Place(NamedTuple):
-    """A partition whose log is to be opened, and what is known about it beforehand."""
-
-    topic: TopicImage
-    partition: PartitionImage
-    directory: LogDirectory
-    config: LogConfig
-    recovery_point_offset: int
-    log_start_offset: int
-    problem: str = ""  # why it could not be opened
+CLOSED_SIDE_BY_SIDE = 4  # each waits for the disk several times, and the disk syncs several files in the time of one
 
 
 class PartitionTable:
     def __init__(
-        self, host: Host, directories: Sequence[LogDirectory], broker_config: Callable[[], BrokerConfig]
+        self,
+        host: Host,
+        directories: Sequence[LogDirectory],
+        broker_config: Callable[[], BrokerConfig],
+        directory_failed: Callable[[LogDirectory], None],
     ) -> None:
         self.directories = tuple(directories)
+        self._directory_failed = directory_failed
+        self._partition_counts = dict.fromkeys(self.directories, 0)
         self._host = host
         self._broker_config = broker_config
         self._by_name: dict[str, list[Partition]] = {}
         self._by_id: dict[UUID, list[Partition]] = {}
         self._topics: Mapping[str, TopicImage] = {}
-        self._unopened: list[_Place] = []
+        self._unopened: list[Place] = []
+        self._stale_names: set[str] = set()  # of deleted topics that checkpoints may still tell of
         self._removals: set[asyncio.Future[None]] = set()
-        self._one_checkpoint = asyncio.Lock()
+        self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed)
         self.is_ending = False
+        self.before_removal: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
+        """Who works on partitions' files by itself lets go of these before they are renamed."""
 
     # Looking up
 
@@ -78,124 +79,106 @@ class PartitionTable:
 
     async def load(self, image: MetadataImage) -> None:
         """Open every log that the metadata knows; set aside what lies on the disk and nobody knows."""
-        places, is_stale = await self._host.workers.run(self._survey, image)
-        await self._open_all(places)
+        places, is_stale = await self._host.workers.run(
+            survey, image, self.directories, lambda topic: self._log_config(image, topic)
+        )
+        # One job per topic and directory, side by side on the workers.
+        for place in await self._open_all(places, lambda place: (place.topic.name, place.directory)):
+            directory = place.directory
+            if place.problem is not None:
+                if directory is self.directories[0] or is_refusal(place.problem):
+                    raise LogDirectoryError(f"{directory.path} cannot be used: {place.problem}")
+                self.fail_directory(directory, place.problem)
+            path = directory.partition_directory(place.topic.name, place.partition.index)
+            self._add(place, PartitionLog.unreachable(path, place.config, self._host))
+        for partitions in self._by_name.values():
+            partitions.sort(key=lambda partition: partition.index)
         if is_stale:
             await self.checkpoint()
-
-    def _survey(self, image: MetadataImage) -> tuple[list[_Place], bool]:
-        """Where everything lies, and whether the checkpoints tell of partitions that are no more: if a topic of that
-        name were made anew, they would be taken for its own after the next crash."""
-        known = self._find_on_disk(image)
-        recovery_points = {directory: _read(directory.recovery_points) for directory in self.directories}
-        start_offsets = {directory: _read(directory.log_start_offsets) for directory in self.directories}
-        places = []
-        for topic in image.topics.values():
-            config = self._log_config(image, topic.name)
-            for partition in topic.partitions:
-                key = (topic.name, partition.index)
-                at = known.get(key) or self.directories[0]
-                offsets = (recovery_points[at].get(key, 0), start_offsets[at].get(key, 0))
-                places.append(_Place(topic, partition, at, config, *offsets))
-        told = {key for offsets in (recovery_points, start_offsets) for each in offsets.values() for key in each}
-        return places, not told <= {(place.topic.name, place.partition.index) for place in places}
 
     async def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Make the table say what the new image says; the controller waits for it before it answers."""
         self._topics = after.topics
         if before.topics is not after.topics:
-            are_some_gone = False
             for name, topic in before.topics.items():
                 successor = after.topics.get(name)
                 if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
                     await self._remove(topic)
-                    are_some_gone = True
-            if are_some_gone:
+                    self._stale_names.add(name)
+            changed = [topic for name, topic in after.topics.items() if before.topics.get(name) is not topic]
+            if any(topic.name in self._stale_names for topic in changed):
                 await self._forget_offsets_of_removed()
-            for name, topic in after.topics.items():
-                if before.topics.get(name) is not topic:
-                    await self._update(topic, after)
+            missing = [place for topic in changed for place in self._update(topic, after)]
+            if missing:
+                await self._create(self._spread(missing))
         if before.configs is not after.configs:
             self._reconfigure(before, after)
 
-    async def _update(self, topic: TopicImage, image: MetadataImage) -> None:
+    def _update(self, topic: TopicImage, image: MetadataImage) -> list[Place]:
+        """Those of its partitions that have no log yet."""
         present = self._by_name.get(topic.name, ())
         for partition in present:
             partition.update(topic.partitions[partition.index])
         missing = topic.partitions[len(present) :]
-        if missing:
-            config = self._log_config(image, topic.name)
-            directory = self._emptiest_directory()
-            await self._open_all([_Place(topic, each, directory, config, 0, 0) for each in missing], is_new=True)
+        if not missing:
+            return []
+        config = self._log_config(image, topic.name)
+        return [Place(topic, each, self.directories[0], config) for each in missing]
 
-    async def _open_all(self, places: Sequence[_Place], *, is_new: bool = False) -> None:
-        """One job per topic and directory, side by side on the workers."""
-        jobs: dict[tuple[str, LogDirectory], list[_Place]] = {}
+    def _spread(self, places: Sequence[Place]) -> list[Place]:
+        """Each new partition into the directory that has the fewest."""
+        counts = {each: count for each, count in self._partition_counts.items() if each.failure is None}
+        if not counts:
+            return [*places]
+        spread = []
         for place in places:
-            jobs.setdefault((place.topic.name, place.directory), []).append(place)
-        for opened, unopened in await asyncio.gather(
-            *(self._host.workers.run(self._open_logs, job, is_new) for job in jobs.values())
+            directory = min(counts, key=lambda each: counts[each])
+            counts[directory] += 1
+            spread.append(place._replace(directory=directory))
+        return spread
+
+    async def _create(self, places: Sequence[Place]) -> None:
+        """One job per topic: what cannot be made now is tried again later, and no later partition before it."""
+        unopened = await self._open_all(places, lambda place: place.topic.name, is_new=True)
+        self._unopened += unopened
+        for place in unopened:
+            if place.problem is not None and not is_refusal(place.problem):
+                self.fail_directory(place.directory, place.problem)
+
+    async def _open_all(
+        self, places: Sequence[Place], job_of: Callable[[Place], object], *, is_new: bool = False
+    ) -> list[Place]:
+        """Those that could not be opened."""
+        jobs: dict[object, list[Place]] = {}
+        for place in places:
+            jobs.setdefault(job_of(place), []).append(place)
+        unopened: list[Place] = []
+        for opened, rest in await asyncio.gather(
+            *(self._host.workers.run(open_logs, job, self._host, is_new) for job in jobs.values())
         ):
             for place, partition_log in opened:
                 self._add(place, partition_log)
-            if unopened:
-                if not is_new:
-                    raise LogDirectoryError(f"{unopened[0].directory.path} cannot be used: {unopened[0].problem}")
-                self._unopened += unopened
-        for partitions in self._by_name.values() if not is_new else ():
-            partitions.sort(key=lambda partition: partition.index)
+            unopened += rest
+        return unopened
 
     async def open_missing(self) -> None:
         """Try once more what could not be opened when it was created: the disk may have room again."""
         if self._unopened:
             places, self._unopened = self._unopened, []
-            await self._open_all([place for place in places if self._is_still_missing(place)], is_new=True)
+            await self._create(self._spread([place for place in places if self._is_still_missing(place)]))
 
-    def _is_still_missing(self, place: _Place) -> bool:
+    def _is_still_missing(self, place: Place) -> bool:
         topic = self._topics.get(place.topic.name)
         is_same = topic is not None and topic.topic_id == place.topic.topic_id
         return is_same and place.partition.index >= len(self._by_name.get(place.topic.name, ()))
 
-    def _open_logs(
-        self, places: Sequence[_Place], is_new: bool
-    ) -> tuple[list[tuple[_Place, PartitionLog]], list[_Place]]:
-        """Those that could be opened, and those that could not: the first that fails and all after it, so that a
-        topic's partitions are always the first ones without a gap."""
-        opened: list[tuple[_Place, PartitionLog]] = []
-        for number, place in enumerate(places):
-            try:
-                opened.append((place, self._open_log(place, is_new)))
-            except OSError as problem:
-                log.error(
-                    "a partition cannot be opened", topic=place.topic.name, partition=place.partition.index,
-                    directory=place.directory.path, reason=str(problem),
-                )  # fmt: skip
-                return opened, [each._replace(problem=str(problem)) for each in places[number:]]
-        return opened, []
-
-    def _open_log(self, place: _Place, is_new: bool) -> PartitionLog:
-        directory, topic, index = place.directory, place.topic, place.partition.index
-        path = directory.partition_directory(topic.name, index)
-        is_there = self._host.disk.exists(path)
-        if is_there and is_new:
-            # What is left of an older topic of this name must never be served as this one's records.
-            log.warning("unknown partition set aside", path=path, now=directory.set_aside(topic.name, index))
-            is_there = False
-        self._host.disk.make_directories(path)
-        if not is_there:
-            directory.write_partition_metadata(topic.name, index, topic.topic_id)
-        return PartitionLog.open(
-            path,
-            place.config,
-            self._host,
-            clean_shutdown=directory.was_cleanly_shut_down or not is_there,
-            recovery_point_offset=place.recovery_point_offset,
-            log_start_offset=place.log_start_offset,
-        )
-
-    def _add(self, place: _Place, partition_log: PartitionLog) -> None:
+    def _add(self, place: Place, partition_log: PartitionLog) -> None:
         topic = place.topic
-        partition = Partition(topic.name, topic.topic_id, place.partition, partition_log, place.directory, self._host)
+        partition = Partition(
+            topic.name, topic.topic_id, place.partition, partition_log, place.directory, self._host,
+            self.fail_directory,
+        )  # fmt: skip
+        self._partition_counts[place.directory] += 1
         partitions = self._by_name.setdefault(topic.name, [])
         partitions.append(partition)
         self._by_id[topic.topic_id] = partitions
@@ -205,15 +188,21 @@ class PartitionTable:
         self._by_id.pop(topic.topic_id, None)
         for partition in partitions:
             partition.retire()
+            self._partition_counts[partition.directory] -= 1
         for partition in partitions:
             await partition.flusher.retire()
+        if self.before_removal is not None:
+            await self.before_removal(partitions)
+        for partition in partitions:
+            partition.log.release()
         doomed = await self._host.workers.run(self._rename_for_deletion, partitions)
         removal = asyncio.ensure_future(self._host.workers.run(self._remove_trees, doomed))
         self._removals.add(removal)
         removal.add_done_callback(self._removals.discard)
 
     async def _forget_offsets_of_removed(self) -> None:
-        """Before anyone can make a topic of the same name: after a crash it must not be cut to the old one's start."""
+        """Before a topic of the same name is made: after a crash it must not be cut to the old one's start. A start
+        forgets them too, so a deletion need not wait for this."""
         try:
             await self.checkpoint()
         except OSError as problem:
@@ -223,6 +212,8 @@ class PartitionTable:
         """Each for itself: one that cannot be renamed (or is gone already) must not keep the others."""
         renamed = []
         for each in partitions:
+            if each.directory.failure is not None:
+                continue  # a later start will set it aside
             try:
                 renamed.append(each.directory.schedule_delete(each.topic, each.index))
             except OSError as problem:
@@ -249,59 +240,45 @@ class PartitionTable:
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         return log_config(image.configs_of(ConfigResourceType.TOPIC, topic), self._broker_config())
 
-    def _emptiest_directory(self) -> LogDirectory:
-        counts = dict.fromkeys(self.directories, 0)
-        if len(counts) > 1:
-            for partition in self:
-                counts[partition.directory] += 1
-        return min(counts, key=lambda directory: counts[directory])
+    # Directories that fail
 
-    def _find_on_disk(self, image: MetadataImage) -> dict[tuple[str, int], LogDirectory]:
-        known = {}
-        for directory in self.directories:
-            for (name, index), path in directory.partitions().items():
-                topic = image.topics.get(name)
-                topic_id = directory.read_partition_metadata(name, index)
-                is_known = topic is not None and index < len(topic.partitions) and topic_id in (None, topic.topic_id)
-                if is_known:
-                    known[name, index] = directory
-                else:
-                    aside = directory.set_aside(name, index)
-                    log.warning("unknown partition set aside", path=path, now=aside)
-        return known
+    def fail_directory(self, directory: LogDirectory, problem: OSError) -> None:
+        """Nothing in it is touched any more, until a restart: after a failed sync nobody knows what the disk has."""
+        if directory.failure is not None:
+            return
+        directory.failure = str(problem)
+        log.error(
+            "log directory failed", path=directory.path, reason=str(problem),
+            partitions=self._partition_counts[directory],
+        )  # fmt: skip
+        for partition in self:
+            if partition.directory is directory:
+                partition.fail()
+        self._directory_failed(directory)
+
+    @property
+    def has_failures(self) -> bool:
+        return any(directory.failure is not None for directory in self.directories)
+
+    def has_failed(self, topic: str, index: int) -> bool:
+        """Whether this partition lies in a directory that failed."""
+        partition = self.find(topic, index)
+        return partition is not None and partition.role is Role.FAILED
 
     # Checkpoints
 
     async def checkpoint(self) -> None:
-        """Recovery points, log start offsets and high watermarks, so that a start scans little and forgets nothing."""
-        async with self._one_checkpoint:
-            await self._host.workers.run(self._write_checkpoints, self._offsets(), True)
+        """Recovery points, log start offsets and high watermarks. OSError when a directory could not take them."""
+        forgotten = frozenset(self._stale_names)
+        await self._checkpoints.write(self.directories, self)
+        self._stale_names -= forgotten
 
     async def checkpoint_log_start_offsets(self) -> None:
-        async with self._one_checkpoint:
-            await self._host.workers.run(self._write_checkpoints, self._offsets(), False)
+        await self._checkpoints.write(self.directories, self, only_starts=True)
 
-    def _offsets(self) -> dict[LogDirectory, list[tuple[tuple[str, int], int, int, int]]]:
-        """A snapshot taken on the event loop: key, recovery point, log start, high watermark."""
-        offsets: dict[LogDirectory, list[tuple[tuple[str, int], int, int, int]]] = {
-            directory: [] for directory in self.directories
-        }
-        for partition in self:
-            key = (partition.topic, partition.index)
-            each = partition.log
-            offsets[partition.directory].append(
-                (key, each.recovery_point_offset, each.log_start_offset, partition.high_watermark)
-            )
-        return offsets
-
-    def _write_checkpoints(
-        self, offsets: dict[LogDirectory, list[tuple[tuple[str, int], int, int, int]]], is_complete: bool
-    ) -> None:
-        for directory, rows in offsets.items():
-            directory.log_start_offsets.write({key: start for key, _, start, _ in rows if start > 0})
-            if is_complete:
-                directory.recovery_points.write({key: recovery_point for key, recovery_point, _, _ in rows})
-                directory.high_watermarks.write({key: high_watermark for key, _, _, high_watermark in rows})
+    def _checkpoint_failed(self, directory: LogDirectory, problem: OSError) -> None:
+        if not is_refusal(problem):
+            self.fail_directory(directory, problem)
 
     # The end
 
@@ -313,37 +290,38 @@ class PartitionTable:
 
     async def close(self) -> None:
         """Flush and close every log, then leave the mark that lets the next start skip recovery."""
+        unclean: set[LogDirectory] = set()
         if self._removals:
             await asyncio.wait(self._removals)
-        partitions = list(self)
+        partitions = [each for each in self if each.directory.failure is None]
         for partition in partitions:
             await partition.flusher.settle()
-        problems = await self._host.workers.run(_close_logs, partitions)
-        for problem in problems:
+        parts = [partitions[first::CLOSED_SIDE_BY_SIDE] for first in range(CLOSED_SIDE_BY_SIDE)]
+        problems = await asyncio.gather(*(self._host.workers.run(_close_logs, part) for part in parts))
+        for directory, problem in itertools.chain(*problems):
             log.error("a log could not be closed", reason=problem)
-        await self.checkpoint()
+            unclean.add(directory)
+        try:
+            await self.checkpoint()
+        except OSError as problem:
+            log.error("checkpoints could not be written", reason=str(problem))
+            unclean.update(self.directories)
         for directory in self.directories:
-            await self._host.workers.run(_close_directory, directory, not problems)
+            await self._host.workers.run(_close_directory, directory, directory not in unclean)
 
 
-def _read(checkpoint: OffsetCheckpoint) -> dict[tuple[str, int], int]:
-    """As Kafka does with one that cannot be read: it is done without, at the price of a longer recovery."""
-    try:
-        return checkpoint.read()
-    except MalformedMessage as problem:
-        log.warning("checkpoint ignored", path=checkpoint.path, reason=str(problem))
-        return {}
-
-
-def _close_logs(partitions: Iterable[Partition]) -> list[str]:
+def _close_logs(partitions: Iterable[Partition]) -> list[tuple[LogDirectory, str]]:
     problems = []
     for partition in partitions:
         try:
             partition.log.close()
         except OSError as problem:
-            problems.append(f"{partition.topic}-{partition.index}: {problem}")
+            problems.append((partition.directory, f"{partition.topic}-{partition.index}: {problem}"))
     return problems
 
 
 def _close_directory(directory: LogDirectory, is_clean: bool) -> None:
-    directory.close(is_clean=is_clean)
+    try:
+        directory.close(is_clean=is_clean)
+    except OSError as problem:
+        log.error("a log directory could not be closed", path=directory.path, reason=str(problem))

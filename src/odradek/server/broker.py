@@ -77,6 +77,10 @@ class Broker:
         told = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
         self.ready_line = f"odradek broker {config.node_id} is ready on {told} (data in {', '.join(config.log_dirs)})"
 
+    async def wait_for_failure(self) -> str:
+        """Return when the broker can serve nobody any more, with the reason."""
+        return await self._node.fatal_failure
+
     async def stop(self) -> None:
         """Answer what is in flight, take nothing new, flush, leave the clean-shutdown mark."""
         for listener in self._listeners:

@@ -82,8 +82,13 @@ async def _serve(config: BrokerConfig) -> None:
     await broker.start()
     gc.freeze()  # what exists now stays: collections need not look at it again
     print(broker.ready_line, flush=True)
+    failure = asyncio.ensure_future(broker.wait_for_failure())
+    failure.add_done_callback(lambda _: stopping.set())
     await stopping.wait()
     await broker.stop()
+    if failure.done():
+        raise LogDirectoryError(failure.result())
+    failure.cancel()
     log.info("stopped")
 
 

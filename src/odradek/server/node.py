@@ -5,6 +5,7 @@ This is what the simulator runs; `server/broker` adds listeners.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.group_coordinator import GroupCoordinator
@@ -19,8 +20,11 @@ from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_dura
 from odradek.metadata.controller import Controller
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
+from odradek.replica.believed_time import BelievedTime
+from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
+from odradek.replica.retention import Retention
 from odradek.security.authorizer import AllowAll
 
 if TYPE_CHECKING:
@@ -37,6 +41,8 @@ class Node:
     def __init__(self, config: BrokerConfig, host: Host) -> None:
         self._config = config
         self._host = host
+        self.fatal_failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        """Done when no service is possible any more: says why."""
 
     async def start(self) -> None:
         """Load the metadata, take the log directories, open or recover every log."""
@@ -53,7 +59,11 @@ class Node:
         self._controller = controller = Controller(store, config, host.entropy)
         cluster_id = (await controller.load()).cluster_id
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
-        self._table = table = PartitionTable(host, directories, lambda: controller.broker_config)
+        last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in directories])
+        time = BelievedTime(host.clock, max((each for each in last_used if each is not None), default=None))
+        self._table = table = PartitionTable(
+            host, directories, lambda: controller.broker_config, self._directory_failed
+        )
         try:
             await controller.bump_leader_epochs()
             await table.load(controller.image)
@@ -61,9 +71,13 @@ class Node:
             await host.workers.run(_give_back, directories)
             raise
         controller.subscribe(table.follow)
-        self._groups = GroupCoordinator(host, controller, table)
+        self._groups = GroupCoordinator(host, controller, table, time)
         self._groups.start()
-        self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config)
+        self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config, time)
+        compaction = Compaction(table, host, lambda: controller.broker_config)
+        table.before_removal = compaction.forget
+        self._housekeeping.add(compaction)
+        self._housekeeping.add(Retention(table, host))
         apis = build_registry()
         services = Services(
             host=host,
@@ -76,6 +90,13 @@ class Node:
             advertised_apis=AdvertisedApis(apis.values()),
         )
         self.dispatcher = Dispatcher(apis, services)
+
+    def _directory_failed(self, directory: LogDirectory) -> None:
+        """Without the directory of the metadata nothing can be agreed on; without any, nothing be kept."""
+        directories = self._table.directories
+        is_over = directory is directories[0] or all(each.failure is not None for each in directories)
+        if is_over and not self.fatal_failure.done():
+            self.fatal_failure.set_result(f"{directory.path} failed ({directory.failure}): see to the disk, then start")
 
     @property
     def broker_config(self) -> BrokerConfig:
@@ -103,11 +124,18 @@ class Node:
 
 
 def _open_directories(paths: Sequence[str], host: Host, cluster_id: str, node_id: int) -> list[LogDirectory]:
-    """All, or none: one that cannot be had leaves the others as they were found."""
+    """One that the disk fails is done without, unless it is the first, which has the metadata. One that is somebody
+    else's ends the start, and leaves the others as they were found."""
     directories: list[LogDirectory] = []
     try:
         for path in paths:
-            directory = LogDirectory.open(path, host, cluster_id=cluster_id, node_id=node_id)
+            try:
+                directory = LogDirectory.open(path, host, cluster_id=cluster_id, node_id=node_id)
+            except OSError as problem:
+                if not directories:
+                    raise
+                log.error("log directory failed", path=path, reason=str(problem))
+                directory = LogDirectory.unusable(path, host, str(problem))
             directories.append(directory)
     except BaseException:
         _give_back(directories)

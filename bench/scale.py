@@ -1,0 +1,232 @@
+"""The life of a log at scale: back after a kill, thousands of partitions, compaction, and what others feel of it.
+
+Each is measured on brokers of their own, once.
+"""
+
+import contextlib
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from confluent_kafka import KafkaException
+
+from bench.brokers import BrokerError, BrokerKind, RunningBroker, free_port, running, start, stop, wait_until_ready
+from bench.dirty_logs import DirtyLog, fill
+from bench.footprint import SPARE_FILES, waiting
+from bench.generator import Generator
+from bench.probes import Place, write_everywhere
+from bench.processes import children_resident_mb, cpu_seconds, is_alive, open_files, raise_open_files_limit, resident_mb
+from bench.results import ODRADEK, Experiment, Run
+from bench.topics import create, create_many, fresh_topic
+from bench.turns import Measured, Said, in_turns
+from bench.workloads import (
+    CALM_COMPACTED_BYTES,
+    CALM_SECONDS,
+    COLD_RECORDS,
+    COMPACTED_BYTES,
+    COMPACTED_KEYS,
+    MANY_CONNECTIONS,
+    MANY_PARTITIONS,
+    MANY_TOPICS,
+    RATE_RECORDS_PER_S,
+    RECOVERED_PARTITIONS,
+    RECOVERED_RECORDS,
+)
+
+PATIENT_STOP_S = 300  # thousands of logs are flushed
+COLD_RECORD_BYTES = 1_000
+CAN_FORGET = hasattr(os, "posix_fadvise")
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    generator: Generator
+    kinds: Sequence[BrokerKind]
+    directory: Path
+    scale: float
+    say: Said
+
+    def measure(self, name: str, _rounds: int) -> Experiment:
+        one: Measured = getattr(self, f"_{name}")
+
+        def and_clear_up(kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+            try:
+                return one(kind, directory, experiment)
+            finally:
+                shutil.rmtree(directory, ignore_errors=True)  # gigabytes, and others follow
+
+        return in_turns(name, 1, self.kinds, self.directory, and_clear_up, self.say)
+
+    def _recovery(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+        """From the moment the process is spawned until each partition has acknowledged a record."""
+        partitions = max(4, int(RECOVERED_PARTITIONS * self.scale))
+        records = max(1000, int(RECOVERED_RECORDS * self.scale))
+        if records != RECOVERED_RECORDS:
+            experiment.note(f"measured with {partitions:,} partitions and {records:,} records only.")
+        with _killed_at_the_end(kind, directory) as broker:
+            topic = create(broker, partitions)
+            self.generator.run("produce", brokers=broker.address, topic=topic, records=records, size=100)
+            os.sync()  # or writing it back would fall into the measured time
+        places = [(topic, index) for index in range(partitions)]
+        return {"recovery_s": _time_to_serve(kind, directory, broker.address, places)}
+
+    def _partitions(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+        topics, connections = max(2, int(MANY_TOPICS * self.scale)), max(10, int(MANY_CONNECTIONS * self.scale))
+        partitions = max(5, int(MANY_PARTITIONS * min(1.0, self.scale * 10)))
+        if topics * partitions != MANY_TOPICS * MANY_PARTITIONS:
+            experiment.note(f"measured with {topics * partitions:,} partitions, {connections:,} connections only.")
+        raise_open_files_limit(2 * topics * partitions + connections + SPARE_FILES)
+        run: Run = {}
+        with running(kind, directory, stop_deadline_s=PATIENT_STOP_S) as broker:
+            began = time.monotonic()
+            try:
+                names = create_many(broker, topics, partitions)
+            except KafkaException as problem:
+                if kind.key == ODRADEK:
+                    raise
+                experiment.note(f"{kind.title} did not get so far: {problem}.")
+                return run
+            run["created_s"] = time.monotonic() - began
+            every_place = [(name, index) for name in names for index in range(partitions)]
+            write_everywhere(broker.address, every_place, lambda: is_alive(broker.pid))
+            with waiting(self.generator, "connections", brokers=broker.address, count=connections) as client:
+                held = client(lambda: is_alive(broker.pid))["connections"]
+                if held < connections:
+                    experiment.note(f"{kind.title} held {held:,} connections of {connections:,}.")
+                run["descriptors"] = open_files(broker.pid)
+                run["memory_mb"] = resident_mb(broker.pid)
+        run["restart_s"] = _time_to_serve(kind, directory, broker.address, [(name, 0) for name in names])
+        return run
+
+    def _compaction(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+        """Rates are by CPU time: the broker does nothing else meanwhile."""
+        size_bytes = int(COMPACTED_BYTES * self.scale)
+        if size_bytes != COMPACTED_BYTES:
+            experiment.note(f"measured with logs of {size_bytes / 1e6:,.1f} MB only.")
+        keys = max(10, int(COMPACTED_KEYS * self.scale))
+        with running(kind, directory) as broker:
+            self._compact(broker, size_bytes // 10, 100, keys)  # code is loaded, and Java's compiled
+            small_mb_per_s, small_mb = self._compact(broker, size_bytes, 100, keys)
+            large_mb_per_s, large_mb = self._compact(broker, size_bytes, 1_000, keys)
+        run = {"compacted_100b_mb_per_s": small_mb_per_s, "compacted_1kb_mb_per_s": large_mb_per_s}
+        if kind.key == ODRADEK:
+            run["cleaner_mb"] = max(small_mb, large_mb)
+        else:
+            experiment.note(f"{kind.title} compacts in a thread of its one process.")
+        return run
+
+    def _compact(self, broker: RunningBroker, size_bytes: int, record_bytes: int, keys: int) -> tuple[float, float]:
+        """MB by second of a core, and the largest memory of the broker's children."""
+        log = fill(self.generator, broker, size_bytes, record_bytes, keys)
+        largest_mb = 0.0
+
+        def look() -> None:
+            nonlocal largest_mb
+            largest_mb = max(largest_mb, children_resident_mb(broker.pid))
+
+        before_s = cpu_seconds(broker.pid)
+        log.begin()
+        log.wait(look)
+        return log.size_bytes / 1e6 / max(0.01, cpu_seconds(broker.pid) - before_s), largest_mb
+
+    def _calm(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+        with running(kind, directory) as broker:
+            self._p99_ms(broker)  # a warm-up
+            quiet_ms = self._p99_ms(broker)
+            log = fill(self.generator, broker, int(CALM_COMPACTED_BYTES * self.scale), 100, COMPACTED_KEYS)
+            compacting_ms = self._p99_while_compacting(log, experiment)
+            with _cold_reader(self.generator, broker, max(1000, int(COLD_RECORDS * self.scale))) as passes:
+                cold_ms = self._p99_ms(broker)
+            if not CAN_FORGET:
+                experiment.note("this system cannot be told to forget a file: what was read was not cold.")
+            experiment.note(f"{kind.title}: the cold topic was read {len(passes)} times, by a consumer of its own.")
+        return {
+            "quiet_p99_ms": quiet_ms,
+            "compacting_p99_ms": compacting_ms,
+            "compacting_times": compacting_ms / quiet_ms,
+            "cold_p99_ms": cold_ms,
+            "cold_times": cold_ms / quiet_ms,
+        }
+
+    def _p99_while_compacting(self, log: DirtyLog, experiment: Experiment) -> float:
+        log.begin()
+        p99_ms = self._p99_ms(log.broker)
+        if log.is_clean():
+            experiment.note(f"{log.broker.title} was done with compaction before the measurement ended.")
+        log.wait()
+        return p99_ms
+
+    def _p99_ms(self, broker: RunningBroker) -> float:
+        flags = {"rate": RATE_RECORDS_PER_S, "seconds": max(1, round(CALM_SECONDS * self.scale)), "size": 100}
+        with fresh_topic(broker) as topic:
+            return float(self.generator.run("latency", brokers=broker.address, topic=topic, **flags)["p99_ms"])
+
+
+@contextlib.contextmanager
+def _killed_at_the_end(kind: BrokerKind, directory: Path) -> Iterator[RunningBroker]:
+    directory.mkdir(parents=True)
+    port = free_port()
+    kind.prepare(directory, port)
+    process = start(kind, directory, port)
+    try:
+        wait_until_ready(kind, process, directory, port)
+        yield RunningBroker(kind.key, kind.title, f"127.0.0.1:{port}", process.pid, directory)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _time_to_serve(kind: BrokerKind, directory: Path, address: str, places: Sequence[Place]) -> float:
+    """Seconds from the spawn until each of these partitions has acknowledged a record."""
+    began = time.monotonic()
+    process = start(kind, directory, int(address.rpartition(":")[2]))
+    try:
+        write_everywhere(address, places, lambda: process.poll() is None)
+        return time.monotonic() - began
+    finally:
+        stop(process, PATIENT_STOP_S)
+
+
+@contextlib.contextmanager
+def _cold_reader(generator: Generator, broker: RunningBroker, records: int) -> Iterator[list[float]]:
+    """A topic is read again and again, each time after the system was told to forget it; what is yielded grows by the
+    seconds of each pass. The reader has the lowest priority: what is felt is the broker's work and the disk's, not a
+    client that takes a core."""
+    reader = replace(generator, command=("nice", "-n", "19", *generator.command))
+    flags = {"brokers": broker.address, "topic": create(broker), "records": records, "size": COLD_RECORD_BYTES}
+    generator.run("produce", **flags)
+    os.sync()
+    is_over = threading.Event()
+    passes: list[float] = []
+    problems: list[Exception] = []
+
+    def read() -> None:
+        try:
+            while not is_over.is_set():
+                _forget_pages(broker.directory / "data", str(flags["topic"]))
+                passes.append(float(reader.run("consume", **flags)["seconds"]))
+        except Exception as problem:  # told by whoever started this thread
+            problems.append(problem)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    try:
+        yield passes
+    finally:
+        is_over.set()
+        thread.join()
+    if problems:
+        raise BrokerError(f"the cold topic could not be read: {problems[0]}")
+
+
+def _forget_pages(directory: Path, topic: str) -> None:
+    """The system drops what it holds of these files in memory, if they are written back and it can."""
+    if not CAN_FORGET:
+        return
+    for path in directory.glob(f"{topic}-*/*.log"):
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,0 +1,52 @@
+"""The process for background work (see `background`): takes one piece of work after the other from standard input."""
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from contextlib import suppress
+from queue import SimpleQueue
+from typing import IO, Any
+
+from odradek.host.background import END, FAILURE, FRAME, ITEM, real_backroom
+from odradek.host.real_disk import RealDisk
+
+NICENESS = 10
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with suppress(OSError):
+        os.nice(NICENESS)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what anything prints must not get between the answers
+    requests: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_watch, args=(sys.stdin.buffer, requests), daemon=True).start()
+    room = real_backroom(RealDisk())
+    while True:
+        work, args, kwargs = requests.get()
+        try:
+            for item in work(room, *args, **kwargs):
+                _answer(answers, ITEM, item)
+        except Exception as problem:
+            _answer(answers, FAILURE, problem)
+        else:
+            _answer(answers, END, None)
+
+
+def _watch(stream: IO[bytes], requests: "SimpleQueue[Any]") -> None:
+    """Until the broker has gone, however it went: then nobody wants the work any more."""
+    while prefix := stream.read(FRAME.size):
+        requests.put(pickle.loads(stream.read(FRAME.unpack(prefix)[1])))
+    os._exit(0)
+
+
+def _answer(stream: IO[bytes], kind: int, value: object) -> None:
+    data = pickle.dumps(value)
+    stream.write(FRAME.pack(kind, len(data)) + data)
+    stream.flush()
+
+
+if __name__ == "__main__":
+    main()

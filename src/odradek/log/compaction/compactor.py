@@ -1,0 +1,221 @@
+"""Compacts one log, up to where its memory reaches: first the latest offset of every key in what is dirty, then all
+segments up to there are written anew, a group at a time, without what is superseded. Runs in a process of its own.
+
+The old files are only read, and nobody else touches the new ones before they are staged."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from odradek.host.background import Backroom
+from odradek.host.disk import Disk
+from odradek.log.compaction.batch_filter import BatchFilter, LastRecord, marker_key, read_section
+from odradek.log.compaction.cleaned_segment import CleanedSegment, CleanedSegmentWriter
+from odradek.log.compaction.grouping import SegmentFiles, group_segments
+from odradek.log.compaction.latest_offsets import LatestOffsets
+from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
+from odradek.log.compaction.segment_reader import DamagedSegment, read_batches
+from odradek.log.compaction.transactions import AbortedTransaction, TransactionTracker, decode_transaction_index
+from odradek.log.segment import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    file_path,
+)
+from odradek.protocol.malformed import MalformedMessage
+
+NO_LIMIT = float("inf")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionJob:
+    directory: str
+    base_offsets: Sequence[int]
+    """Of the segments that may be written anew: all before the end offset."""
+    first_dirty_offset: int
+    end_offset: int
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    last_records: Mapping[int, LastRecord]
+    dedupe_buffer_bytes: int
+    io_bytes_per_second: float = NO_LIMIT
+
+
+class CleanedGroup(NamedTuple):
+    """These segments can be replaced by that one."""
+
+    base_offsets: list[int]
+    cleaned: CleanedSegment
+
+
+@dataclass(slots=True)
+class CompactionOutcome:
+    """The last word about a job: the log is clean before `clean_offset`."""
+
+    clean_offset: int = 0
+    bytes_read: int = 0
+    bytes_written: int = 0
+    records_read: int = 0
+    records_kept: int = 0
+    keys: int = 0
+    seconds: float = field(default=0.0, compare=False)
+
+
+def compact(room: Backroom, job: CompactionJob) -> Iterator[CleanedGroup | CompactionOutcome]:
+    """Each group when it is staged, the outcome last. OSError, or DamagedSegment when a segment makes no sense."""
+    started_ms = room.monotonic_ms()
+    outcome = CompactionOutcome()
+    throttle = _Throttle(room, job.io_bytes_per_second)
+    segments = [_segment_files(room.disk, job.directory, base_offset) for base_offset in job.base_offsets]
+    aborted = _read_aborted(room.disk, job.directory)
+    later = (each for each in aborted if each.last_offset >= job.first_dirty_offset)
+    latest = _map_keys(room.disk, job, segments, TransactionTracker(later), throttle.spend)
+    outcome.clean_offset = latest.next_offset
+    outcome.keys = len(latest)
+    transactions = TransactionTracker(aborted)
+    batch_filter = BatchFilter(
+        latest, transactions, job.last_records, now_ms=job.now_ms, delete_retention_ms=job.delete_retention_ms
+    )
+    reached = [segment for segment in segments if segment.base_offset < latest.next_offset]
+    for group in group_segments(
+        reached, segment_bytes=job.segment_bytes, index_bytes=job.segment_index_bytes, end_offset=job.end_offset
+    ):
+        cleaned = _write_group(room.disk, job, group, batch_filter, transactions, outcome, throttle.spend)
+        yield CleanedGroup([segment.base_offset for segment in group], cleaned)
+    outcome.seconds = (room.monotonic_ms() - started_ms) / 1000
+    yield outcome
+
+
+def _map_keys(
+    disk: Disk,
+    job: CompactionJob,
+    segments: Sequence[SegmentFiles],
+    transactions: TransactionTracker,
+    spend: Callable[[int], None],
+) -> LatestOffsets:
+    latest = LatestOffsets(job.first_dirty_offset, job.dedupe_buffer_bytes)
+    for number, segment in enumerate(segments):
+        end_offset = segments[number + 1].base_offset if number + 1 < len(segments) else job.end_offset
+        if end_offset <= job.first_dirty_offset:
+            continue
+        if not _map_segment(disk, job, segment, latest, transactions, spend):
+            break
+        latest.skip_to(end_offset)
+    latest.finish()
+    return latest
+
+
+def _map_segment(
+    disk: Disk,
+    job: CompactionJob,
+    segment: SegmentFiles,
+    latest: LatestOffsets,
+    transactions: TransactionTracker,
+    spend: Callable[[int], None],
+) -> bool:
+    """False when the memory did not suffice for all of it."""
+    path = file_path(job.directory, segment.base_offset, LOG_SUFFIX)
+    for data, position, header in read_batches(disk.open(path), path, 0, segment.size_bytes):
+        if header.last_offset < job.first_dirty_offset:
+            continue
+        spend(header.size_bytes)
+        if header.is_control:
+            transactions.is_marker_needless(header, marker_key(data, position, header))
+            latest.skip_to(header.last_offset + 1)
+        elif transactions.is_aborted(header) or not header.record_count:
+            latest.skip_to(header.last_offset + 1)
+        elif latest.has_room(header):
+            try:
+                records, start, end = read_section(data, position, header)
+                keys = read_keys(records, start, end, header.record_count)
+                is_dense = header.record_count > header.last_offset_delta
+                latest.add(header, keys, None if is_dense else read_offset_deltas(records, start, header.record_count))
+            except MalformedMessage as problem:
+                raise DamagedSegment(f"{path}: the batch of offset {header.base_offset}: {problem}") from problem
+        else:
+            return False
+    return True
+
+
+def _write_group(
+    disk: Disk,
+    job: CompactionJob,
+    group: Sequence[SegmentFiles],
+    batch_filter: BatchFilter,
+    transactions: TransactionTracker,
+    outcome: CompactionOutcome,
+    spend: Callable[[int], None],
+) -> CleanedSegment:
+    writer = CleanedSegmentWriter(disk, job.directory, group[0].base_offset, job.index_interval_bytes)
+    transactions.retained = []
+    last_segment = max((segment for segment in group if segment.size_bytes), default=group[0])
+    for segment in group:
+        path = file_path(job.directory, segment.base_offset, LOG_SUFFIX)
+        position = 0
+        for data, inside, header in read_batches(disk.open(path), path, 0, segment.size_bytes):
+            position += header.size_bytes
+            is_last = segment is last_segment and position == segment.size_bytes
+            try:
+                batch = batch_filter.filter(data, inside, header, is_last=is_last)
+            except MalformedMessage as problem:
+                raise DamagedSegment(f"{path}: the batch of offset {header.base_offset}: {problem}") from problem
+            outcome.bytes_read += header.size_bytes
+            outcome.records_read += header.record_count
+            spent = header.size_bytes
+            if batch is not None:
+                writer.append(batch, header.last_offset)
+                outcome.bytes_written += len(batch)
+                outcome.records_kept += int.from_bytes(batch[57:61], "big")
+                spent += len(batch)
+            spend(spent)
+    return writer.stage(transactions.retained)
+
+
+def _segment_files(disk: Disk, directory: str, base_offset: int) -> SegmentFiles:
+    sizes = []
+    for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        try:
+            sizes.append(disk.file_size(file_path(directory, base_offset, suffix)))
+        except FileNotFoundError:
+            if suffix == LOG_SUFFIX:
+                raise
+            sizes.append(0)
+    return SegmentFiles(base_offset, *sizes)
+
+
+def _read_aborted(disk: Disk, directory: str) -> list[AbortedTransaction]:
+    """Of all segments: the end of a transaction may lie in a later one than its data."""
+    aborted: list[AbortedTransaction] = []
+    for name in disk.list_directory(directory):
+        if name.endswith(TRANSACTION_INDEX_SUFFIX):
+            try:
+                aborted += decode_transaction_index(disk.read_file(f"{directory}/{name}"))
+            except MalformedMessage as problem:
+                raise DamagedSegment(f"{directory}/{name}: {problem}") from problem
+    return aborted
+
+
+class _Throttle:
+    """Holds the work back so that it reads and writes no more than so many bytes a second on average."""
+
+    __slots__ = ("_bytes_per_ms", "_room", "_spent_bytes", "_started_ms", "_unseen_bytes")
+
+    def __init__(self, room: Backroom, bytes_per_second: float) -> None:
+        self._room = room
+        self._bytes_per_ms = bytes_per_second / 1000
+        self._started_ms = room.monotonic_ms()
+        self._spent_bytes = self._unseen_bytes = 0
+
+    def spend(self, size_bytes: int) -> None:
+        self._unseen_bytes += size_bytes
+        if self._unseen_bytes < self._bytes_per_ms * 100:  # a look at the clock ten times a second is enough
+            return
+        self._spent_bytes += self._unseen_bytes
+        self._unseen_bytes = 0
+        ahead_ms = self._spent_bytes / self._bytes_per_ms - (self._room.monotonic_ms() - self._started_ms)
+        if ahead_ms > 0:
+            self._room.pause_ms(ahead_ms)

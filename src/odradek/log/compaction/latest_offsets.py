@@ -1,0 +1,80 @@
+"""The offset of the latest record of each key in a stretch of a log, in bounded memory. A stretch with more keys than
+fit is compacted in several rounds, as in Kafka."""
+
+from odradek.log.compaction.record_keys import Key, RecordKeys
+from odradek.protocol.batch import BatchHeader
+
+# What an entry may cost: a key (96 bytes at most), a number (32), and its share of a table that has just doubled.
+ENTRY_BYTES = 200
+# One part in so many of the memory goes to the marks, a byte for each offset.
+_MARKS_SHARE = 8
+
+SURVIVES = 1
+TOMBSTONE = 2
+SURVIVING_TOMBSTONE = SURVIVES | TOMBSTONE
+
+
+class LatestOffsets:
+    """Add batches in the order of the log while `has_room`, then `finish`: from then on it can be asked.
+
+    Places are offsets relative to the first one that was added."""
+
+    __slots__ = ("_largest_entries", "_largest_span", "_marks", "_places", "first_offset", "next_offset", "origin")
+
+    def __init__(self, first_offset: int, limit_bytes: int) -> None:
+        self.first_offset = first_offset
+        self.next_offset = first_offset  # what is at and after it is not known here
+        self.origin = first_offset
+        self._places: dict[Key, int] = {}
+        self._marks = bytearray()
+        self._largest_span = limit_bytes // _MARKS_SHARE
+        self._largest_entries = (limit_bytes - self._largest_span) // ENTRY_BYTES
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def has_room(self, header: BatchHeader) -> bool:
+        """For the records of one more batch. The first always has: there must be progress."""
+        if not self._marks:
+            return True
+        return (
+            len(self._places) + header.record_count <= self._largest_entries
+            and header.last_offset + 1 - self.origin <= self._largest_span
+        )
+
+    def add(self, header: BatchHeader, records: RecordKeys, deltas: list[int] | None) -> None:
+        """`deltas` only where records are missing from the batch."""
+        marks = self._marks
+        if not marks:
+            self.origin = max(self.first_offset, header.base_offset)
+        base = header.base_offset - self.origin
+        marks.extend(bytes(base + header.last_offset_delta + 1 - len(marks)))
+        places = range(base, base + header.record_count) if deltas is None else [base + delta for delta in deltas]
+        if base >= 0:
+            self._places.update(zip(records.keys, places, strict=True))
+        else:
+            pairs = zip(records.keys, places, strict=True)
+            self._places.update((key, place) for key, place in pairs if place >= 0)
+        for index in records.tombstones:
+            if places[index] >= 0:
+                marks[places[index]] = TOMBSTONE
+        self.skip_to(header.last_offset + 1)
+
+    def skip_to(self, offset: int) -> None:
+        """Up to here there is nothing more: a hole, a marker, or what was aborted."""
+        self.next_offset = max(self.next_offset, offset)
+
+    def finish(self) -> None:
+        self._places.pop(None, None)  # what has no key
+        marks = self._marks
+        for place in self._places.values():
+            marks[place] |= SURVIVES
+
+    def marks_of(self, header: BatchHeader) -> bytearray:
+        """For each offset of a batch that was added: does its record survive, is it a tombstone."""
+        base = header.base_offset - self.origin
+        return self._marks[base : base + header.last_offset_delta + 1]
+
+    def places_of(self, keys: list[Key]) -> list[int | None]:
+        """Where the latest record of each key lies, None where these batches have none."""
+        return [*map(self._places.get, keys)]

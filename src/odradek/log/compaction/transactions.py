@@ -1,0 +1,89 @@
+"""What compaction must know about transactions: which data was aborted, and which markers nothing refers to any more.
+Kafka's `.txnindex` of a segment lists the aborted ones that end in it. Pure; the rules are those of Kafka's
+CleanedTransactionMetadata."""
+
+import heapq
+import struct
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from odradek.protocol.batch import BatchHeader
+from odradek.protocol.malformed import MalformedMessage
+
+_VERSION = 0
+_ENTRY = struct.Struct(">hqqqq")
+_MARKER_KEY = struct.Struct(">hh")
+_ABORT, _COMMIT = 0, 1
+
+
+class AbortedTransaction(NamedTuple):
+    first_offset: int  # first, so that they are ordered by it
+    producer_id: int
+    last_offset: int
+    last_stable_offset: int
+
+
+def decode_transaction_index(data: bytes) -> Iterator[AbortedTransaction]:
+    if len(data) % _ENTRY.size:
+        raise MalformedMessage(f"{len(data)} bytes are no transaction index")
+    for _, producer_id, first_offset, last_offset, last_stable_offset in _ENTRY.iter_unpack(data):
+        yield AbortedTransaction(first_offset, producer_id, last_offset, last_stable_offset)
+
+
+def encode_transaction_index(aborted: Iterable[AbortedTransaction]) -> bytes:
+    return b"".join(
+        _ENTRY.pack(_VERSION, each.producer_id, each.first_offset, each.last_offset, each.last_stable_offset)
+        for each in aborted
+    )
+
+
+class TransactionTracker:
+    """Walks along with the compaction, batch by batch in the order of the log."""
+
+    __slots__ = ("_ahead", "_committed", "_ongoing", "retained")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._ahead = list(aborted)
+        heapq.heapify(self._ahead)
+        self._ongoing: dict[int, tuple[AbortedTransaction, bool]] = {}  # and whether data of it was seen
+        self._committed: set[int] = set()
+        self.retained: list[AbortedTransaction] = []
+        """Aborted ones of which there is data yet: they belong into the index of the segment that is written."""
+
+    def is_aborted(self, header: BatchHeader) -> bool:
+        """Of a batch of data."""
+        self._reach(header.last_offset)
+        if not header.is_transactional:
+            return False
+        ongoing = self._ongoing.get(header.producer_id)
+        if ongoing is None:
+            self._committed.add(header.producer_id)
+            return False
+        self._ongoing[header.producer_id] = (ongoing[0], True)
+        return True
+
+    def is_marker_needless(self, header: BatchHeader, key: bytes | None) -> bool:
+        """Of a control batch: whether no data of its transaction is left. `key` is that of its record, None when an
+        earlier compaction has emptied it."""
+        self._reach(header.last_offset)
+        if key is None:
+            return True
+        if len(key) < _MARKER_KEY.size:
+            raise MalformedMessage(f"a marker with a key of {len(key)} bytes")
+        _, kind = _MARKER_KEY.unpack_from(key)
+        if kind == _ABORT:
+            aborted, has_data = self._ongoing.pop(header.producer_id, (None, False))
+            if aborted is not None and has_data:
+                self.retained.append(aborted)
+                return False
+            return True
+        if kind == _COMMIT:
+            is_needed = header.producer_id in self._committed
+            self._committed.discard(header.producer_id)
+            return not is_needed
+        return False
+
+    def _reach(self, offset: int) -> None:
+        while self._ahead and self._ahead[0].first_offset <= offset:
+            aborted = heapq.heappop(self._ahead)
+            self._ongoing.setdefault(aborted.producer_id, (aborted, False))

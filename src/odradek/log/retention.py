@@ -1,0 +1,86 @@
+"""Which segments of a log have been kept long enough: whole ones, from the oldest on, by size and then by age.
+
+The rules are Kafka's. A segment is as old as its newest record says; one without any timestamp is as old as its file.
+A timestamp in the future keeps a segment until that time and its retention have passed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.log.log_config import LogConfig
+    from odradek.log.partition_log import PartitionLog
+    from odradek.log.segment import Segment
+
+
+def may_have_expired(log: PartitionLog) -> bool:
+    """Whether it is worth asking: most logs are empty, or keep what they have for ever."""
+    config = log.config
+    if not config.is_deleted or log.size_bytes == 0:
+        return False
+    is_too_large = 0 <= config.retention_bytes <= log.size_bytes - log.segments[0].size_bytes
+    return config.retention_ms >= 0 or is_too_large
+
+
+def expired_offset(log: PartitionLog, committed_offset: int, now_ms: int) -> int | None:
+    """Where retention would have the log start, None when it wants nothing to go. Blocks."""
+    segments = tuple(log.segments)
+    try:
+        count = count_expired(segments, log.config, committed_offset, now_ms)
+    except FileNotFoundError:
+        if segments == tuple(log.segments):
+            raise
+        return None  # segments were removed meanwhile: the next round will see
+    if not count:
+        return None
+    offset = segments[count].base_offset if count < len(segments) else segments[-1].next_offset
+    return offset if offset > log.log_start_offset else None  # else they only wait to be removed
+
+
+def count_expired(segments: Sequence[Segment], config: LogConfig, committed_offset: int, now_ms: int) -> int:
+    """How many of the oldest. All of them only when the last one holds records: it must be rolled then.
+    Blocks, and FileNotFoundError when segments are removed meanwhile."""
+    if not config.is_deleted:
+        return 0
+    deletable = _committed(segments, committed_offset)
+    by_size = _count_over_size(deletable, config, sum(segment.size_bytes for segment in segments))
+    return by_size + _count_over_age(deletable[by_size:], config, now_ms)
+
+
+def count_before(segments: Sequence[Segment], offset: int) -> int:
+    """How many of the oldest hold nothing at or after this offset; never the last one."""
+    count = 0
+    while count + 1 < len(segments) and segments[count + 1].base_offset <= offset:
+        count += 1
+    return count
+
+
+def _committed(segments: Sequence[Segment], committed_offset: int) -> Sequence[Segment]:
+    """What lies wholly below the high watermark, so that the start of the log never passes it."""
+    count = count_before(segments, committed_offset)
+    last = segments[-1]
+    if count + 1 == len(segments) and last.size_bytes > 0 and last.next_offset <= committed_offset:
+        count += 1
+    return segments[:count]
+
+
+def _count_over_size(segments: Sequence[Segment], config: LogConfig, size_bytes: int) -> int:
+    if config.retention_bytes < 0:
+        return 0
+    surplus_bytes = size_bytes - config.retention_bytes
+    for count, segment in enumerate(segments):
+        surplus_bytes -= segment.size_bytes
+        if surplus_bytes < 0:
+            return count
+    return len(segments)
+
+
+def _count_over_age(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
+    if config.retention_ms < 0:
+        return 0
+    for count, segment in enumerate(segments):
+        if now_ms - segment.newest_ms() <= config.retention_ms:
+            return count
+    return len(segments)

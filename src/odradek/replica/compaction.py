@@ -1,0 +1,277 @@
+"""Compaction of the topics that ask for it, one log at a time: the dirtiest first, as in Kafka. The long work is done
+in a process of its own (`host.background`); here is decided what is next, and new segments take the place of old."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from typing import TYPE_CHECKING
+
+from odradek.host.background import BackgroundEnded
+from odradek.host.logs import get_logger
+from odradek.log.compaction.batch_filter import LastRecord
+from odradek.log.compaction.choice import Cleanable, assess, choose_first_dirty_offset
+from odradek.log.compaction.cleaned_segment import discard_unused
+from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, CompactionOutcome, compact
+from odradek.log.compaction.segment_reader import DamagedSegment
+from odradek.log.producer_state import NO_OFFSET
+from odradek.protocol.malformed import MalformedMessage
+from odradek.replica.partition import Role
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.host.host import Host
+    from odradek.log.compaction.cleaned_segment import CleanedSegment
+    from odradek.log.log_directory import LogDirectory
+    from odradek.log.segment import Segment
+    from odradek.metadata.broker_configs import BrokerConfig
+    from odradek.replica.partition import Partition
+    from odradek.replica.partition_table import PartitionTable
+
+log = get_logger(__name__)
+
+
+class Compaction:
+    """A chore of housekeeping. `table.before_removal` must be its `forget`."""
+
+    name = "compaction"
+
+    def __init__(self, table: PartitionTable, host: Host, broker_config: Callable[[], BrokerConfig]) -> None:
+        self._table = table
+        self._host = host
+        self._broker_config = broker_config
+        self._clean_offsets: dict[Partition, int] | None = None  # not read yet
+        self._damaged: set[Partition] = set()
+        self._work: tuple[Partition, asyncio.Future[None]] | None = None
+        self._round: asyncio.Future[None] | None = None
+        self._is_stopped = False
+
+    def interval_ms(self, config: BrokerConfig) -> float:
+        return config.log_cleaner_backoff_ms
+
+    async def run(self, now_ms: int) -> None:
+        """Begins a round, unless one is going on."""
+        if self._broker_config().log_cleaner_enable and self._round is None and not self._is_stopped:
+            self._round = asyncio.ensure_future(self._compact_all(now_ms))
+            self._round.add_done_callback(self._end_round)
+
+    def _end_round(self, round_: asyncio.Future[None]) -> None:
+        self._round = None
+        if not round_.cancelled() and (problem := round_.exception()) is not None:
+            log.error("compaction failed", exc_info=problem)
+
+    async def settle(self) -> None:
+        """Return when no round is going on."""
+        if self._round is not None:
+            await asyncio.wait([self._round])
+
+    async def stop(self) -> None:
+        self._is_stopped = True
+        await self._abandon()
+        await self.settle()
+        await self._host.background.close()
+
+    async def forget(self, partitions: Sequence[Partition]) -> None:
+        """Their topic is being deleted: nothing may touch their files, nor take a successor for one of them."""
+        if self._work is not None and self._work[0] in partitions:
+            await self._abandon()
+        self._damaged.difference_update(partitions)
+        known = [each for each in partitions if self._clean_offsets is not None and each in self._clean_offsets]
+        for partition in known:
+            assert self._clean_offsets is not None
+            del self._clean_offsets[partition]
+        for directory in {partition.directory for partition in known}:
+            await self._checkpoint(directory)
+
+    async def _abandon(self) -> None:
+        if self._work is not None:
+            _, work = self._work
+            work.cancel()
+            await asyncio.wait([work])
+
+    # One round: until nothing is worth it any more
+
+    async def _compact_all(self, now_ms: int) -> None:
+        if self._clean_offsets is None:
+            self._clean_offsets = await self._host.workers.run(self._read_checkpoints)
+        unlucky: set[Partition] = set()
+        while not self._is_stopped and (chosen := await self._choose(now_ms, unlucky)) is not None:
+            partition, cleanable = chosen
+            work = asyncio.ensure_future(self._compact(partition, cleanable, now_ms))
+            self._work = (partition, work)
+            await asyncio.wait([work])
+            self._work = None
+            if work.cancelled() or not self._has_succeeded(partition, work.exception()):
+                unlucky.add(partition)
+
+    def _has_succeeded(self, partition: Partition, problem: BaseException | None) -> bool:
+        if problem is None:
+            return True
+        name = f"{partition.topic}-{partition.index}"
+        if isinstance(problem, DamagedSegment):
+            self._damaged.add(partition)
+            log.error("a log is damaged and not compacted: see `odradek log verify`", log=name, reason=str(problem))
+        elif isinstance(problem, FileNotFoundError | _Overtaken):
+            log.info("compaction was overtaken by a deletion, and will be tried again", log=name)
+        elif isinstance(problem, OSError | BackgroundEnded):
+            log.error("a log could not be compacted, and will be tried again", log=name, reason=str(problem))
+            if isinstance(problem, OSError):
+                partition.report_failure(problem)
+        else:
+            raise problem
+        return False
+
+    async def _choose(self, now_ms: int, unlucky: set[Partition]) -> tuple[Partition, Cleanable] | None:
+        """The one of which the largest part is dirty."""
+        candidates = [
+            partition
+            for partition in self._table
+            if partition.log.config.is_compacted
+            and partition.role is Role.LEADER
+            and partition not in unlucky
+            and partition not in self._damaged
+            and partition.log.segments[-1].base_offset > self._first_dirty_offset(partition)
+        ]
+        if not candidates:
+            return None
+        assessed = await self._host.workers.run(self._assess, candidates, now_ms)
+        return max(assessed, key=lambda each: each[1].dirty_ratio, default=None)
+
+    def _assess(self, candidates: Sequence[Partition], now_ms: int) -> list[tuple[Partition, Cleanable]]:
+        """Those that are worth it."""
+        assessed = []
+        for partition in candidates:
+            first_dirty_offset = self._first_dirty_offset(partition)
+            segments, config = tuple(partition.log.segments), partition.log.config
+            try:
+                cleanable = assess(
+                    segments,
+                    config,
+                    first_dirty_offset=first_dirty_offset,
+                    safe_offset=_safe_offset(partition),
+                    now_ms=now_ms,
+                )
+            except FileNotFoundError:  # removed meanwhile
+                continue
+            if cleanable.is_worth_it(config):
+                assessed.append((partition, cleanable))
+        return assessed
+
+    def _first_dirty_offset(self, partition: Partition) -> int:
+        assert self._clean_offsets is not None
+        partition_log = partition.log
+        return choose_first_dirty_offset(
+            self._clean_offsets.get(partition), partition_log.log_start_offset, partition_log.log_end_offset
+        )
+
+    async def _compact(self, partition: Partition, cleanable: Cleanable, now_ms: int) -> None:
+        partition_log = partition.log
+        segments = {each.base_offset: each for each in partition_log.segments}
+        job = self._job(partition, cleanable, now_ms)
+        try:
+            async with aclosing(self._host.background.stream(compact, job)) as results:
+                async for result in results:
+                    if isinstance(result, CleanedGroup):
+                        self._replace(partition, [segments[each] for each in result.base_offsets], result.cleaned)
+                    else:
+                        await self._finish(partition, result)
+        finally:
+            # A segment that nobody has taken must not be found by the next start, unless the old ones are gone.
+            if partition.directory.failure is None:
+                await self._host.workers.run(discard_unused, self._host.disk, partition_log.directory)
+
+    def _replace(self, partition: Partition, old: Sequence[Segment], cleaned: CleanedSegment) -> None:
+        try:
+            is_replaced = partition.role is Role.LEADER and partition.log.replace_segments(old, cleaned)
+        except OSError as problem:  # between the renames: a start completes them
+            partition.fail_directory(problem)
+            raise
+        if not is_replaced:
+            raise _Overtaken
+
+    def _job(self, partition: Partition, cleanable: Cleanable, now_ms: int) -> CompactionJob:
+        config, broker_config = partition.log.config, self._broker_config()
+        return CompactionJob(
+            directory=partition.log.directory,
+            base_offsets=[
+                each.base_offset for each in partition.log.segments if each.base_offset < cleanable.end_offset
+            ],
+            first_dirty_offset=cleanable.first_dirty_offset,
+            end_offset=cleanable.end_offset,
+            now_ms=now_ms,
+            delete_retention_ms=config.delete_retention_ms,
+            segment_bytes=config.segment_bytes,
+            segment_index_bytes=config.segment_index_bytes,
+            index_interval_bytes=config.index_interval_bytes,
+            last_records={
+                producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else None, entry.epoch)
+                for producer_id, entry in partition.log.producers.entries.items()
+                if not entry.batches or entry.batches[-1].last_offset < cleanable.end_offset
+            },
+            dedupe_buffer_bytes=broker_config.log_cleaner_dedupe_buffer_size,
+            io_bytes_per_second=broker_config.log_cleaner_io_max_bytes_per_second,
+        )
+
+    async def _finish(self, partition: Partition, outcome: CompactionOutcome) -> None:
+        assert self._clean_offsets is not None
+        self._clean_offsets[partition] = outcome.clean_offset
+        log.info(
+            "compacted",
+            topic=partition.topic,
+            partition=partition.index,
+            clean_offset=outcome.clean_offset,
+            bytes_before=outcome.bytes_read,
+            bytes_after=outcome.bytes_written,
+            records_before=outcome.records_read,
+            records_after=outcome.records_kept,
+            seconds=round(outcome.seconds, 2),
+        )
+        await self._checkpoint(partition.directory)
+
+    # cleaner-offset-checkpoint
+
+    def _read_checkpoints(self) -> dict[Partition, int]:
+        found: dict[Partition, int] = {}
+        for directory in self._table.directories:
+            if directory.failure is not None:
+                continue
+            try:
+                offsets = directory.cleaner_offsets.read()
+            except (MalformedMessage, OSError) as problem:  # then everything is dirty once more
+                log.warning("checkpoint ignored", path=directory.cleaner_offsets.path, reason=str(problem))
+                continue
+            for (topic, index), offset in offsets.items():
+                partition = self._table.find(topic, index)
+                if partition is not None and partition.directory is directory:
+                    found[partition] = offset
+        return found
+
+    async def _checkpoint(self, directory: LogDirectory) -> None:
+        """What is not written down is only compacted again."""
+        if directory.failure is not None:
+            return
+        offsets = {
+            (partition.topic, partition.index): offset
+            for partition, offset in (self._clean_offsets or {}).items()
+            if partition.directory is directory
+        }
+        try:
+            await self._host.workers.run(directory.cleaner_offsets.write, offsets)
+        except OSError as problem:
+            log.error("checkpoint could not be written", path=directory.cleaner_offsets.path, reason=str(problem))
+
+
+class _Overtaken(Exception):
+    """The segments are not what they were when the work began."""
+
+
+def _safe_offset(partition: Partition) -> int:
+    """What lies after it may belong to a transaction that is not decided yet, or may be lost when the power goes: and
+    with it the only value of a key, if it had replaced an older one already."""
+    open_transactions = [
+        entry.current_txn_first_offset
+        for entry in tuple(partition.log.producers.entries.values())
+        if entry.current_txn_first_offset != NO_OFFSET
+    ]
+    return min([partition.high_watermark, partition.log.recovery_point_offset, *open_transactions])

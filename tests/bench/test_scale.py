@@ -1,0 +1,23 @@
+"""The parts of the experiments at scale that can be wrong without a broker."""
+
+from pathlib import Path
+
+from bench.dirty_logs import clean_offset
+from bench.scale import _forget_pages
+from odradek.log.checkpoints import encode_checkpoint
+
+
+def test_the_clean_part_of_a_log_is_read_from_the_brokers_checkpoint(tmp_path: Path) -> None:
+    assert clean_offset(tmp_path, "bench-1") == 0, "nobody has compacted anything yet"
+    (tmp_path / "data").mkdir()
+    text = encode_checkpoint({("bench-10", 0): 7, ("bench-1", 0): 5})
+    (tmp_path / "data" / "cleaner-offset-checkpoint").write_bytes(text)
+    assert (clean_offset(tmp_path, "bench-1"), clean_offset(tmp_path, "bench-2")) == (5, 0)
+
+
+def test_pages_of_one_topic_are_forgotten_and_nothing_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "bench-1-0").mkdir()
+    file = tmp_path / "bench-1-0" / "0.log"
+    file.write_bytes(b"records")
+    _forget_pages(tmp_path, "bench-1")
+    assert file.read_bytes() == b"records"

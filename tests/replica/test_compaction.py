@@ -1,0 +1,185 @@
+"""A broker compacts by itself: what asks for it, the dirtiest first, and never in the way of a deletion."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.log.checkpoints import decode_checkpoint
+from odradek.protocol.records import Record, build_batch
+from tests.handlers.brokers import SimulatedBroker
+from tests.handlers.requests import alter_configs, create_topic, delete_topic, fetch, produce
+from tests.log.batches import NOW_MS
+from tests.log.compaction.compacted_logs import headers_of, records_of
+from tests.replica.test_housekeeping import pass_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.replica.chores import Chore
+
+CHECKPOINT = "/data/cleaner-offset-checkpoint"
+BACKOFF_SECONDS = 17
+# Every batch gets an index entry, and three fill an index.
+SMALL_SEGMENTS: dict[str, Any] = {"segment_index_bytes": "24", "index_interval_bytes": "0"}
+
+
+@pytest.fixture
+def broker() -> Iterator[SimulatedBroker]:
+    simulated = SimulatedBroker()
+    yield simulated
+    simulated.close()
+
+
+def put(broker: SimulatedBroker, topic: str, key: bytes, value: bytes | None, timestamp: int = NOW_MS) -> None:
+    assert produce(broker, topic, build_batch([Record(0, timestamp, key, value)])).error_code == 0
+
+
+def fill(broker: SimulatedBroker, topic: str, count: int = 20, **configs: Any) -> None:
+    create_topic(broker, topic, cleanup_policy="compact", **SMALL_SEGMENTS, **configs)
+    for number in range(count):
+        put(broker, topic, b"%d" % (number % 2), b"%d" % number)
+
+
+def offsets(broker: SimulatedBroker, topic: str) -> list[int]:
+    return [record.offset for record in records_of(broker.partition(topic).log)]
+
+
+def chore(broker: SimulatedBroker) -> Chore:
+    return next(each for each in broker.node._housekeeping._chores if each.name == "compaction")
+
+
+def checkpoint(broker: SimulatedBroker) -> dict[tuple[str, int], int]:
+    return decode_checkpoint(broker.simulation.disk.read_file(CHECKPOINT))
+
+
+def test_a_compacted_topic_is_compacted_and_its_readers_see_the_latest(broker: SimulatedBroker, name: str) -> None:
+    fill(broker, name)
+    assert offsets(broker, name) == [*range(20)]
+    pass_time(broker, BACKOFF_SECONDS)
+    active = broker.partition(name).log.segments[-1].base_offset
+    assert offsets(broker, name) == [active - 2, active - 1, *range(active, 20)]
+    assert checkpoint(broker) == {(name, 0): active}
+    read = fetch(broker, name, 0)
+    assert read.records is not None
+    assert read.high_watermark == 20
+    broker.restart()
+    assert offsets(broker, name) == [active - 2, active - 1, *range(active, 20)]
+    assert not [name for name in broker.simulation.disk.list_directory(f"/data/{name}-0") if name.endswith("deleted")]
+
+
+def test_other_topics_are_left_alone(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name, **SMALL_SEGMENTS)
+    for _ in range(10):
+        put(broker, name, b"key", b"value")
+    pass_time(broker, BACKOFF_SECONDS)
+    assert offsets(broker, name) == [*range(10)]
+
+
+def test_a_cleaner_that_is_switched_off_does_nothing(name: str) -> None:
+    broker = SimulatedBroker(log_cleaner_enable="false")
+    fill(broker, name)
+    pass_time(broker, BACKOFF_SECONDS)
+    assert offsets(broker, name) == [*range(20)]
+    broker.close()
+
+
+def test_the_backoff_can_change_while_the_broker_runs(broker: SimulatedBroker, name: str) -> None:
+    alter_configs(broker, 4, "", log_cleaner_backoff_ms="1000")
+    fill(broker, name)
+    pass_time(broker, 4)
+    assert len(offsets(broker, name)) < 20
+
+
+def test_what_was_compacted_is_not_compacted_again_after_a_restart(broker: SimulatedBroker, name: str) -> None:
+    fill(broker, name)
+    pass_time(broker, BACKOFF_SECONDS)
+    cleaned = broker.partition(name).log.segments[0]
+    pass_time(broker, 3 * BACKOFF_SECONDS)
+    assert broker.partition(name).log.segments[0] is cleaned
+    broker.restart()
+    cleaned = broker.partition(name).log.segments[0]
+    pass_time(broker, 3 * BACKOFF_SECONDS)
+    assert broker.partition(name).log.segments[0] is cleaned
+
+
+def test_a_topic_can_be_deleted_and_made_anew_while_it_is_compacted(broker: SimulatedBroker, name: str) -> None:
+    for _ in range(5):
+        fill(broker, name, segment_ms="100000")
+        pass_time(broker, 3)  # only what is on the disk is compacted
+        begun = broker.simulation.loop.time()
+        compaction = chore(broker)
+        broker.run(compaction.run(NOW_MS))
+        broker.step(broker.simulation.chance.randrange(12))
+        delete_topic(broker, name)
+        assert broker.simulation.loop.time() == begun
+        fill(broker, name, count=3)
+        pass_time(broker, BACKOFF_SECONDS)
+        assert (name, 0) not in checkpoint(broker) or checkpoint(broker)[name, 0] <= 3
+        names = broker.simulation.disk.list_directory(f"/data/{name}-0")
+        assert not [each for each in names if each.endswith((".cleaned", ".swap"))]
+        assert broker.partition(name).log.log_end_offset == 3
+        delete_topic(broker, name)
+        assert (name, 0) not in checkpoint(broker)
+
+
+def test_damage_is_told_once_and_the_others_are_compacted(
+    broker: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    fill(broker, name, count=40)
+    fill(broker, "other")
+    path = f"/data/{name}-0/{0:020d}.log"
+    broker.simulation.disk.open(path).write_at(b"rot", 65)
+    pass_time(broker, 3 * BACKOFF_SECONDS)
+    assert len(broker.partition(name).log.segments) > 2
+    assert len(offsets(broker, "other")) < 20
+    told = [record for record in caplog.records if "damaged" in record.getMessage()]
+    assert len(told) == 1
+    assert path in str(told[0].__dict__)
+    caplog.clear()
+
+
+def test_a_full_disk_is_tried_again(broker: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    fill(broker, name)
+    pass_time(broker, 3)
+    broker.simulation.disk.capacity_bytes = 0
+    pass_time(broker, BACKOFF_SECONDS)
+    assert offsets(broker, name) == [*range(20)]
+    names = broker.simulation.disk.list_directory(f"/data/{name}-0")
+    assert not [each for each in names if each.endswith((".cleaned", ".swap"))]
+    assert any("could not be compacted" in record.getMessage() for record in caplog.records)
+    caplog.clear()
+    broker.simulation.disk.capacity_bytes = None
+    pass_time(broker, BACKOFF_SECONDS)
+    assert len(offsets(broker, name)) < 20
+    caplog.clear()
+
+
+def test_appends_go_on_while_a_log_is_compacted(broker: SimulatedBroker, name: str) -> None:
+    fill(broker, name)
+    pass_time(broker, 3)
+    compaction = chore(broker)
+    broker.run(compaction.run(NOW_MS))
+    number = 20
+    while getattr(compaction, "_round", None) is not None:
+        put(broker, name, b"new-%d" % number, b"value")
+        number += 1
+    assert [record.offset for record in records_of(broker.partition(name).log)][-(number - 20) :] == [
+        *range(20, number)
+    ]
+    headers = headers_of(broker.partition(name).log)
+    assert all(earlier.last_offset < later.base_offset for earlier, later in pairwise(headers))
+
+
+def test_a_broker_that_stops_in_the_middle_leaves_the_old_segments(broker: SimulatedBroker, name: str) -> None:
+    fill(broker, name)
+    pass_time(broker, 3)
+    compaction = chore(broker)
+    broker.run(compaction.run(NOW_MS))
+    broker.step(1)
+    broker.restart()
+    assert offsets(broker, name)[-2:] == [18, 19]
+    pass_time(broker, BACKOFF_SECONDS)
+    assert len(offsets(broker, name)) < 20

@@ -1,0 +1,55 @@
+"""Retention with a real broker, real files and a real client: old records go, and a consumer that is behind goes on."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from odradek.testing import RunningBroker, broker
+
+PATIENCE_S = 60.0
+HOUR_MS = 3_600_000
+
+
+def start_offset(running: RunningBroker, topic: str) -> int:
+    consumer = Consumer({"bootstrap.servers": running.bootstrap_servers, "group.id": "watcher"})
+    try:
+        low, _ = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)
+    finally:
+        consumer.close()
+    return int(low)
+
+
+def test_a_consumer_that_is_behind_goes_on_at_the_new_start() -> None:
+    properties = {"log.retention.check.interval.ms": 200, "log.retention.hours": 1, "log.segment.delete.delay.ms": 0}
+    with broker(properties) as running:
+        admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+        admin.create_topics([NewTopic("topic", 1, config={"segment.ms": "1000"})])["topic"].result(30)
+        producer = Producer({"bootstrap.servers": running.bootstrap_servers, "linger.ms": 0})
+        now_ms = int(time.time() * 1000)
+        for age_h, value in ((3, b"oldest"), (2, b"old"), (0, b"new")):
+            producer.produce("topic", value, partition=0, timestamp=now_ms - age_h * HOUR_MS)
+            producer.flush(30)
+        deadline = time.monotonic() + PATIENCE_S
+        while start_offset(running, "topic") < 2:
+            assert time.monotonic() < deadline, "old records are still there"
+            time.sleep(0.05)  # a poll's pause
+        consumer = Consumer(
+            {"bootstrap.servers": running.bootstrap_servers, "group.id": "behind", "auto.offset.reset": "earliest"}
+        )
+        consumer.assign([TopicPartition("topic", 0, 0)])
+        message = consumer.poll(PATIENCE_S)
+        assert message is not None
+        assert (message.error(), message.offset(), message.value()) == (None, 2, b"new")
+        consumer.close()
+        directory = Path(running.data_directory, "topic-0")
+        while len(list(directory.glob("*.log*"))) > 1:
+            assert time.monotonic() < deadline, "files of old records are still there"
+            time.sleep(0.05)  # a poll's pause
+        running.kill()
+        running.start()
+        assert start_offset(running, "topic") == 2
