@@ -9,6 +9,7 @@ from pyspark.errors import AnalysisException, ParseException
 
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken
+from odradek.pipelines.spark.delivery import SplitsUnknown
 from odradek.pipelines.spark.expectations import ExpectationFailed
 from odradek.pipelines.spark.failures import SparkGone
 from odradek.pipelines.spark.sinks.warehouse import WarehouseAway, WarehouseRefused
@@ -33,6 +34,7 @@ LIKELY: tuple[type[BaseException], ...] = (
     BrokersAway,
     TopicMissing,
     SparkGone,
+    SplitsUnknown,
     WarehouseAway,
     sa.exc.OperationalError,
     OSError,
