@@ -212,3 +212,13 @@ def test_a_wrong_database_is_told_before_spark_starts(stage: Stage, url: str, me
 def test_what_is_no_url_is_no_database() -> None:
     with pytest.raises(WarehouseRefused, match="'here' is no URL of a database"):
         Warehouse("here")
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql:/u:secret@h/d", "u:sec@ret@h/d", "postgresql://u:secret@h:port/d", "h/d?password=secret"]
+)
+def test_the_password_of_what_is_no_url_is_not_told(url: str) -> None:
+    with pytest.raises(WarehouseRefused, match=r"h.*' is no URL of a database") as refused:
+        Warehouse(url)
+    assert "secret" not in str(refused.value)
+    assert "ret@" not in str(refused.value)

@@ -12,13 +12,14 @@ from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.expectations import ExpectationFailed
 from odradek.pipelines.spark.failures import PipelineError, SparkGone
 from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.sinks.warehouse import WarehouseRefused
+from odradek.pipelines.spark.sinks.warehouse import WarehouseAway, WarehouseRefused
 from odradek.pipelines.spark.topics import BrokersAway
 
 EXPECTED = [
     (ExpectationFailed("rows"), Healing.NEVER),
     (CheckpointRefused("changed"), Healing.NEVER),
     (WarehouseRefused("no column"), Healing.NEVER),
+    (WarehouseAway("database is locked"), Healing.LIKELY),
     (AnalysisException("no such column"), Healing.NEVER),
     (BrokersAway("no broker"), Healing.LIKELY),
     (SparkGone("gone"), Healing.LIKELY),

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from odradek.cli.pipeline_places import parse_range
-from odradek.pipelines.definition.model import Start
+from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
@@ -17,9 +17,10 @@ from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTake
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.rebuilding import Rebuilding
+from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, alone_for, rebuild_views
 from odradek.pipelines.spark.sinks.tables import changing
 from odradek.pipelines.spark.topics import prepare_topics
+from tests.pipelines.spark.stage import renamed
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
@@ -153,3 +154,30 @@ def test_what_a_query_fails_of_is_told(stage: Stage) -> None:
     with pytest.raises(PipelineFailed, match="which stops the pipeline") as failed:
         run(stage, stage.pipeline(text))
     assert healing_of(failed.value) is Healing.NEVER
+
+
+def test_checkpoints_that_cannot_be_looked_into_are_not_rebuilt_beside(stage: Stage) -> None:
+    pipeline = renamed(stage.pipeline(DEFINITION), checkpoints="s3a://bucket/p")
+    with pytest.raises(RebuildRefused, match="the checkpoints of p are in s3a://bucket/p"):
+        rebuild_views(pipeline, pipeline.views, quiet, lambda _view, _rows: None)
+
+
+def test_a_rebuild_reads_only_what_leads_to_its_view(stage: Stage) -> None:
+    pipeline = stage.pipeline("""
+        sources:
+          rows: {topic: "@in", schema: "id BIGINT, v BIGINT", start: latest}
+          others: {topic: "@others", schema: "id BIGINT"}
+          names: {files: {path: names.csv, format: csv}, schema: "id BIGINT, name STRING"}
+        steps:
+          named: {sql: "select rows.id, v, name from rows join names on rows.id = names.id"}
+          apart: {sql: "select * from others"}
+        sinks: {out: {from: apart, topic: "@out"}}
+        views: {last: {from: named, key: [id]}}
+    """)
+    alone = alone_for(pipeline.views[0], pipeline)
+    assert [each.name for each in alone.sources] == ["rows", "names"]
+    assert [each.name for each in alone.steps] == ["named"]
+    origin = alone.sources[0].origin
+    assert isinstance(origin, TopicOrigin)
+    assert origin.start == Start()
+    assert (alone.sinks, [each.name for each in alone.views]) == ((), ["last__rebuilt"])

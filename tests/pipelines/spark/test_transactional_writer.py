@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -20,6 +22,7 @@ from odradek.pipelines.spark.transactional_writer import (
     Mark,
     SplitWriter,
     opened,
+    read_mark,
     write_split,
 )
 from tests.pipelines.committed import committed_records
@@ -46,6 +49,26 @@ WORKERS = st.integers(0, 1)
 )
 def test_a_mark_covers_the_batches_before_it(query: str, batch: int, is_covered: bool) -> None:
     assert Mark("q", 3).covers(query, batch) == is_covered
+
+
+class Answers:
+    """A consumer whose group answers so: an error code, or an offset."""
+
+    def __init__(self, *answers: tuple[int | None, int]) -> None:
+        self._answers = iter(answers)
+
+    def committed(self, _slots: object, _timeout_s: float) -> list[SimpleNamespace]:
+        code, offset = next(self._answers)
+        error = None if code is None else KafkaError(code)
+        return [SimpleNamespace(error=error, offset=offset, metadata="q")]
+
+
+def test_a_mark_that_cannot_be_read_is_not_taken_for_none() -> None:
+    refusing: Any = Answers((KafkaError.GROUP_AUTHORIZATION_FAILED, -1001))
+    with pytest.raises(KafkaException, match="GROUP_AUTHORIZATION_FAILED"):
+        read_mark(refusing, ("marks", 0))
+    loading: Any = Answers((KafkaError.COORDINATOR_LOAD_IN_PROGRESS, -1001), (None, 7))
+    assert read_mark(loading, ("marks", 0)) == Mark("q", 7)
 
 
 class Topic:

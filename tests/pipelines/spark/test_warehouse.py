@@ -11,11 +11,16 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.definition.places import Place
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.healing import healing_of
+from odradek.pipelines.spark.sinks import warehouse as warehouses
 from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.tables import drop_table
 from odradek.pipelines.spark.sinks.warehouse import (
     BatchNumber,
     TableChange,
     Warehouse,
+    WarehouseAway,
     WarehouseRefused,
     check_database,
     reading,
@@ -61,6 +66,55 @@ def test_a_batch_that_comes_again_changes_nothing(url: str) -> None:
         assert Warehouse(url).write(BatchNumber("q", 0), [change((1, T1, 1.0, None), key=())]) == (_ == 0)
     assert Warehouse(url).write(BatchNumber("other", 0), [change((1, T1, 1.0, None), key=())])
     assert len(rows(url)) == 2
+
+
+def test_a_batch_that_comes_again_is_read_to_its_end(url: str) -> None:
+    """Spark counts that as a failure of a batch with state."""
+    Warehouse(url).write(BatchNumber("q", 0), [change((1, T1, 1.0, None))])
+    again = iter([(1, T1, 2.0, None), (2, T1, 2.0, None)])
+    assert not Warehouse(url).write(BatchNumber("q", 0), [TableChange("t", SCHEMA, again, ("id",))])
+    assert next(again, None) is None
+    assert rows(url) == [(1, 1.0, None)]
+
+
+def test_a_full_disk_may_have_room_later(url: str) -> None:
+    warehouse = Warehouse(url)
+    warehouse.write(BatchNumber("q", 0), [change((1, T1, 1.0, None))])
+
+    @sa.event.listens_for(warehouse.engine, "connect", insert=True)
+    def fill(connection: Any, _record: object) -> None:
+        connection.execute("PRAGMA max_page_count=1")  # as many as there are
+
+    warehouse.engine.dispose()
+    with pytest.raises(WarehouseAway, match="database or disk is full") as away:
+        warehouse.write(BatchNumber("q", 1), [change(*((each, T1, 1.0, ["x" * 100]) for each in range(2000)))])
+    assert healing_of(away.value) is Healing.LIKELY
+    sa.event.remove(warehouse.engine, "connect", fill)
+    warehouse.engine.dispose()
+    assert warehouse.write(BatchNumber("q", 1), [change((2, T1, 1.0, None))])
+
+
+def test_who_holds_a_lock_lets_go_of_it_later(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(warehouses, "BUSY_S", 0.01)
+    holder, warehouse = Warehouse(url), Warehouse(url)
+    warehouse.write(None, [change((1, T1, 1.0, None))])
+    with holder.engine.begin():
+        with pytest.raises(WarehouseAway, match="database is locked"):
+            warehouse.write(None, [change((2, T1, 1.0, None))])
+        with pytest.raises(WarehouseAway, match=r"sqlite:///.*database is locked"):
+            drop_table(url, "t")
+
+
+def test_a_table_that_was_dropped_does_not_come_back_by_itself(url: str) -> None:
+    with pytest.raises(WarehouseRefused, match="no such table") as refused, reading(url) as reader:
+        reader.execute(sa.text("select * from nowhere"))
+    assert healing_of(refused.value) is Healing.NEVER
+
+
+def test_what_is_committed_is_on_the_disk(url: str) -> None:
+    """A batch that Spark's checkpoint counts as done does not come again after a loss of power."""
+    with Warehouse(url).engine.connect() as connection:
+        assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
 
 
 def test_a_batch_is_written_whole_or_not_at_all(url: str) -> None:

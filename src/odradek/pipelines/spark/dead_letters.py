@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, has_origin, without_hidden
+from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, has_origin, quoted, visible_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -47,7 +47,7 @@ def dead_letters(frame: DataFrame, pipeline: str, place: str, topic: str) -> Dat
         key, value = F.col(f"{ORIGIN}.key"), F.col(f"{ORIGIN}.value")
         own = F.coalesce(F.col(f"{ORIGIN}.headers"), F.expr(NO_HEADERS))
     else:
-        row = F.to_json(F.struct(*(F.col(name) for name in without_hidden(frame).columns)))
+        row = F.to_json(F.struct(*(F.col(quoted(name)) for name in visible_columns(frame))))
         key, value, own = F.lit(None).cast("binary"), row.cast("binary"), F.expr(NO_HEADERS)
         headers.append(header(ID_HEADER, F.concat_ws(":", F.lit(f"{pipeline}/{place}"), F.hex(F.xxhash64(value)))))
     return frame.select(

@@ -13,6 +13,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -20,6 +21,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.spark.client_settings import librdkafka_settings
+from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import ORIGIN
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.transactional_writer import SPLIT, Assignment, write_split
@@ -38,6 +40,10 @@ if TYPE_CHECKING:
 SPLITS = 4  # when we make the topic that stands for them; whoever makes it first may choose another number
 LOOK_S = 10.0
 COLUMNS = ("topic", "key", "value", "headers")
+
+
+class SplitsUnknown(PipelineError):
+    """Another number of splits than before would write records twice, so none is guessed."""
 
 
 def marks_topic(pipeline: Pipeline) -> str:
@@ -112,4 +118,11 @@ def writer_of(assignment: Assignment) -> Callable[[Iterator[pa.RecordBatch]], It
 def count_splits(servers: str, settings: tuple[tuple[str, str], ...], marks: str) -> int:
     """Asked for once: the number must not change while a batch may come again."""
     admin = AdminClient({**dict(settings), "bootstrap.servers": servers, "log_level": 0})
-    return len(admin.list_topics(marks, LOOK_S).topics[marks].partitions)
+    try:
+        found = admin.list_topics(marks, LOOK_S).topics[marks]
+    except KafkaException as error:
+        raise SplitsUnknown(f"no broker at {servers} tells of topic {marks}: {error.args[0].str()}") from error
+    if found.error is not None or not found.partitions:
+        reason = "it has no partitions" if found.error is None else found.error.str()
+        raise SplitsUnknown(f"topic {marks} on {servers}, which a batch is split by, cannot be looked up: {reason}")
+    return len(found.partitions)

@@ -9,9 +9,10 @@ from pyspark.errors import AnalysisException, ParseException
 
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken
+from odradek.pipelines.spark.delivery import SplitsUnknown
 from odradek.pipelines.spark.expectations import ExpectationFailed
 from odradek.pipelines.spark.failures import SparkGone
-from odradek.pipelines.spark.sinks.warehouse import WarehouseRefused
+from odradek.pipelines.spark.sinks.warehouse import WarehouseAway, WarehouseRefused
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.topics import BrokersAway, TopicMissing
 
@@ -29,7 +30,15 @@ NEVER: tuple[type[BaseException], ...] = (
     ParseException,
 )
 # Something outside is away, or full, for as long as that takes.
-LIKELY: tuple[type[BaseException], ...] = (BrokersAway, TopicMissing, SparkGone, sa.exc.OperationalError, OSError)
+LIKELY: tuple[type[BaseException], ...] = (
+    BrokersAway,
+    TopicMissing,
+    SparkGone,
+    SplitsUnknown,
+    WarehouseAway,
+    sa.exc.OperationalError,
+    OSError,
+)
 # Words of Spark's and Kafka's own, where the kind of an error is lost on the way.
 NEVER_WORDS = ("which stops the pipeline", "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
 LIKELY_WORDS = ("TimeoutException", "DisconnectException", "NotLeaderOrFollower", "No space left on device")

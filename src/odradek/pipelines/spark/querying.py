@@ -102,7 +102,9 @@ class Catalog:
 
     def _declared_rows(self, session: SparkSession, name: str) -> DataFrame:
         def load(source: Source) -> DataFrame:
-            return read_once(session, source, self._pipeline, lambda topic: self._topics().partitions_of(topic))
+            return read_once(
+                session, source, self._pipeline, lambda topic, origin: self._topics().partitions_of(topic, origin)
+            )
 
         return without_hidden(Tables(session, self._pipeline, self._graph, load).rows(name))
 

@@ -49,8 +49,14 @@ def rebuild_views(
     pipeline: Pipeline, views: Sequence[View], say: Callable[[str], None], done: Callable[[View, int], None]
 ) -> None:
     """`done` is told each view and its rows. Nobody may run the pipeline meanwhile."""
+    kept = Checkpoints(pipeline)
+    if not kept.is_local:
+        raise RebuildRefused(
+            f"the checkpoints of {pipeline.name} are in {kept.place}, and only folders of this machine can be looked "
+            "into; copy them here, rebuild with `checkpoints` set to the copy, and copy it back"
+        )
     cluster = prepare_topics(pipeline)
-    with alone_at(Checkpoints(pipeline), pipeline.name), session_of(pipeline, say) as session:
+    with alone_at(kept, pipeline.name), session_of(pipeline, say) as session:
         rebuilding = Rebuilding(session, pipeline, cluster, say)
         for view in views:
             done(view, rebuilding.rebuild(view))
@@ -86,11 +92,11 @@ class Rebuilding:
         read = self._read_so_far(view)
         if read is None:
             self._say(f"{view.name}: the stream has written nothing yet; made from the whole log")
-            run_batch(self._session, self._alone(view), self._cluster)
+            run_batch(self._session, alone_for(view, self._pipeline), self._cluster)
             return
         self._say(f"{view.name}: made from what the stream has read, {offsets_text(read)}")
         end = Start(StartAt.OFFSETS, offsets={topic: numbered(each) for topic, each in read.items()})
-        alone = self._alone(view)
+        alone = alone_for(view, self._pipeline)
         alone = replace(alone, sources=tuple(by_name(each, read) for each in alone.sources))
         run_batch(self._session, alone, self._cluster, Range(end=end))
 
@@ -98,7 +104,7 @@ class Rebuilding:
         aside = self._checkpoints.folder / ASIDE
         shutil.rmtree(aside, ignore_errors=True)
         self._say(f"{view.name}: counted anew over the whole log")
-        alone = replace(self._alone(view), checkpoints=str(aside))
+        alone = replace(alone_for(view, self._pipeline), checkpoints=str(aside))
         running = StandardEngine(self._session, alone, self._cluster).start(until_caught_up=True)
         try:
             running.wait(lambda: False)
@@ -119,17 +125,6 @@ class Rebuilding:
             now = fingerprints_of(self._pipeline, self._cluster)
             self._checkpoints.note_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
 
-    def _alone(self, view: View) -> Pipeline:
-        """The pipeline with nothing to write but the new table. One that began at the end begins at the start."""
-        sources = tuple(
-            source_at(each, Start())
-            if isinstance(each.origin, TopicOrigin) and each.origin.start.at is StartAt.LATEST
-            else each
-            for each in self._pipeline.sources
-        )
-        views = (replace(view, name=view.name + SUFFIX),)
-        return replace(self._pipeline, sources=sources, sinks=(), views=views, dead_letters=None)
-
     def _read_so_far(self, view: View) -> Offsets | None:
         """Where the last batch ended that reached the database; None where there was none."""
         flows = split_flows(self._pipeline, build_graph(self._pipeline))
@@ -145,6 +140,21 @@ class Rebuilding:
                 "run the pipeline with --until-caught-up, then rebuild"
             )
         return found
+
+
+def alone_for(view: View, pipeline: Pipeline) -> Pipeline:
+    """Of the pipeline what leads to the new table. A source that began at the end begins at the start."""
+    needed = set(build_graph(pipeline).upstream(view.input))
+    sources = tuple(
+        source_at(each, Start())
+        if isinstance(each.origin, TopicOrigin) and each.origin.start.at is StartAt.LATEST
+        else each
+        for each in pipeline.sources
+        if each.name in needed
+    )
+    steps = tuple(each for each in pipeline.steps if each.name in needed)
+    views = (replace(view, name=view.name + SUFFIX),)
+    return replace(pipeline, sources=sources, steps=steps, sinks=(), views=views, dead_letters=None)
 
 
 def by_name(source: Source, read: Offsets) -> Source:

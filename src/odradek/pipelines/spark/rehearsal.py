@@ -125,7 +125,7 @@ class Rehearsal:
         if self._rows.get(source.name):
             return self._frame(self._rows[source.name], self._inferred(self._rows[source.name]))
         if isinstance(source.origin, FileOrigin) and not source.is_stream:
-            return read_once(self._session, source, self._pipeline, lambda _topic: 0)
+            return read_once(self._session, source, self._pipeline, lambda _topic, _origin: 0)
         if schema is not None:
             return self._frame([], schema.ddl)
         raise NothingGiven(

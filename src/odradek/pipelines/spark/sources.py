@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Source
 
+    PartitionCount = Callable[[str, TopicOrigin], int]  # of a topic on the cluster that it is read from
+
 FETCH_WAIT_MS = "20"  # Spark waits for the whole of it at the end of a log; Kafka's 500 ms would be the latency
 EARLIEST_OFFSET, LATEST_OFFSET = -2, -1
+MOST_IN_TRANSACTION = 500_000
 NOTHING_OFFSET = 0  # as start and as end
 
 
@@ -38,14 +41,13 @@ def is_topic(source: Source) -> bool:
     return isinstance(source.origin, TopicOrigin)
 
 
-def read_stream(
-    session: SparkSession, source: Source, pipeline: Pipeline, partitions: Callable[[str], int]
-) -> DataFrame:
+def read_stream(session: SparkSession, source: Source, pipeline: Pipeline, partitions: PartitionCount) -> DataFrame:
     origin = source.origin
     if isinstance(origin, TopicOrigin):
         options = {**topic_options(origin, pipeline), **start_options(origin, origin.start, partitions, "starting")}
-        if origin.max_records_per_batch is not None:
-            options["maxOffsetsPerTrigger"] = str(origin.max_records_per_batch)
+        most = most_records(origin, pipeline)
+        if most is not None:
+            options["maxOffsetsPerTrigger"] = str(most)
         return session.readStream.format(topic_format(session, pipeline)).options(**options).load()
     if isinstance(origin, FileOrigin):
         reader = session.readStream.format(str(origin.format)).options(**file_options(origin))
@@ -59,7 +61,7 @@ def read_once(
     session: SparkSession,
     source: Source,
     pipeline: Pipeline,
-    partitions: Callable[[str], int],
+    partitions: PartitionCount,
     span: Range | None = None,
 ) -> DataFrame:
     """All rows that are there, or those of a range of a topic."""
@@ -78,6 +80,12 @@ def read_once(
             reader = reader.schema(source.format.schema.ddl)
         return reader.load(below(pipeline, origin.path))
     return read_jdbc(session, origin, database_place(pipeline, origin.url))
+
+
+def most_records(origin: TopicOrigin, pipeline: Pipeline) -> int | None:
+    """Of a batch. One that is a transaction must be written before the brokers give the transaction up."""
+    is_bounded = pipeline.delivery is Delivery.EXACTLY_ONCE
+    return origin.max_records_per_batch or (MOST_IN_TRANSACTION if is_bounded else None)
 
 
 def topic_format(session: SparkSession, pipeline: Pipeline) -> str:
@@ -104,7 +112,7 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
 
 
 def start_options(
-    origin: TopicOrigin, start: Start, partitions: Callable[[str], int], which: str, only_named: bool = False
+    origin: TopicOrigin, start: Start, partitions: PartitionCount, which: str, only_named: bool = False
 ) -> dict[str, str]:
     """`starting…` or `ending…`: Spark wants an offset for every partition, ours may name some."""
     if start.at is StartAt.TIME:
@@ -114,7 +122,11 @@ def start_options(
         return {f"{which}Offsets": str(start.at)}
     other = NOTHING_OFFSET if only_named else EARLIEST_OFFSET if which == "starting" else LATEST_OFFSET
     topics = origin.topics or tuple(start.offsets)
-    return {f"{which}Offsets": json.dumps(all_offsets(topics, start.offsets, partitions, other))}
+    return {
+        f"{which}Offsets": json.dumps(
+            all_offsets(topics, start.offsets, lambda topic: partitions(topic, origin), other)
+        )
+    }
 
 
 def all_offsets(

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
 
 TIMEOUT_S = 5.0
+AWAY = frozenset({
+    KafkaError._TIMED_OUT,  # noqa: SLF001 - its name in the API
+    KafkaError._TRANSPORT,  # noqa: SLF001
+    KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NOT_CONTROLLER,
+})  # fmt: skip
 TOPIC_CONFIG = {"max.message.bytes": str(8 * 1024 * 1024)}
 
 
@@ -32,14 +39,34 @@ class BrokersAway(PipelineError):
     """No broker answers."""
 
 
+class TopicRefused(PipelineError):
+    """A topic that the brokers do not make."""
+
+
+class SettingsRefused(PipelineError):
+    """What the client does not take."""
+
+
 class Cluster:
-    """Topics of one cluster and their partitions, as they were when they were asked for."""
+    """Topics of one cluster and their partitions, as they were when they were asked for.
+
+    Sources may have brokers of their own; the clusters of those are found from here.
+    """
 
     def __init__(self, bootstrap_servers: str, settings: Mapping[str, str]) -> None:
         self.bootstrap_servers = bootstrap_servers
-        self._admin = AdminClient(
-            {**librdkafka_settings(settings), "bootstrap.servers": bootstrap_servers, "log_level": 0}
-        )
+        self._settings = dict(settings)
+        self._others: dict[str, Cluster] = {}
+        client: dict[str, str | int | float | bool] = {
+            **librdkafka_settings(settings),
+            "bootstrap.servers": bootstrap_servers,
+            "log_level": 0,
+        }
+        try:
+            self._admin = AdminClient(client)
+        except KafkaException as error:
+            reason = error.args[0].str()
+            raise SettingsRefused(f"the settings under `kafka` for {bootstrap_servers} are no good: {reason}") from None
         self.partitions = self._look()
 
     def _look(self) -> dict[str, int]:
@@ -50,7 +77,18 @@ class Cluster:
         self.id: str | None = found.cluster_id
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
-    def partitions_of(self, topic: str) -> int:
+    def at(self, origin: TopicOrigin) -> Cluster:
+        """The cluster that a source reads from."""
+        servers = origin.bootstrap_servers
+        if servers is None or servers == self.bootstrap_servers:
+            return self
+        if servers not in self._others:
+            self._others[servers] = Cluster(servers, {**self._settings, **origin.kafka})
+        return self._others[servers]
+
+    def partitions_of(self, topic: str, origin: TopicOrigin | None = None) -> int:
+        if origin is not None and self.at(origin) is not self:
+            return self.at(origin).partitions_of(topic)
         if topic not in self.partitions:
             raise TopicMissing(f"topic {topic} does not exist on {self.bootstrap_servers}")
         return self.partitions[topic]
@@ -64,12 +102,17 @@ class Cluster:
         if not missing:
             return
         made = [NewTopic(name, partitions, -1, config=TOPIC_CONFIG) for name in missing]
-        for future in self._admin.create_topics(made).values():
+        for name, future in self._admin.create_topics(made).items():
             try:
                 future.result(TIMEOUT_S)
+            except TimeoutError:
+                raise BrokersAway(f"{self.bootstrap_servers} did not make topic {name} in {TIMEOUT_S:.0f} s") from None
             except KafkaException as error:
-                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
-                    raise
+                reason = error.args[0]
+                if reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    continue
+                kind = BrokersAway if reason.code() in AWAY else TopicRefused
+                raise kind(f"{self.bootstrap_servers} did not make topic {name}: {reason.str()}") from None
         self.partitions = self._look()
 
 

@@ -36,6 +36,7 @@ AWAY = {
     "NOT_COORDINATOR",
     "COORDINATOR_NOT_AVAILABLE",
     "COORDINATOR_LOAD_IN_PROGRESS",
+    "UNSTABLE_OFFSET_COMMIT",
     "_TIMED_OUT",
     "_TRANSPORT",
     "_WAIT_COORD",
@@ -150,6 +151,8 @@ def read_mark(consumer: Consumer, slot: tuple[str, int]) -> Mark:
     while True:
         try:
             (found,) = consumer.committed([TopicPartition(*slot)], ANSWER_S)
+            if found.error is not None:  # it has no offset then, as if nothing had ever been written
+                raise KafkaException(found.error)
         except KafkaException as error:
             if error.args[0].name() not in AWAY or time.monotonic() > give_up_at:
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,6 +65,13 @@ def test_every_record_is_in_one_batch(start: dict[Partition, int], waiting: dict
 
 def test_a_small_partition_does_not_starve() -> None:
     assert admitted({A: 0, B: 0}, {A: 1, B: 1_000_000}, 10) == {A: 1, B: 9}
+
+
+@pytest.mark.parametrize("most", [None, 1, 100])
+def test_the_place_in_a_partition_that_one_answer_lacks_is_kept(most: int | None) -> None:
+    end = admitted({A: 5, B: 700}, {A: 9}, most)
+    assert end[B] == 700
+    assert OffsetRange(B, 700, 702) in planned_ranges(end, {**end, B: 702})
 
 
 def test_what_is_gone_is_named() -> None:

@@ -129,10 +129,11 @@ def local_threads(pipeline: Pipeline, cluster: Cluster) -> int:
     """Tasks that run at the same time: each branch reads each partition."""
     names = streaming_names(pipeline, build_graph(pipeline))
     partitions = sum(
-        cluster.partitions.get(topic, 1)
+        home.partitions.get(topic, 1)
         for source in pipeline.sources
         if source.name in names and isinstance(source.origin, TopicOrigin)
-        for topic in source.origin.topics or tuple(cluster.partitions)
+        for home in (cluster.at(source.origin),)
+        for topic in source.origin.topics or tuple(home.partitions)
     )
     quarantines = sum(has_quarantine(step.expectations) for step in pipeline.steps)
     return max(os.cpu_count() or 1, partitions * (len(pipeline.sinks) + len(pipeline.sources) + quarantines) + 1)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 POLL_S = 0.1
 INITIALIZING, LATE_WORKER = "Initializing sources", "Python worker failed to connect back"  # Spark's words
 LATE_STARTS = 5
+SOURCES_S = 60.0
 
 
 class PipelineFailed(PipelineError):
@@ -51,9 +52,13 @@ class Running:
         self.add(flow, start())
 
     def await_sources(self, flow: str) -> None:
-        """A source in Python is a process, and several that start at once would keep each other from being in time."""
+        """A source in Python is a process, and several that start at once would keep each other from being in time.
+
+        One that takes very long may be waiting for its brokers, and the others need not wait with it.
+        """
         query = self.queries[flow]
-        while query.isActive and query.status["message"] == INITIALIZING:
+        give_up_at = time.monotonic() + SOURCES_S
+        while query.isActive and query.status["message"] == INITIALIZING and time.monotonic() < give_up_at:
             time.sleep(POLL_S)  # a poll's pause
 
     @property

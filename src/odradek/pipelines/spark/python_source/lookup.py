@@ -26,6 +26,16 @@ REFUSALS = frozenset({
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
 })  # fmt: skip
+# What brokers say of a topic that is there, and will be readable again.
+UNSETTLED = frozenset({
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.REQUEST_TIMED_OUT,
+    KafkaError.NETWORK_EXCEPTION,
+    KafkaError.KAFKA_STORAGE_ERROR,
+    KafkaError._TIMED_OUT,  # noqa: SLF001
+    KafkaError._TRANSPORT,  # noqa: SLF001
+})  # fmt: skip
 READ_UNCOMMITTED = "read_uncommitted"  # Kafka's default; librdkafka's is the other
 
 Answer = TypeVar("Answer")
@@ -47,14 +57,23 @@ class Lookup:
         self._admin = AdminClient({**settings, "log_level": "0"})
 
     def partitions(self) -> list[Partition]:
-        """Those of all topics that are wanted now."""
-        topics = self._patiently(lambda: self._admin.list_topics(timeout=ANSWER_S).topics)
-        return sorted(
-            Partition(name, index)
-            for name, topic in topics.items()
-            if topic.error is None and self._options.wants(name)
-            for index in topic.partitions
-        )
+        """Those of all topics that are wanted now. One whose leader is being chosen is not one that is gone."""
+
+        def ask() -> list[Partition]:
+            every = self._admin.list_topics(timeout=ANSWER_S).topics
+            wanted = {name: topic for name, topic in every.items() if self._options.wants(name)}
+            for topic in wanted.values():
+                if topic.error is not None and topic.error.code() in UNSETTLED:
+                    raise KafkaException(topic.error)
+            found = (
+                Partition(name, index)
+                for name, topic in wanted.items()
+                if topic.error is None
+                for index in topic.partitions
+            )
+            return sorted(found)
+
+        return self._patiently(ask)
 
     def at(self, edge: Edge, partitions: Iterable[Partition]) -> dict[Partition, int]:
         """The offsets of an edge; a time after the last record is the end."""

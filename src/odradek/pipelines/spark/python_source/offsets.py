@@ -54,13 +54,16 @@ def planned_ranges(start: Mapping[Partition, int], end: Mapping[Partition, int])
 
 
 def admitted(start: Mapping[Partition, int], latest: Mapping[Partition, int], most: int | None) -> dict[Partition, int]:
-    """Where the next batch ends: at most so many records, each partition by its share of what waits."""
+    """Where the next batch ends: at most so many records, each partition by its share of what waits.
+
+    The place in a partition that one answer lacks is kept: without it, all of it would be read again later.
+    """
     waiting = {partition: max(until - start.get(partition, 0), 0) for partition, until in latest.items()}
     total = sum(waiting.values())
     if most is None or total <= most:
-        return dict(latest)
+        return {**start, **latest}
     left = most
-    ends: dict[Partition, int] = {}
+    ends = dict(start)
     for partition, count in sorted(waiting.items(), key=lambda each: (each[1], each[0])):
         share = min(count, left, -(-count * most // total))  # rounded up: a small partition must not starve
         left -= share

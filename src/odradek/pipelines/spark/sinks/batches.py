@@ -64,9 +64,19 @@ def write_others(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline, 
             write_files(frame, target, pipeline)
         elif isinstance(target, ConsoleTarget):
             print(f"-- {sink.name}, batch {batch_number}")
-            shown(frame).show(truncate=False)
+            print_rows(shown(frame))
         elif isinstance(target, PythonTarget):
             call_sink(sink, target, frame, pipeline, batch_number)
+
+
+def print_rows(frame: DataFrame) -> None:
+    """The first of them. All are computed: Spark refuses a batch with state that was not read to its end."""
+    frame.persist()
+    try:
+        frame.count()
+        frame.show(truncate=False)
+    finally:
+        frame.unpersist()
 
 
 def call_sink(sink: Sink, target: PythonTarget, frame: DataFrame, pipeline: Pipeline, batch_number: int) -> None:

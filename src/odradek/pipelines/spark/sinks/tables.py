@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, connect
+from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, connect, told_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def changing(url: str) -> Iterator[Connection]:
     engine = connect(url)
     try:
-        with engine.begin() as connection:
+        with told_of(engine.url), engine.begin() as connection:
             yield connection
     finally:
         engine.dispose()

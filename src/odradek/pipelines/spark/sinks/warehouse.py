@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import threading
+from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
@@ -31,8 +32,18 @@ CHUNK_ROWS = 500
 BUSY_S = 60.0
 
 
+# What passes by itself, by SQLite's names: another writes, the disk is full or does not answer.
+SQLITE_AWAY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
+# A server that was reached and says that the URL is wrong. The client gives no code for what ends a connection.
+WRONG_URL = ("does not exist", "authentication failed", "no pg_hba.conf entry", "no password supplied")
+
+
 class WarehouseRefused(PipelineError):
     """A table that cannot take the rows."""
+
+
+class WarehouseAway(PipelineError):
+    """A database that is not there, busy or full: it may take the same rows later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +85,13 @@ class Warehouse:
             tables = [self._table(change) for change in changes]
             self._metadata.create_all(self.engine)
             with self.engine.begin() as connection:
-                if batch is not None and not self._is_new(connection, batch):
-                    return False
-                for change, table in zip(changes, tables, strict=True):
+                is_new = batch is None or self._is_new(connection, batch)
+                for change, table in zip(changes, tables, strict=True) if is_new else ():
                     apply_change(connection, table, change)
-        return True
+        if not is_new:
+            for change in changes:
+                deque(change.rows, maxlen=0)  # Spark refuses a batch with state that was not read to its end
+        return is_new
 
     def forget(self, *tables: str) -> None:
         """What others have changed is looked at anew."""
@@ -130,9 +143,9 @@ def warehouse(url: str) -> Warehouse:
 def parsed_url(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
-    except sa.exc.ArgumentError:
+    except (sa.exc.ArgumentError, ValueError):  # the latter of a port that is no number
         raise WarehouseRefused(
-            f"'{url}' is no URL of a database: write sqlite:///name.db, or postgresql://user:password@host/name"
+            f"'{without_secrets(url)}' is no URL of a database: write sqlite:///name.db, or postgresql://user:password@host/name"
         ) from None
     names = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
     return parsed.set(drivername=names.get(parsed.drivername, parsed.drivername))
@@ -167,12 +180,30 @@ def check_database(url: str) -> None:
 
 @contextmanager
 def told_of(url: sa.URL) -> Iterator[None]:
-    """What a database refuses is told in a sentence, with its URL."""
+    """What a database refuses is told in a sentence, with its URL, and whether it may take it later."""
     try:
         yield
     except sa.exc.SQLAlchemyError as error:
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
-        raise WarehouseRefused(f"{shown_url(url)}: {reason}") from error
+        kind = WarehouseAway if is_away(error) else WarehouseRefused
+        raise kind(f"{shown_url(url)}: {reason}") from error
+
+
+def is_away(error: sa.exc.SQLAlchemyError) -> bool:
+    """SQLite says the same kind of error of a table that is missing and of a disk that is full."""
+    if not isinstance(error, sa.exc.DBAPIError):
+        return isinstance(error, sa.exc.TimeoutError)
+    of_sqlite = getattr(error.orig, "sqlite_errorname", None)
+    if of_sqlite is not None:
+        return str(of_sqlite).startswith(SQLITE_AWAY)
+    is_operational = isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
+    return error.connection_invalidated or (is_operational and not any(each in str(error.orig) for each in WRONG_URL))
+
+
+def without_secrets(url: str) -> str:
+    """Of a URL that cannot be taken apart: nothing before its host, where a password may stand, nor after a `?`."""
+    before, at, after = url.partition("?")[0].rpartition("@")
+    return f"{'***' if before else ''}{at}{after}"
 
 
 def shown_url(url: sa.URL) -> str:
@@ -180,10 +211,13 @@ def shown_url(url: sa.URL) -> str:
 
 
 def prepare_sqlite(connection: Any, _record: object) -> None:
-    """Readers are not kept waiting by the writer, and transactions are ours to begin."""
+    """Readers are not kept waiting by the writer, and transactions are ours to begin.
+
+    What is committed survives a loss of power: Spark notes the batch as done, and it does not come again.
+    """
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode=WAL")
-    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA synchronous=FULL")
 
 
 def prepare_reader(connection: Any, _record: object) -> None:
