@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.cli.pipeline_options import overridden
+from odradek.pipelines.definition.model import Pipeline
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
@@ -49,6 +51,26 @@ def test_no_broker_is_told_before_spark_starts(offline: Run, tmp_path: Path) -> 
     assert ran.code == 1
     assert "no broker answers at 127.0.0.1:1" in ran.errors
     assert "starting Spark" not in ran.errors
+
+
+def test_a_batch_forgets_no_checkpoint(offline: Run, tmp_path: Path) -> None:
+    """It is the stream's: to read a part of the log again is another command."""
+    offsets = tmp_path / "checkpoints" / "readings" / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").write_text("v1\n{}\n")
+    file = definition(tmp_path, "t")
+    ran = offline("pipeline", "run", file, "--engine", "batch", "--from", "earliest", "--yes")
+    assert ran.code == 1
+    assert f"odradek pipeline backfill {file} --from earliest" in ran.errors
+    assert (offsets / "0").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [("hdfs://host/checkpoints", "hdfs://host/checkpoints"), ("/some/folder", "/some/folder"), (None, "as defined")],
+)
+def test_a_folder_elsewhere_is_left_as_it_is_written(given: str | None, kept: str) -> None:
+    assert overridden(Pipeline("p", checkpoints="as defined"), {"checkpoints": given}).checkpoints == kept
 
 
 @pytest.mark.spark

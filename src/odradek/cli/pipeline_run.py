@@ -69,6 +69,11 @@ def run(
     found = overridden(choose(file, load(file, engine), name), overrides)
     require_spark()
     if from_places:
+        if found.engine == "batch":
+            raise Failure(
+                "a batch keeps nothing between its runs, so there is nothing to forget; for a part of the log: "
+                f"`odradek pipeline backfill {file} --from {' --from '.join(from_places)}`"
+            )
         from odradek.cli.pipeline_reset import forget_and_begin  # noqa: PLC0415 - most runs go on
 
         forget_and_begin(found, from_places, is_sure)
