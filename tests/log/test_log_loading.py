@@ -10,6 +10,7 @@ from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
+from odradek.log.segment import TIME_INDEX_SUFFIX
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, NOW_MS, append, delete_before, make_batch, open_log, read_all
@@ -212,6 +213,33 @@ def test_epochs_that_cannot_be_read_are_found_in_the_batches(host: Host, directo
     log.close()
     Path(directory, "leader-epoch-checkpoint").write_bytes(b"0\n7\n")
     assert open_log(host, directory, CONFIG).leader_epochs.entries == ((0, 0), (1, 20), (2, 40))
+
+
+def test_epochs_that_are_gone_are_found_in_the_batches(host: Host, directory: str) -> None:
+    log = open_log(host, directory, CONFIG)
+    fill(log)
+    log.close()
+    for clean_shutdown in (True, False):
+        Path(directory, "leader-epoch-checkpoint").unlink()
+        again = open_log(
+            host, directory, CONFIG, clean_shutdown=clean_shutdown, recovery_point_offset=log.log_end_offset
+        )
+        assert again.leader_epochs.entries == ((0, 0), (1, 20), (2, 40))
+        again.flush()
+
+
+def test_a_rebuilt_index_outlives_a_kill_and_a_power_failure(simulation: Simulation) -> None:
+    log = open_log(simulation.host, "/data/t-0", CONFIG)
+    fill(log)
+    log.close()
+    simulation.disk.sync_directory("/data")
+    end_offset, path = log.log_end_offset, log.segments[0].path(TIME_INDEX_SUFFIX)
+    size_bytes = simulation.disk.file_size(path)
+    simulation.disk.remove(path)
+    for end in (simulation.disk.kill, simulation.disk.kill, simulation.crash):
+        open_log(simulation.host, "/data/t-0", CONFIG, clean_shutdown=False, recovery_point_offset=end_offset)
+        end()
+    assert simulation.disk.file_size(path) == size_bytes
 
 
 def test_leftovers_are_removed(host: Host, directory: str) -> None:

@@ -58,6 +58,11 @@ class PartitionLogModel(RuleBasedStateMachine):
             log_start_offset=self.start_offset,
         )
 
+    def close(self) -> None:
+        self.log.close()
+        self.simulation.disk.sync_directory("/data")  # as the mark of a clean shutdown does, without which none is
+        self.flushed_offset = self.end_offset
+
     def teardown(self) -> None:
         if hasattr(self, "simulation"):
             self.simulation.close()
@@ -156,19 +161,17 @@ class PartitionLogModel(RuleBasedStateMachine):
 
     @rule()
     def reopen_clean(self) -> None:
-        self.log.close()
-        self.flushed_offset = self.end_offset
+        self.close()
         self.simulation.crash()  # a clean close must have left nothing to lose
         self.log = self.open(clean_shutdown=True)
 
     @rule(chance=st.floats(0, 1))
     def reopen_without_a_file(self, chance: float) -> None:
         """Somebody removed what can be made again: an index, a snapshot, the leader epochs."""
-        self.log.close()
-        self.flushed_offset = self.end_offset
+        self.close()
         names = [name for name in self.simulation.disk.list_directory(DIRECTORY) if not name.endswith(".log")]
         if names:
-            self.simulation.disk.remove(f"{DIRECTORY}/{names[int(chance * (len(names) - 1))]}")
+            self.simulation.disk.remove(f"{DIRECTORY}/{names[min(int(chance * len(names)), len(names) - 1)]}")
         self.log = self.open(clean_shutdown=True)
         self.rewind_sequence()
 

@@ -217,11 +217,7 @@ def test_a_swap_that_breaks_in_the_middle_is_completed_by_the_next_start(
         pass_time(broker, BACKOFF_SECONDS)
         assert fetch(broker, name).error_code == STORAGE_ERROR
         pass_time(broker, 100)  # removed files go after a minute
-        if not ends_well:
-            disk.kill()
-        else:
-            broker.run(broker.node.stop())
-    broker.run(broker._start())
+    (broker.restart if ends_well else broker.kill)()
     assert offsets(broker, name)[0] == 0, "the only value of its key"
     pass_time(broker, 2 * BACKOFF_SECONDS)
     assert offsets(broker, name)[0] == 0

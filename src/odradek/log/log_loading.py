@@ -4,6 +4,7 @@ After a clean shutdown nothing is scanned but the few kilobytes after the last i
 the recovery point's segment on is checked, what is torn is cut off, and indexes and producer state are rebuilt."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from odradek.host.host import Host
@@ -72,7 +73,7 @@ class LogLoader:
     def load(self) -> LoadedLog:
         self.host.disk.make_directories(self.directory)
         log = self._open_files()
-        log.leader_epochs, epochs_are_whole = self._load_leader_epochs()
+        log.leader_epochs, epochs_are_whole = self._load_leader_epochs(log.segments)
         # Between an older snapshot and the first segment batches are missing: its sequences would refuse what follows.
         first_offset = log.segments[0].base_offset
         log.snapshots.remove([offset for offset in log.snapshots.offsets if offset < first_offset])
@@ -149,14 +150,16 @@ class LogLoader:
         segment.roll_jitter_ms = choose_jitter(self.config, self.host)
         return segment
 
-    def _load_leader_epochs(self) -> tuple[LeaderEpochs, bool]:
-        """False when the file is there and says nothing: then all batches are asked."""
+    def _load_leader_epochs(self, segments: Sequence[Segment]) -> tuple[LeaderEpochs, bool]:
+        """False when the file says nothing, or is gone: then all batches are asked."""
         try:
             return LeaderEpochs(
                 decode_leader_epochs(self.host.disk.read_file(f"{self.directory}/{EPOCHS_FILE_NAME}"))
             ), True
         except FileNotFoundError:
-            return LeaderEpochs(), True
+            # It is there from the first flush on; before that, recovery reads every batch anyway.
+            was_flushed = self.clean_shutdown or self.recovery_point_offset > segments[0].base_offset
+            return LeaderEpochs(), not (was_flushed and any(segment.size_bytes for segment in segments))
         except MalformedMessage:
             return LeaderEpochs(), False
 
@@ -200,6 +203,10 @@ class LogLoader:
                 log.cut_bytes += segment.recover(self.config.index_interval_bytes)
                 segment.become_read_only()
                 log.unsynced_segments.append(segment)
+                # At once: a start that follows on a kill finds them there, and does not know that they are not safe.
+                for file in (segment.file, *segment.open_indexes()):
+                    file.sync()
+                self.host.disk.sync_directory(self.directory)
 
     def _is_hole(self, earlier: Segment, later: Segment) -> bool:
         """A lost tail that happened to end with a whole batch. Apache Kafka's compaction leaves holes too (ours does
@@ -235,6 +242,7 @@ class LogLoader:
         if not self.clean_shutdown:
             log.recovery_point_offset = min(self.recovery_point_offset, log.log_end_offset)
         if not epochs_are_whole:
+            log.leader_epochs.clear()  # what recovery found are only the last
             for segment in log.segments:
                 for _, header in scan_headers(segment.file, 0, segment.size_bytes):
                     log.note_epoch(header)
