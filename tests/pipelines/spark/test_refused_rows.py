@@ -12,11 +12,15 @@ from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.hidden_columns import RECORD_NAMES, REJECTED
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
+
+PARTITIONS = "spark.sql.shuffle.partitions"
 
 
 def test_a_refused_row_is_written_with_the_columns_that_a_sink_would_show(spark: SparkSession) -> None:
@@ -26,6 +30,15 @@ def test_a_refused_row_is_written_with_the_columns_that_a_sink_would_show(spark:
     assert json.loads(letter.value) == {"a.b": 5, "c`d": 6}
 
 
+@pytest.fixture
+def several_partitions(spark: SparkSession) -> Iterator[None]:
+    before = spark.conf.get(PARTITIONS)
+    spark.conf.set(PARTITIONS, "3")
+    yield
+    spark.conf.set(PARTITIONS, str(before))
+
+
+@pytest.mark.usefixtures("several_partitions")
 def test_rows_of_a_flow_with_state_may_go_to_the_console(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
     """Of which it shows some, and Spark wants all to be read."""
     stage.create("in")
