@@ -111,8 +111,8 @@ def tell_of_flows(
 def other_owner(pipeline: Pipeline, checkpoints: Checkpoints, owner: str) -> str:
     return (
         f"the checkpoint in {checkpoints.place} is that of pipeline {owner}, not of {pipeline.name}: give each a "
-        f"folder of its own (`checkpoints:` or --checkpoints). If {owner} has a new name, give it the old one again, or "
-        f"forget how far it is with `odradek pipeline reset {pipeline.place.file}`"
+        f"folder of its own (`checkpoints:` or --checkpoints). If {owner} has a new name, give it the old one again, "
+        f"or forget how far it is with `odradek pipeline reset {pipeline.place.file}`"
     )
 
 
