@@ -4,13 +4,12 @@ The rigs run as a user runs them: `odradek pipeline run` in a process of its own
 that reads the warnings. What a warning took counts from the moment the fleet's client took the record.
 """
 
-import contextlib
 import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +24,7 @@ from bench.turns import Said, in_turns
 from bench.workloads import (
     RIGS_MEASURED_S,
     RIGS_RECORDS_PER_S,
+    RIGS_ROUNDS,
     RIGS_WARM_UP_S,
     TRANSFORM,
     TRANSFORM_ROUNDS,
@@ -34,7 +34,7 @@ from bench.workloads import (
 from odradek.cli.pipeline_process import PipelineProcess
 from odradek.pipelines.rigs.dashboard_records import read_warning
 from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
-from odradek.pipelines.rigs.producer import RigProducer, producer_settings
+from odradek.pipelines.rigs.producer import RigProducer, producer_settings, sending
 
 ROOT = Path(__file__).parent.parent
 RIGS = ROOT / "examples" / "rigs"
@@ -62,7 +62,7 @@ class Pipelines:
         def rigs(kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
             return self._event_to_warning(name, kind, directory, experiment)
 
-        return in_turns(name, 1, self.kinds, self.directory, rigs, self.say)
+        return in_turns(name, min(rounds, RIGS_ROUNDS), self.kinds, self.directory, rigs, self.say)
 
     def _event_to_warning(self, name: str, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         warm_up_s, seconds = RIGS_WARM_UP_S * self.scale, max(5.0, RIGS_MEASURED_S * self.scale)
@@ -77,9 +77,13 @@ class Pipelines:
             arguments += ["--warehouse", f"sqlite:///{directory / 'rigs.db'}"]
             with PipelineProcess(arguments, is_stopped, lines.append) as pipeline:
                 pipeline.wait_until_running()
-                with sending(broker):
+                producer = Producer({**producer_settings(RIGS_RECORDS_PER_S), "bootstrap.servers": broker.address})
+                sender = RigProducer(producer, "rigs", Fleet(FleetSettings()), RIGS_RECORDS_PER_S)
+                with sending(sender, is_stopped):
                     latencies_s = warnings(broker, time.monotonic() + warm_up_s, seconds, is_stopped)
         pipeline.raise_failure()
+        if sender.failure is not None:
+            raise BrokerError(f"the fleet could not send: {sender.failure}")
         if not latencies_s:
             raise BrokerError(f"no warning came within {seconds:.0f} s; the pipeline said: {' / '.join(lines[-5:])}")
         latencies_s.sort()
@@ -93,21 +97,6 @@ class Pipelines:
 def create_topic(broker: RunningBroker, name: str) -> None:
     admin = AdminClient({"bootstrap.servers": broker.address})
     admin.create_topics([NewTopic(name, RIGS_PARTITIONS, 1)])[name].result(30)
-
-
-@contextlib.contextmanager
-def sending(broker: RunningBroker) -> Iterator[None]:
-    """The fleet, in a thread of its own."""
-    producer = Producer({**producer_settings(RIGS_RECORDS_PER_S), "bootstrap.servers": broker.address})
-    sender = RigProducer(producer, "rigs", Fleet(FleetSettings()), RIGS_RECORDS_PER_S)
-    is_over = threading.Event()
-    thread = threading.Thread(target=sender.run, args=(is_over,), name="rigs", daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        is_over.set()
-        thread.join()
 
 
 def warnings(broker: RunningBroker, begins_at: float, seconds: float, is_stopped: threading.Event) -> list[float]:

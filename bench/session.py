@@ -20,6 +20,8 @@ from bench.workloads import (
     NEED_GO,
     OTHERS,
     PIPELINES,
+    RIGS,
+    RIGS_ROUNDS,
     SCALES,
     START,
     TRANSFORM,
@@ -73,6 +75,7 @@ class Session:
             START: self.rounds,
             VALIDATE: self.rounds / len(self.kinds),
             TRANSFORM: min(self.rounds, TRANSFORM_ROUNDS) + 1,
+            **dict.fromkeys(RIGS, min(self.rounds, RIGS_ROUNDS)),
         }
         for_others = sum(turns.get(name, 1) for name in self.others)
         return round(len(self.kinds) * (len(self.workloads) * (self.rounds + 1) + for_others))

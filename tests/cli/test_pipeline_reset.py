@@ -159,6 +159,31 @@ def test_one_flow_is_forgotten_alone(offline: Run, file: str, begun: Path, tmp_p
     assert "p has no flow odd; it has files-archive, rigs, view-totals" in unknown.errors
 
 
+def test_a_start_is_that_of_the_flow_that_was_reset(offline: Run, file: str, begun: Path) -> None:
+    done = offline("pipeline", "reset", file, "--flow", "view-totals", "--to", "latest", "--yes")
+    assert "p, flow view-totals, begins at latest with its next run" in done.output
+    shown = offline("pipeline", "checkpoints", file).output
+    assert "flow view-totals begins at latest" in shown
+    assert "flow rigs begins" not in shown
+
+
+def test_what_cannot_be_set_aside_is_told_before_anything_is_forgotten(offline: Run, file: str, begun: Path) -> None:
+    definition = begun.parent / "p.yml"
+    definition.write_text(definition.read_text().replace("path: archive", "path: hdfs://host/archive"))
+    refused = offline("pipeline", "reset", file, "--yes")
+    assert refused.code == 1
+    assert "hdfs://host/archive cannot be set aside from here" in refused.errors
+    assert {"rigs", "files-archive", "view-totals"} <= {path.name for path in begun.iterdir()}
+
+
+def test_none_of_several_is_reset_where_one_cannot_be(offline: Run, file: str, begun: Path) -> None:
+    other = begun.parent / "q.yml"
+    other.write_text(textwrap.dedent(DEFINITION).replace("pipeline: p", "pipeline: q").replace("rigs", "wells"))
+    refused = offline("pipeline", "start", file, str(other), "--from", "rigs:0:1", "--yes")
+    assert "q does not read topic rigs" in refused.errors
+    assert (begun / "rigs").exists()
+
+
 def test_a_reset_asks_first(offline: Run, file: str, begun: Path) -> None:
     asked = offline("pipeline", "reset", file, stdin="n\n")
     assert asked.code == 130

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.cli.main import run
-from odradek.cli.sql import print_csv, print_table
+from odradek.cli.sql import print_csv, print_table, surroundings
 from odradek.pipelines.spark.querying import Answer
 from tests.cli.conftest import run_odradek
 
@@ -101,3 +101,25 @@ def test_what_is_wrong_is_told_before_spark_starts(
     told = capsys.readouterr().err
     assert message in told
     assert "starting Spark" not in told
+
+
+@pytest.mark.parametrize(
+    ("has_definition", "option", "asked"),
+    [
+        (True, None, "defined:1"),
+        (False, None, "variable:1"),
+        (True, "option:1", "option:1"),
+        (False, "option:1", "option:1"),
+    ],
+)
+def test_the_brokers_of_a_definition_come_before_those_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_definition: bool, option: str | None, asked: str
+) -> None:
+    monkeypatch.setenv("ODRADEK_BOOTSTRAP_SERVER", "variable:1")
+    file = tmp_path / "p.yml"
+    file.write_text(
+        'pipeline: p\nbootstrap_servers: "defined:1"\nsources: {a: {topic: a, schema: "id INT"}}\n'
+        "sinks: {b: {from: a, topic: b}}\n"
+    )
+    found = surroundings(str(file) if has_definition else None, None, None, option, (), (), ())
+    assert found.pipeline.bootstrap_servers == asked

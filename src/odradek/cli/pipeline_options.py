@@ -115,7 +115,9 @@ def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:
     changes: dict[str, Any] = {
         "bootstrap_servers": overrides.get("bootstrap_server"),
         "master": overrides.get("master"),
-        "checkpoints": checkpoints if checkpoints is None or "://" in checkpoints else str(Path(checkpoints).absolute()),
+        "checkpoints": checkpoints
+        if checkpoints is None or "://" in checkpoints
+        else str(Path(checkpoints).absolute()),
         "warehouse": overrides.get("warehouse"),
         "connector": None if connector is None else Connector(connector),
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 STOP_TIMEOUT_S = 30.0
+ENDING_S = 5.0
 RUNNING = " runs: "  # in the line that says that all flows have been started
 KEPT_LINES = 20
 
@@ -29,6 +31,7 @@ class PipelineProcess:
         self._tell = tell
         self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
         self._is_running = threading.Event()
+        self._is_silent = threading.Event()  # its standard error has ended
         self._is_asked_to_stop = False
 
     def __enter__(self) -> Self:
@@ -57,6 +60,7 @@ class PipelineProcess:
                     self._tell(self._lines[-1])
                 if RUNNING in line:
                     self._is_running.set()
+        self._is_silent.set()
         self._is_running.set()
         self._is_stopped.set()
 
@@ -65,7 +69,7 @@ class PipelineProcess:
             pass
 
     def __exit__(self, *_error: object) -> None:
-        self._is_asked_to_stop = self._process.poll() is None
+        self._is_asked_to_stop = not self._has_ended()
         if self._is_asked_to_stop:
             self._process.send_signal(signal.SIGINT)
         try:
@@ -75,6 +79,13 @@ class PipelineProcess:
             self._process.wait()
         finally:
             os.close(self._leash)
+
+    def _has_ended(self) -> bool:
+        """By itself, or is about to: its last words have come."""
+        if self._is_silent.is_set():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(ENDING_S)
+        return self._process.poll() is not None
 
     def raise_failure(self) -> None:
         """When it ended without being asked to."""

@@ -27,9 +27,9 @@ from odradek.cli.pipeline_options import (
     yes_option,
 )
 from odradek.pipelines.operating.figures import clock_text, duration_text, rate_text
-from odradek.pipelines.operating.state_folders import LOG, folder_of, started_names
+from odradek.pipelines.operating.state_folders import LOG, STATUS, folder_of, started_names
 from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
-from odradek.pipelines.operating.status_files import mark_in, read_status
+from odradek.pipelines.operating.status_files import attempt_in, mark_in, read_status
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -80,9 +80,12 @@ def start(
             raise Failure(
                 f"{each.name} {running.state} already (pid {running.pid}); `odradek pipeline stop {each.name}`"
             )
-        if from_places:
-            from odradek.cli.pipeline_reset import forget_and_begin  # noqa: PLC0415 - most go on
+    if from_places:
+        from odradek.cli.pipeline_reset import check_reset, forget_and_begin  # noqa: PLC0415 - most go on
 
+        for each in found.values():
+            check_reset(each, from_places)
+        for each in found.values():
             forget_and_begin(each, from_places, is_sure)
     processes = {
         each.name: launch(file, each.name, [*override_arguments(engine, each.name, overrides), *metrics.arguments])
@@ -170,7 +173,8 @@ def stop(names: tuple[str, ...], is_all: bool, timeout: float, is_killed: bool, 
         if name not in {each.name for each in alive}:
             note(f"{name} does not run")
     for each in alive:
-        mark_in(each).send(signal.SIGINT)
+        if each.state is not State.STOPPING:  # a second one would cut it off
+            mark_in(each).send(signal.SIGINT)
         note(f"stopping {each.name} (pid {each.pid})")
     began_s = time.monotonic()
     waiting = {each.name: each for each in alive}
@@ -181,11 +185,21 @@ def stop(names: tuple[str, ...], is_all: bool, timeout: float, is_killed: bool, 
                 del waiting[name]
         time.sleep(POLL_S)
     for name, each in waiting.items():
-        if is_killed and mark_in(each).send(signal.SIGKILL):
+        if is_killed and kill_with_attempt(each):
             note(f"{name} was killed")
             tell_stopped(name, began_s, as_json)
     if waiting and not is_killed:
         raise Failure(f"{', '.join(waiting)} did not stop within {timeout:g} s; wait, or end it with --kill")
+
+
+def kill_with_attempt(found: PipelineStatus) -> bool:
+    """The supervisor first, which would start another; then Spark and all that its attempt has started."""
+    is_ended = mark_in(found).send(signal.SIGKILL)
+    last = read_status(found.name) or found
+    attempt = attempt_in(last)
+    if attempt is not None:
+        attempt.send_group(signal.SIGKILL)
+    return is_ended
 
 
 def tell_stopped(name: str, began_s: float, as_json: bool) -> None:
@@ -286,7 +300,11 @@ def watch(name: str, seconds: float | None, as_json: bool) -> None:
     """
     from odradek.pipelines.operating.screens import LiveView  # noqa: PLC0415 - rich is only for those who watch
 
-    (found,) = statuses([name])
+    found = next(iter(statuses([name])), None)
+    if found is None:
+        raise Failure(
+            f"the status of {name} cannot be read ({folder_of(name) / STATUS}); `odradek pipeline logs {name}`"
+        )
     ends_at_s = None if seconds is None else time.monotonic() + seconds
     is_live = sys.stdout.isatty() and not as_json
     screen = LiveView(is_at_once=True)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.operating.checkpoint_files import Checkpoints, FlowCheckpoint
+    from odradek.pipelines.operating.locks import Taken
     from odradek.pipelines.spark.flows import Flow
 
 
@@ -50,12 +51,14 @@ def checkpoints(file: str, name: str | None, checkpoints: str | None, as_json: b
         return
     say(f"{found.name}: {kept.place}")
     if not flows:
-        say("nothing yet: it begins at " + start_text(kept.start()))
-        return
-    print_columns(
-        ["FLOW", "BATCH", "FINISHED", "BEGUN", "TOPIC", "PARTITION", "OFFSET", "SIZE"],
-        [row for flow in flows for row in flow_rows(flow)],
-    )
+        say("nothing yet: it begins at the start of its sources" if not kept.starts() else "nothing yet")
+    else:
+        print_columns(
+            ["FLOW", "BATCH", "FINISHED", "BEGUN", "TOPIC", "PARTITION", "OFFSET", "SIZE"],
+            [row for flow in flows for row in flow_rows(flow)],
+        )
+    for reset_flow, start in sorted(kept.starts().items()):
+        say(f"flow {reset_flow} begins at {place_text(start)}")
 
 
 def flow_rows(flow: FlowCheckpoint) -> list[tuple[object, ...]]:
@@ -125,12 +128,34 @@ def reset(
         place = None if start is None else place_text(start)
         print_json({"pipeline": found.name, "forgotten": done, "start": place})
     else:
-        say(f"{found.name} begins at {start_text(start)} with its next run")
+        flows = f", flow {', '.join(chosen)}," if chosen else ""
+        say(f"{found.name}{flows} begins at {start_text(start)} with its next run")
 
 
 def forget_and_begin(found: Pipeline, places: Sequence[str], is_sure: bool) -> None:
     """For `run --from` and `start --from`."""
     forget(found, parse_place(places, found), (), is_sure=is_sure)
+
+
+def check_reset(found: Pipeline, places: Sequence[str]) -> None:
+    """Failure for what `forget_and_begin` would refuse, before anything is forgotten."""
+    from odradek.pipelines.operating.locks import Taken, held  # noqa: PLC0415 - help does not need it
+
+    parse_place(places, found)
+    kept = local_checkpoints(found)
+    begun = kept.begun()
+    for name, flow in flows_of(found).items():
+        if name in begun:
+            files_folder(found, flow)
+    try:
+        with held(kept.lock, "a reset"):
+            pass
+    except Taken as taken:
+        raise at_work(found, taken) from None
+
+
+def at_work(found: Pipeline, taken: Taken) -> Failure:
+    return Failure(f"{found.name} is at work ({taken.owner}); stop it first")
 
 
 def forget(found: Pipeline, start: Start | None, chosen: Sequence[str], *, is_sure: bool) -> list[str]:
@@ -142,7 +167,7 @@ def forget(found: Pipeline, start: Start | None, chosen: Sequence[str], *, is_su
         with held(kept.lock, "a reset"):
             return forget_flows(found, kept, start, chosen, is_sure=is_sure)
     except Taken as taken:
-        raise Failure(f"{found.name} is at work ({taken.owner}); stop it first") from None
+        raise at_work(found, taken) from None
 
 
 def forget_flows(
@@ -156,17 +181,22 @@ def forget_flows(
     if unknown:
         raise Failure(f"{found.name} has no flow {unknown[0]}; it has {', '.join(sorted(begun | flows.keys()))}")
     names = sorted(begun & set(chosen) if chosen else begun)
+    aside = [folder for name in names if name in flows and (folder := files_folder(found, flows[name])) is not None]
     if names:
         note(f"{found.name} forgets how far it is: {', '.join(names)}")
         for line in reset_effects([flows[name] for name in names if name in flows], start):
             note(f"  {line}")
         if not is_sure:
             click.confirm("go on?", abort=True, err=True)
-    for name in names:
-        kept.forget(name)
-        if name in flows:
-            set_files_aside(found, flows[name])
-    kept.note_start(start)
+    # In an order in which a reset that is cut off half-way loses nothing, and can be done again.
+    try:
+        kept.note_start(chosen or sorted(begun | flows.keys()), start)
+        for folder in aside:
+            set_aside(folder)
+        for name in names:
+            kept.forget(name)
+    except OSError as error:
+        raise Failure(f"{error.filename or kept.place}: {error.strerror}; see to that, then reset it again") from error
     return names
 
 
@@ -181,17 +211,21 @@ def flows_of(found: Pipeline) -> dict[str, Flow]:
     return {flow.name: flow for flow in split_flows(found, build_graph(found))}
 
 
-def set_files_aside(found: Pipeline, flow: Flow) -> None:
-    """Spark's file sink counts batches by itself, and would take those of a new checkpoint for old ones."""
+def files_folder(found: Pipeline, flow: Flow) -> Path | None:
+    """Where the flow writes files; Failure where that is no folder of this machine."""
     from odradek.pipelines.spark.sources import below  # noqa: PLC0415
 
     target: Any = None if flow.files is None else flow.files.target
     if target is None:
-        return
+        return None
     place = below(found, target.path)
     if "://" in place:
         raise Failure(f"{place} cannot be set aside from here; remove its _spark_metadata, or give it another path")
-    folder = Path(place)
+    return Path(place)
+
+
+def set_aside(folder: Path) -> None:
+    """Spark's file sink counts batches by itself, and would take those of a new checkpoint for old ones."""
     if folder.exists():
         aside = folder.with_name(f"{folder.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
         folder.rename(aside)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import os
 import sys
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.spark.querying import Answer, Surroundings
 
+SERVER_VARIABLE = "ODRADEK_BOOTSTRAP_SERVER"
 SHOWN_ROWS = 100  # on a terminal, unless asked for more
 SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 
@@ -42,8 +44,8 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 @click.option("--pipeline", "name", metavar="NAME", type=TEXT, help="Which one, of a Python file with several.")
 @click.option("--warehouse", metavar="URL", type=TEXT, help="Database whose tables are asked (SQLAlchemy's URL).")
 @click.option(
-    "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, envvar="ODRADEK_BOOTSTRAP_SERVER", show_envvar=True,
-    help=f"Brokers whose topics are tables; the definition's, or {DEFAULT_BOOTSTRAP_SERVER}.",
+    "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT,
+    help=f"Brokers whose topics are tables; the definition's, ${SERVER_VARIABLE}, or {DEFAULT_BOOTSTRAP_SERVER}.",
 )  # fmt: skip
 @click.option("-X", "client_properties", metavar="KEY=VALUE", type=PAIR, multiple=True, help="A client property.")
 @click.option("--schema", "schemas", metavar="TOPIC=DDL", type=PAIR, multiple=True, help="Columns of a topic of JSON.")
@@ -108,7 +110,8 @@ def surroundings(
             parse_ddl(ddl)
         except DdlError as error:
             raise Failure(f"--schema of {topic}: {error.message}; {error.hint}") from None
-    servers = bootstrap_server or found.bootstrap_servers
+    of_variable = os.environ.get(SERVER_VARIABLE) if definition is None else None
+    servers = bootstrap_server or of_variable or found.bootstrap_servers
     kafka = {**found.kafka, **dict(client_properties)}
     found = dataclasses.replace(found, bootstrap_servers=servers, kafka=kafka)
     return Surroundings(found, warehouse, dict(schemas), frozenset(infer))

@@ -23,7 +23,7 @@ from odradek.cli.pipeline_process import PipelineProcess
 from odradek.pipelines.rigs.dashboard import chosen_screen, watch
 from odradek.pipelines.rigs.dashboard_model import DashboardModel, Topics
 from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
-from odradek.pipelines.rigs.producer import RigProducer, producer_settings
+from odradek.pipelines.rigs.producer import RigProducer, producer_settings, sending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,18 +92,21 @@ def up(
         stack.enter_context(stop_on_interrupt(is_stopped))
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="odradek-up-"))
         cluster = Cluster(bootstrap_server or stack.enter_context(own_broker(port)), {})
-        cluster.create_topic(Topics().source, PARTITIONS)
+        is_new = cluster.create_topic(Topics().source, PARTITIONS)
         arguments = [definition, "--bootstrap-server", cluster.bootstrap_servers, "--checkpoints", folder]
         arguments += ["--warehouse", f"sqlite:///{folder}/rigs.db", *(["--master", master] if master else [])]
+        arguments += [] if is_new else ["--from", "latest"]  # what others left there would be minutes late
         process = stack.enter_context(PipelineProcess(arguments, is_stopped, tell))
         process.wait_until_running()
         fleet = Fleet(FleetSettings(pumps, seed))
+        sender = RigProducer(cluster.producer(producer_settings(rate)), Topics().source, fleet, rate)
         if not is_stopped.is_set():
-            field = stack.enter_context(sending(cluster, fleet, rate, is_stopped))
-            show(cluster, is_stopped, seconds, as_json)
-            tell("stopping")
-            del field
+            with sending(sender, is_stopped):
+                show(cluster, is_stopped, seconds, as_json)
+                tell("stopping")
     process.raise_failure()
+    if sender.failure is not None:
+        raise Failure(f"the fleet could not send: {sender.failure.args[0].str()}")
 
 
 def tell(line: str) -> None:
@@ -119,27 +122,6 @@ def own_broker(port: int) -> Iterator[str]:
         yield running.bootstrap_servers
     finally:
         running.close()
-
-
-@contextlib.contextmanager
-def sending(cluster: Cluster, fleet: Fleet, rate: float, is_stopped: threading.Event) -> Iterator[RigProducer]:
-    """The fleet, in a thread of its own; stopped before the broker is."""
-    sender = RigProducer(cluster.producer(producer_settings(rate)), Topics().source, fleet, rate)
-    is_over = threading.Event()
-
-    def send() -> None:
-        try:
-            sender.run(is_over)
-        except KafkaException:
-            is_stopped.set()
-
-    thread = threading.Thread(target=send, name="rigs", daemon=True)
-    thread.start()
-    try:
-        yield sender
-    finally:
-        is_over.set()
-        thread.join()
 
 
 def show(cluster: Cluster, is_stopped: threading.Event, seconds: float | None, as_json: bool) -> None:

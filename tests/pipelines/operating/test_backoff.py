@@ -27,8 +27,12 @@ def test_pauses_of_many_pipelines_are_spread() -> None:
 
 @given(failures=st.integers(0, 100), ran_s=st.floats(0, 10**6))
 def test_a_run_of_some_length_makes_up_for_earlier_failures(failures: int, ran_s: float) -> None:
-    after = BACKOFF.failures_after(failures, ran_s)
+    after = BACKOFF.failures_after(failures, ran_s, has_progressed=True)
     assert after == (1 if ran_s >= BACKOFF.well_s else failures + 1)
+
+
+def test_a_batch_that_takes_long_to_fail_makes_up_for_nothing() -> None:
+    assert BACKOFF.failures_after(7, 2 * BACKOFF.well_s, has_progressed=False) == 8
 
 
 def test_what_never_heals_is_not_tried_again() -> None:

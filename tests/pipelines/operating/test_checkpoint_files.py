@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,11 +72,40 @@ def test_a_flow_is_forgotten_as_a_whole(kept: Checkpoints) -> None:
     ids=lambda start: str(start.at),
 )
 def test_where_to_begin_is_noted(kept: Checkpoints, start: Start) -> None:
-    assert kept.start() is None
-    kept.note_start(start)
-    assert kept.start() == start
-    kept.note_start(None)
-    assert kept.start() is None
+    assert kept.starts() == {}
+    kept.note_start(["one", "two"], start)
+    kept.note_start(["three"], Start(StartAt.EARLIEST))
+    assert kept.starts() == {"one": start, "two": start, "three": Start(StartAt.EARLIEST)}
+    kept.note_start(["one", "three"], None)
+    assert kept.starts() == {"two": start}
+    kept.note_start(["two"], None)
+    assert not (kept.folder / "start.json").exists()
+
+
+def test_a_start_is_for_once(kept: Checkpoints) -> None:
+    kept.note_start(["one", "two"], Start(StartAt.LATEST))
+    write_batch(kept, "one", 0, {"a": {"0": 1}})
+    assert kept.starts() == {"two": Start(StartAt.LATEST)}
+    kept.drop_used_starts()
+    kept.forget("one")
+    assert kept.starts() == {"two": Start(StartAt.LATEST)}
+
+
+def test_what_cannot_be_removed_is_told_and_is_no_checkpoint(
+    kept: Checkpoints, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    write_batch(kept, "one", 0, {"a": {"0": 1}})
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil, "rmtree", refuse)
+        with pytest.raises(PermissionError):
+            kept.forget("one")
+    assert kept.flows() == []
+    write_batch(kept, "one", 0, {"a": {"0": 1}})
+    kept.forget("one")
+    assert list(kept.folder.iterdir()) == []
 
 
 def test_notes_about_a_folder_elsewhere_are_kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from dataclasses import replace
 
 import pytest
 
@@ -137,6 +138,13 @@ def test_another_engine_has_other_checkpoints() -> None:
     assert [str(each) for each in find_changes(before, after, set(before.flows))] == [
         "the pipeline: engine: standard → realtime"
     ]
+
+
+def test_the_name_of_the_pipeline_is_kept_and_another_takes_nothing_over() -> None:
+    before = read()
+    assert Fingerprints.of_object(before.as_object()).pipeline == "p"
+    other = replace(before, pipeline="q", flows={})
+    assert merge(before, other) == other
 
 
 def test_the_realtime_engine_has_one_flow_of_all_sources() -> None:

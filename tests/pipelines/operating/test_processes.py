@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,11 +15,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.operating.log_reading import follow_lines, last_lines
-from odradek.pipelines.operating.processes import ProcessMark, mark_of, own_mark
+from odradek.pipelines.operating.processes import ProcessMark, boot_id, mark_of, own_mark
+from odradek.pipelines.operating.publishing import Publisher
 from odradek.pipelines.operating.rotating_log import KEPT_FILES, RotatingLog, log_files
+from odradek.pipelines.operating.screens import LogLines
 from odradek.pipelines.operating.state_folders import STATUS, folder_of, started_names
 from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_files import read_status, write_status
+from odradek.pipelines.operating.status_model import StatusModel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +53,30 @@ def test_another_process_of_the_same_id_is_never_hurt(sleeper: subprocess.Popen[
     assert not stale.is_alive
     assert not stale.send(signal.SIGKILL)
     assert sleeper.poll() is None
+
+
+def test_a_group_is_ended_with_its_first_process() -> None:
+    script = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()']); print(flush=True); input()"
+    first = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert first.stdin is not None
+    assert first.stdout is not None
+    first.stdout.readline()
+    stale = replace(mark_of(first.pid), began="an earlier time")
+    assert not stale.send_group(signal.SIGKILL)
+    assert mark_of(first.pid).send_group(signal.SIGKILL)
+    assert first.stdout.read() == b""  # both ends are closed
+    assert first.wait() == -signal.SIGKILL
+    first.stdin.close()
+    first.stdout.close()
+
+
+def test_a_mark_is_of_this_start_of_the_machine() -> None:
+    if sys.platform == "linux":
+        boot = boot_id()
+        assert len(boot) == 36
+        assert own_mark().began.endswith(f" {boot}")
 
 
 def test_no_process_has_no_time_of_start() -> None:
@@ -87,6 +115,31 @@ def test_what_is_no_status_is_none(home: Path, text: str) -> None:
     folder_of("p").mkdir(parents=True)
     (folder_of("p") / STATUS).write_text(text)
     assert read_status("p") is None
+
+
+def test_a_disk_that_is_full_ends_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be written now is written later; a folder in the way refuses as a full disk does."""
+    folder = folder_of("p")
+    (folder / STATUS).mkdir(parents=True)
+    model = StatusModel(PipelineStatus("p", State.STARTING))
+    publisher = Publisher(model, LogLines(), folder)
+    publisher.change(state=State.RUNNING)
+    publisher.change(restarts=1)
+    assert capsys.readouterr().out.count("the status cannot be written") == 1
+    assert [path.name for path in folder.iterdir()] == [STATUS]  # nothing is left of the attempts
+    (folder / STATUS).rmdir()
+    publisher.change(restarts=2)
+    assert json.loads((folder / STATUS).read_text())["restarts"] == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/dev/full is Linux's")
+def test_a_log_on_a_full_disk_ends_nothing() -> None:
+    script = (
+        "from odradek.pipelines.operating.screens import LogLines; lines = LogLines();"
+        "lines.say('one'); lines.say('two'); import os; os._exit(7)"
+    )
+    with open("/dev/full", "wb") as full:
+        assert subprocess.run([sys.executable, "-c", script], stdout=full, check=False).returncode == 7
 
 
 def test_a_full_log_is_put_aside_and_old_ones_go(tmp_path: Path) -> None:

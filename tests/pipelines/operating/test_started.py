@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -119,7 +120,7 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
     unsure = scene("pipeline", "reset", scene.file, code=130)
     assert "topic started-out: records that are made again are written again" in unsure.errors
     scene("pipeline", "reset", scene.file, "--to", "latest", "--yes")
-    assert "nothing yet: it begins at latest" in scene("pipeline", "checkpoints", scene.file).output
+    assert "flow readings begins at latest" in scene("pipeline", "checkpoints", scene.file).output
 
 
 def start(scene: Scene) -> dict[str, Any]:
@@ -148,10 +149,20 @@ def test_one_that_cannot_run_says_why_and_leaves_nothing_behind(tmp_path: Path) 
     assert "no pipeline other was started here; there are away" in other.errors
 
 
-def test_what_does_not_need_spark_does_not_import_it() -> None:
+def test_a_status_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    folder = tmp_path / "odradek" / "pipelines" / "odd"
+    folder.mkdir(parents=True)
+    (folder / "status.json").write_text("{")
+    ran = run_odradek("pipeline", "watch", "odd", XDG_STATE_HOME=str(tmp_path))
+    assert ran.code == 1
+    assert "the status of odd cannot be read" in ran.errors
+
+
+def test_what_does_not_need_spark_does_not_import_it(tmp_path: Path) -> None:
     script = (
         "import sys; from odradek.cli.main import run; run(['pipeline', 'status']);"
         "print(sorted({'pyspark', 'pandas', 'sqlglot', 'confluent_kafka', 'rich'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    own = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, env=own)
     assert done.stdout.splitlines()[-1] == "[]"

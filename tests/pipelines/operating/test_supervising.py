@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
 import textwrap
 import threading
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +17,9 @@ import pytest
 from odradek.pipelines.operating.backoff import Backoff
 from odradek.pipelines.operating.publishing import Publisher
 from odradek.pipelines.operating.screens import BatchLines
+from odradek.pipelines.operating.state_folders import STATUS
 from odradek.pipelines.operating.status import PipelineStatus, State
+from odradek.pipelines.operating.status_files import attempt_in
 from odradek.pipelines.operating.status_model import StatusModel
 from odradek.pipelines.operating.supervising import Supervisor
 
@@ -55,8 +59,8 @@ class Stage:
         self.model = StatusModel(PipelineStatus("p", State.STARTING))
         self.is_stopped = threading.Event()
         command = [sys.executable, "-c", HEAD + textwrap.dedent(script)]
-        publisher = Publisher(self.model, self.told)
-        self.supervisor = Supervisor(command, publisher, self.is_stopped, QUICK, must_run_at_once=must_run_at_once)
+        self.publisher = Publisher(self.model, self.told)
+        self.supervisor = Supervisor(command, self.publisher, self.is_stopped, QUICK, must_run_at_once=must_run_at_once)
 
     @property
     def status(self) -> PipelineStatus:
@@ -101,6 +105,33 @@ def test_it_gives_up_on_a_batch_that_fails_again_and_again() -> None:
     assert given_up is not None
     assert "4 failures in a row" in given_up
     assert stage.status.restarts == 3
+
+
+def test_what_ran_long_without_a_batch_counts_as_a_failure_in_a_row() -> None:
+    stage = Stage("tell(kind='running', flows=[]); fail('perhaps')")
+    stage.supervisor._backoff = replace(QUICK, well_s=0)
+    assert "4 failures in a row" in (stage.supervisor.run() or "")
+
+
+def test_the_status_names_the_process_of_the_attempt(tmp_path: Path) -> None:
+    """So that whoever ends the supervisor by force can end that too."""
+    stage = Stage("tell(kind='running', flows=['a']); os.read(leash, 1)")
+    stage.publisher._folder = tmp_path
+    thread = threading.Thread(target=stage.supervisor.run)
+    thread.start()
+    try:
+        while stage.model.state is not State.RUNNING:
+            time.sleep(0.01)  # a poll's pause
+        attempt = attempt_in(stage.status)
+        assert attempt is not None
+        assert os.getpgid(attempt.pid) == attempt.pid
+        assert json.loads((tmp_path / STATUS).read_text())["attempt_pid"] == attempt.pid
+        stage.is_stopped.set()
+        assert attempt.send_group(signal.SIGKILL)
+    finally:
+        stage.is_stopped.set()
+        thread.join()
+    assert attempt_in(stage.status) is None
 
 
 def test_one_that_is_started_must_run_at_once() -> None:

@@ -20,12 +20,12 @@ from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.topics import prepare_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.spark.progress import BatchReport
 
 WAIT_S = 300.0  # not how long it takes, but how long a busy machine may need
@@ -111,10 +111,12 @@ class Stage:
         assert definition.pipeline is not None
         return dataclasses.replace(definition.pipeline, connector=self.connector)
 
-    def run(self, pipeline: Pipeline, wait_s: float = WAIT_S) -> list[BatchReport]:
+    def run(
+        self, pipeline: Pipeline, wait_s: float = WAIT_S, starts: Mapping[str, Start] | None = None
+    ) -> list[BatchReport]:
         """On the standard engine, until everything that is there is done."""
         reports: list[BatchReport] = []
-        engine = StandardEngine(self.spark, pipeline, prepare_topics(pipeline), reports.append)
+        engine = StandardEngine(self.spark, pipeline, prepare_topics(pipeline), reports.append, starts)
         running = engine.start(until_caught_up=True)
         give_up_at = time.monotonic() + wait_s
         try:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+import threading
+from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.spark.launching import own_interrupt
+import pytest
+
+from odradek.pipelines.definition.model import Pipeline
+from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.launching import cancelled_when, own_interrupt
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -24,3 +29,38 @@ def test_ctrl_c_stays_ours_when_spark_takes_it() -> None:
         assert signal.getsignal(signal.SIGINT) is ours
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Context:
+    """Spark's, as far as a batch that is to end needs it: a job fails when all are cancelled."""
+
+    def __init__(self) -> None:
+        self.sparkContext = self
+        self.is_cancelled = threading.Event()
+
+    def cancelAllJobs(self) -> None:  # noqa: N802 - Spark's name
+        self.is_cancelled.set()
+
+
+def test_a_batch_ends_when_it_is_asked_to_and_says_so() -> None:
+    session: Any = Context()
+    is_stopped = threading.Event()
+
+    def run() -> None:
+        with cancelled_when(is_stopped.is_set, session, Pipeline("p")):
+            is_stopped.set()
+            assert session.is_cancelled.wait(60)
+            raise RuntimeError("Job 3 cancelled")
+
+    with pytest.raises(PipelineError, match="p was stopped before it was done; what it has written stays"):
+        run()
+
+
+def test_a_batch_that_fails_by_itself_keeps_its_own_words() -> None:
+    session: Any = Context()
+    with (
+        pytest.raises(RuntimeError, match="no space left"),
+        cancelled_when(lambda: False, session, Pipeline("p")),
+    ):
+        raise RuntimeError("no space left")
+    assert not session.is_cancelled.is_set()

@@ -46,8 +46,8 @@ def quiet(_text: str) -> None:
 
 def run(stage: Stage, pipeline: Pipeline) -> list[BatchReport]:
     """As `odradek pipeline run` does, on the warm session."""
-    with continuing(pipeline, prepare_topics(pipeline), quiet) as continued:
-        return stage.run(continued)
+    with continuing(pipeline, prepare_topics(pipeline), quiet) as starts:
+        return stage.run(pipeline, starts=starts)
 
 
 def rows(stage: Stage, table: str) -> list[tuple[Any, ...]]:
@@ -117,12 +117,14 @@ def test_a_run_begins_where_a_reset_has_said(stage: Stage) -> None:
     pipeline = stage.pipeline(DEFINITION.split("views:", maxsplit=1)[0])
     run(stage, pipeline)
     kept = Checkpoints(pipeline)
-    for flow in kept.begun():
+    begun = kept.begun()
+    for flow in begun:
         kept.forget(flow)
-    kept.note_start(Start(StartAt.OFFSETS, offsets={stage.topic("in"): {0: 3}}))
+    kept.note_start(begun, Start(StartAt.OFFSETS, offsets={stage.topic("in"): {0: 3}}))
     run(stage, pipeline)
     assert [each.json["id"] for each in stage.read("out")] == [0, 1, 2, 3, 4, 3, 4]
-    run(stage, pipeline)  # from the new checkpoint on, the note is of no use any more
+    assert kept.starts() == {}  # from the new checkpoint on, the note is of no use any more
+    run(stage, pipeline)
     assert len(stage.read("out")) == 7
 
 

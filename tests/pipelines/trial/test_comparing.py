@@ -101,3 +101,12 @@ def test_what_is_equal() -> None:
     assert not are_equal(1, True)
     assert not are_equal("1", 1)
     assert not are_equal(None, 0)
+
+
+def test_only_the_reason_of_a_dead_letter_may_be_shortened() -> None:
+    found = {"reason": "missing field: id"}
+    row = PlacedValue({"reason": "missing field"}, PLACE)
+    assert not compare(ExpectedRows(Outlet.DEAD_LETTERS, "", PLACE, (row,)), found)
+    assert [each.kind for each in compare(expected({"reason": "missing field"}), found)] == ["missing", "unexpected"]
+    other = PlacedValue({"reason": "missing"}, PLACE)
+    assert compare(ExpectedRows(Outlet.DEAD_LETTERS, "", PLACE, (other,)), found)

@@ -9,11 +9,13 @@ import subprocess
 from typing import TYPE_CHECKING, Self
 
 from odradek.pipelines.operating.events import EventLines, note
+from odradek.pipelines.operating.processes import mark_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from odradek.pipelines.operating.events import Event
+    from odradek.pipelines.operating.processes import ProcessMark
 
 STOP_TIMEOUT_S = 30.0
 CHUNK_BYTES = 65536
@@ -65,6 +67,10 @@ class Attempt:
     def is_over(self) -> bool:
         """Or about to be: nobody is left who could send events. What it has started may print a little longer."""
         return self._events not in self._selector.get_map()
+
+    @property
+    def mark(self) -> ProcessMark:
+        return mark_of(self._process.pid)
 
     def interrupt(self) -> None:
         if self._process.poll() is None:

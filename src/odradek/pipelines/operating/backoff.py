@@ -21,12 +21,12 @@ class Backoff:
     first_s: float = 1.0
     most_s: float = 300.0
     spread: float = 0.25
-    well_s: float = 60.0  # a run of this length makes up for the failures before it
+    well_s: float = 60.0  # a run of this length that finished batches makes up for the failures before it
     most_failures: int = 10  # in a row, of those that heal perhaps
 
-    def failures_after(self, failures: int, ran_s: float) -> int:
-        """Failures in a row, one more included, after a run of this length."""
-        return 1 if ran_s >= self.well_s else failures + 1
+    def failures_after(self, failures: int, ran_s: float, *, has_progressed: bool) -> int:
+        """Failures in a row, one more included: a batch that takes long to fail is no run that went well."""
+        return 1 if has_progressed and ran_s >= self.well_s else failures + 1
 
     def delay_s(self, failures: int, chance: float) -> float:
         """The pause after so many failures in a row; `chance` is between 0 and 1."""

@@ -20,6 +20,8 @@ from odradek.pipelines.operating.status_files import write_whole
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.operating.status import Offsets
 
@@ -60,7 +62,9 @@ class Checkpoints:
         """Of the flows that have begun."""
         if not self.is_local or not self.folder.is_dir():
             return []
-        found = [each.name for each in self.folder.iterdir() if numbers(each / "offsets")]
+        found = [
+            each.name for each in self.folder.iterdir() if not each.name.startswith(".") and numbers(each / "offsets")
+        ]
         return [read_flow(self.folder / name) for name in sorted(found)]
 
     def begun(self) -> set[str]:
@@ -82,24 +86,52 @@ class Checkpoints:
     def note_definition(self, fingerprints: Fingerprints) -> None:
         write_whole(self.folder / DEFINITION, json.dumps(fingerprints.as_object(), indent=1))
 
-    def start(self) -> Start | None:
-        """Where flows without a checkpoint begin, if not at their sources' own start."""
-        found = read_json(self.folder / START)
-        if found is None:
-            return None
-        offsets = {topic: {int(key): at for key, at in each.items()} for topic, each in found["offsets"].items()}
-        return Start(StartAt(found["at"]), found["time_ms"], offsets)
+    def starts(self) -> dict[str, Start]:
+        """Where flows begin that have no checkpoint, if not at their sources' own start."""
+        begun = self.begun()
+        return {flow: start for flow, start in self._noted_starts().items() if flow not in begun}
 
-    def note_start(self, start: Start | None) -> None:
-        if start is None:
+    def note_start(self, flows: Iterable[str], start: Start | None) -> None:
+        """For the next time that these flows begin; None is their sources' own start."""
+        noted = {flow: each for flow, each in self._noted_starts().items() if flow not in set(flows)}
+        if start is not None:
+            noted |= dict.fromkeys(flows, start)
+        self._write_starts(noted)
+
+    def drop_used_starts(self) -> None:
+        """Of flows that have begun: should their checkpoints go one day, they begin at their sources' start."""
+        kept = self.starts()
+        if kept != self._noted_starts():
+            self._write_starts(kept)
+
+    def _noted_starts(self) -> dict[str, Start]:
+        found = read_json(self.folder / START)
+        return {} if found is None else {flow: start_of_object(each) for flow, each in found["flows"].items()}
+
+    def _write_starts(self, starts: dict[str, Start]) -> None:
+        if not starts:
             (self.folder / START).unlink(missing_ok=True)
             return
-        write_whole(
-            self.folder / START, json.dumps({"at": start.at, "time_ms": start.time_ms, "offsets": start.offsets})
-        )
+        flows = {
+            flow: {"at": each.at, "time_ms": each.time_ms, "offsets": each.offsets} for flow, each in starts.items()
+        }
+        write_whole(self.folder / START, json.dumps({"flows": flows}))
 
     def forget(self, flow: str) -> None:
-        shutil.rmtree(self.flow_folder(flow), ignore_errors=True)
+        """As a whole or not at all: what is left of a folder that cannot be removed is no checkpoint. OSError then."""
+        folder = self.flow_folder(flow)
+        if not folder.exists():
+            return
+        forgotten = folder.with_name(f".forgotten-{flow}")
+        if forgotten.exists():
+            shutil.rmtree(forgotten)
+        folder.rename(forgotten)
+        shutil.rmtree(forgotten)
+
+
+def start_of_object(found: dict[str, Any]) -> Start:
+    offsets = {topic: {int(key): at for key, at in each.items()} for topic, each in found["offsets"].items()}
+    return Start(StartAt(found["at"]), found["time_ms"], offsets)
 
 
 def read_flow(folder: Path) -> FlowCheckpoint:

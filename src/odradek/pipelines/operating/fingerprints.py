@@ -7,7 +7,7 @@ partitions, another folder of files, or another engine; and a sink that another 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.checks_streams import is_stateful, query_of
@@ -56,15 +56,16 @@ class Fingerprints:
     engine: str
     flows: dict[str, Fingerprint] = field(default_factory=dict)
     ends: dict[str, str] = field(default_factory=dict)
+    pipeline: str | None = None  # its name
 
     def as_object(self) -> dict[str, Any]:
         flows = {name: {"facts": each.facts, "types": each.types} for name, each in self.flows.items()}
-        return {"version": 1, "engine": self.engine, "flows": flows, "ends": self.ends}
+        return {"version": 1, "pipeline": self.pipeline, "engine": self.engine, "flows": flows, "ends": self.ends}
 
     @classmethod
     def of_object(cls, found: dict[str, Any]) -> Fingerprints:
         flows = {name: Fingerprint(each["facts"], each["types"]) for name, each in found["flows"].items()}
-        return cls(found["engine"], flows, found["ends"])
+        return cls(found["engine"], flows, found["ends"], found.get("pipeline"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +108,9 @@ def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Cha
 
 def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
     """What is kept once a definition was accepted; flows that are gone may come back to their checkpoints."""
-    if before is None or before.engine != after.engine:
+    if before is None or before.engine != after.engine or before.pipeline not in {None, after.pipeline}:
         return after
-    return Fingerprints(after.engine, {**before.flows, **after.flows}, after.ends)
+    return replace(after, flows={**before.flows, **after.flows})
 
 
 class Reader:
@@ -131,11 +132,13 @@ class Reader:
         pipeline = self._pipeline
         if pipeline.engine is Engine.REALTIME:
             streams = [each for each in pipeline.sources if each.name in self._streaming]
-            return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: Fingerprint(dict(map(self._source, streams)))})
+            realtime = Fingerprint(dict(map(self._source, streams)))
+            return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: realtime}, pipeline=pipeline.name)
         flows = split_flows(pipeline, self._graph)
         ends = {f"sink {sink.name}": flow.name for flow in flows for sink in (*flow.sinks, *files_of(flow))}
         ends |= {f"view {view.name}": flow.name for flow in flows for view in flow.views}
-        return Fingerprints(str(pipeline.engine), {flow.name: self._flow(flow) for flow in flows}, ends)
+        read = {flow.name: self._flow(flow) for flow in flows}
+        return Fingerprints(str(pipeline.engine), read, ends, pipeline.name)
 
     def _flow(self, flow: Flow) -> Fingerprint:
         facts: dict[str, str] = {}

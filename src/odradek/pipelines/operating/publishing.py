@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.operating.events import Event
     from odradek.pipelines.operating.screens import BatchLines
+    from odradek.pipelines.operating.status import PipelineStatus
     from odradek.pipelines.operating.status_model import StatusModel
 
 SHOW_EVERY_S = 0.5
@@ -32,6 +33,7 @@ class Publisher:
         self._folder = folder
         self._metrics = metrics
         self._next_s = 0.0
+        self._is_unwritable = False
 
     def take(self, event: Event) -> None:
         self.model.take(event, time.time())
@@ -56,10 +58,20 @@ class Publisher:
         self._next_s = now_s + SHOW_EVERY_S
         status = self.model.snapshot(time.time())
         if self._folder is not None:
-            write_status(self._folder, status)
+            self._write(self._folder, status)
         if self._metrics is not None:
             self._metrics.text = metrics_text(status)
         self._screen.show(status)
+
+    def _write(self, folder: Path, status: PipelineStatus) -> None:
+        """A disk that is full for a while ends no pipeline: the next turn tries again."""
+        try:
+            write_status(folder, status)
+            self._is_unwritable = False
+        except OSError as error:
+            if not self._is_unwritable:
+                self._screen.say(f"the status cannot be written: {error.strerror}; it is tried again")
+            self._is_unwritable = True
 
     def end(self) -> None:
         self._screen.end()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,13 +27,16 @@ class RotatingLog:
             is_full = self._path.stat().st_size >= self._largest_bytes
         except FileNotFoundError:
             is_full = True
-        if not is_full:
-            return
+        if is_full:
+            with suppress(OSError):  # a full disk: the next turn tries again
+                self._put_aside()
+                self.open()
+
+    def _put_aside(self) -> None:
         for number in range(KEPT_FILES - 1, 0, -1):
             older = numbered(self._path, number - 1)
             if older.exists():
                 older.replace(numbered(self._path, number))
-        self.open()
 
     def open(self) -> None:
         self._path.parent.mkdir(parents=True, exist_ok=True)

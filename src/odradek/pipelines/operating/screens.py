@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -56,7 +57,8 @@ class LogLines(BatchLines):
         """Too many batches to tell of each."""
 
     def say(self, text: str) -> None:
-        print(f"{datetime.now().astimezone().isoformat(timespec='milliseconds')} {text}", flush=True)
+        with suppress(OSError):  # a full disk: what cannot be written down is no reason to end
+            print(f"{datetime.now().astimezone().isoformat(timespec='milliseconds')} {text}", flush=True)
 
     def show(self, status: PipelineStatus) -> None:
         now_s = time.monotonic()

@@ -60,6 +60,8 @@ class PipelineStatus:
     engine: str = ""
     pid: int = 0
     began: str = ""  # of the process, see `processes`
+    attempt_pid: int | None = None  # of the process that it has started, the first of its group
+    attempt_began: str = ""
     started_s: float = 0
     running_since_s: float | None = None
     updated_s: float = 0

@@ -19,8 +19,12 @@ def write_whole(path: Path, text: str) -> None:
     """Readers see the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.replace(path)
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def write_status(folder: Path, status: PipelineStatus) -> None:
@@ -39,3 +43,8 @@ def read_status(name: str) -> PipelineStatus | None:
 
 def mark_in(status: PipelineStatus) -> ProcessMark:
     return ProcessMark(status.pid, status.began)
+
+
+def attempt_in(status: PipelineStatus) -> ProcessMark | None:
+    """The process in which it runs just now, of a group of its own."""
+    return None if status.attempt_pid is None else ProcessMark(status.attempt_pid, status.attempt_began)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Sequence
 
+    from odradek.pipelines.operating.events import Event
     from odradek.pipelines.operating.publishing import Publisher
 
 POLL_S = 0.25
@@ -28,6 +29,7 @@ class Outcome:
     error: str | None = None
     healing: Healing = Healing.PERHAPS
     ran_s: float | None = None  # since its queries were started; None: they never were
+    has_progressed: bool = False  # a batch was finished
 
 
 class Supervisor:
@@ -61,7 +63,9 @@ class Supervisor:
                 self._publisher.change(state=State.STOPPED, note="", next_try_s=None)
                 return None
             has_run = has_run or outcome.ran_s is not None
-            failures = self._backoff.failures_after(failures, outcome.ran_s or 0.0)
+            failures = self._backoff.failures_after(
+                failures, outcome.ran_s or 0.0, has_progressed=outcome.has_progressed
+            )
             is_hopeless = self._must_run_at_once and not has_run
             if is_hopeless or self._backoff.gives_up(outcome.healing, failures):
                 self._publisher.change(state=State.FAILED, note="", next_try_s=None)
@@ -77,9 +81,12 @@ class Supervisor:
         running_since_s: float | None = None
         stops_at_s: float | None = None
         with Attempt(self._arguments) as attempt:
+            mark = attempt.mark
+            self._publisher.change(attempt_pid=mark.pid, attempt_began=mark.began)
             while not attempt.is_over:
                 for event in attempt.poll(POLL_S):
                     self._publisher.take(event)
+                    outcome.has_progressed |= is_progress(event)
                     if event["kind"] == "running":
                         running_since_s = time.monotonic()
                     elif event["kind"] == "failed":
@@ -94,6 +101,7 @@ class Supervisor:
             for event in attempt.poll(0):
                 self._publisher.take(event)
             code = attempt.wait()
+        self._publisher.change(attempt_pid=None, attempt_began="")
         if running_since_s is not None:
             outcome.ran_s = time.monotonic() - running_since_s
         if code and outcome.error is None and not self._is_stopped.is_set():
@@ -113,6 +121,10 @@ class Supervisor:
         self._publisher.turn()
         if self._each_turn is not None:
             self._each_turn()
+
+
+def is_progress(event: Event) -> bool:
+    return event["kind"] == "batch" or (event["kind"] == "progress" and not event["is_idle"])
 
 
 def ending(code: int) -> str:

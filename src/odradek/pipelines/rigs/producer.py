@@ -6,16 +6,19 @@ producer that never gives up). When its queue is full the fleet waits; it does n
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import KafkaException
 
 from odradek.pipelines.rigs.pace import Pace
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from confluent_kafka import KafkaError, Message, Producer
 
@@ -79,6 +82,7 @@ class RigProducer:
     ) -> None:
         self.counts = Counts()
         self.last_error: KafkaError | None = None
+        self.failure: KafkaException | None = None  # what ended `sending`
         self.rate = rate
         self._producer = producer
         self._topic = topic
@@ -136,3 +140,24 @@ class RigProducer:
         else:
             self.counts.failed += 1
             self.last_error = error
+
+
+@contextmanager
+def sending(sender: RigProducer, is_stopped: threading.Event) -> Iterator[None]:
+    """The fleet, in a thread of its own; `is_stopped` is set where it cannot go on, and `failure` says why."""
+    is_over = threading.Event()
+
+    def send() -> None:
+        try:
+            sender.run(is_over)
+        except KafkaException as error:
+            sender.failure = error
+            is_stopped.set()
+
+    thread = threading.Thread(target=send, name="rigs", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()

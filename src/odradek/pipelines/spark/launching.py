@@ -17,9 +17,10 @@ from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.vocabulary import Connector, Engine
 from odradek.pipelines.operating.events import runs
+from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 from odradek.pipelines.spark.connector import ConnectorMissing
-from odradek.pipelines.spark.continuing import continuing
+from odradek.pipelines.spark.continuing import continuing, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
@@ -31,16 +32,18 @@ from odradek.pipelines.spark.topics import prepare_topics
 from odradek.pipelines.spark.watching import ProgressWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.operating.events import Event
     from odradek.pipelines.spark.engines.running import Running
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.sources import Range
     from odradek.pipelines.spark.topics import Cluster
+
+LISTEN_EVERY_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,29 +74,30 @@ def run_pipeline(pipeline: Pipeline, wishes: Wishes, is_stopped: Callable[[], bo
     check_databases(pipeline)
     cluster = prepare_topics(pipeline)
     if pipeline.engine is Engine.BATCH:
-        with session_of(pipeline, audience.say) as session:
+        with session_of(pipeline, audience.say) as session, cancelled_when(is_stopped, session, pipeline):
             audience.report(run_batch(session, pipeline, cluster, wishes.span))
         return
-    with continuing(pipeline, cluster, audience.say) as continued:
-        run_streams(continued, cluster, wishes, is_stopped, audience)
+    with continuing(pipeline, cluster, audience.say) as starts:
+        run_streams(pipeline, cluster, starts, wishes, is_stopped, audience)
 
 
 def run_streams(
-    pipeline: Pipeline, cluster: Cluster, wishes: Wishes, is_stopped: Callable[[], bool], audience: Audience
-) -> None:
+    pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], wishes: Wishes, is_stopped: Callable[[], bool],
+    audience: Audience,
+) -> None:  # fmt: skip
     if not has_master(pipeline):
         is_realtime = pipeline.engine is Engine.REALTIME
         threads = local_threads(pipeline, cluster) if is_realtime else threads_for(pipeline)
         pipeline = dataclasses.replace(pipeline, master=f"local[{threads}]")
     with session_of(pipeline, audience.say) as session:
-        running = start_streams(session, pipeline, cluster, wishes, audience.report)
-        audience.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
-        turns = [audience.each_turn]
-        if audience.send is not None:
-            audience.send(runs(list(running.queries)))
-            turns.insert(0, ProgressWatch(pipeline, running.queries, audience.send).turn)
-        ends_at = None if wishes.seconds is None else time.monotonic() + wishes.seconds
+        running = start_streams(session, pipeline, cluster, starts, wishes, audience.report)
         try:
+            audience.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
+            turns = [audience.each_turn]
+            if audience.send is not None:
+                audience.send(runs(list(running.queries)))
+                turns.insert(0, ProgressWatch(pipeline, running.queries, audience.send).turn)
+            ends_at = None if wishes.seconds is None else time.monotonic() + wishes.seconds
             running.wait(
                 lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at),
                 lambda: take_turns(turns),
@@ -168,9 +172,38 @@ def log_of(pipeline: Pipeline) -> str:
     return os.devnull if "://" in folder else str(Path(folder) / "spark.log")
 
 
+@contextmanager
+def cancelled_when(is_stopped: Callable[[], bool], session: SparkSession, pipeline: Pipeline) -> Iterator[None]:
+    """A batch waits for Spark, which does not hear of Ctrl-C: its jobs are cancelled from another thread."""
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(LISTEN_EVERY_S):
+            if is_stopped():
+                with suppress(Py4JError, ConnectionError):
+                    session.sparkContext.cancelAllJobs()  # again and again: others may have been begun meanwhile
+
+    watcher = threading.Thread(target=watch, name="cancelling", daemon=True)
+    watcher.start()
+    try:
+        yield
+    except Exception as error:
+        if not is_stopped():
+            raise
+        raise PipelineError(
+            f"{pipeline.name} was stopped before it was done; what it has written stays, run it again"
+        ) from error
+    finally:
+        is_over.set()
+        watcher.join()
+
+
 def start_streams(
-    session: SparkSession, pipeline: Pipeline, cluster: Cluster, wishes: Wishes, report: Callable[[BatchReport], None]
-) -> Running:
+    session: SparkSession, pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], wishes: Wishes,
+    report: Callable[[BatchReport], None],
+) -> Running:  # fmt: skip
     if pipeline.engine is Engine.REALTIME:
-        return RealtimeEngine(session, pipeline, cluster, report).start()
-    return StandardEngine(session, pipeline, cluster, report).start(until_caught_up=wishes.until_caught_up)
+        start = starts.get(REALTIME_FLOW)
+        begun = dataclasses.replace(pipeline, sources=tuple(source_at(each, start) for each in pipeline.sources))
+        return RealtimeEngine(session, begun, cluster, report).start()
+    return StandardEngine(session, pipeline, cluster, report, starts).start(until_caught_up=wishes.until_caught_up)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 from pyspark.errors import PySparkException
 
+from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.operating.spark_progress import progress_event
+from odradek.pipelines.spark.client_settings import SettingRefused, librdkafka_settings
 from odradek.pipelines.spark.topics import TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -66,29 +69,65 @@ class ProgressWatch:
 
 
 class TopicEnds:
-    """Asks the brokers of a pipeline for the ends of its topics; what they do not say in time is left out."""
+    """Asks the brokers of a pipeline, and those that sources have of their own, for the ends of topics.
+
+    What they do not say in time is left out.
+    """
 
     def __init__(self, pipeline: Pipeline) -> None:
-        settings: dict[str, Any] = {**pipeline.kafka, "bootstrap.servers": pipeline.bootstrap_servers, "log_level": 0}
-        settings["error_cb"] = ignore
-        self._admin = AdminClient(settings)
+        self._pipeline = pipeline
+        self._origins = [each.origin for each in pipeline.sources if isinstance(each.origin, TopicOrigin)]
+        self._clusters: dict[str, ClusterEnds] = {}
+
+    def now(self, topics: set[str]) -> Offsets:
+        by_servers: dict[str, set[str]] = {}
+        for topic in topics:
+            by_servers.setdefault(self._servers_of(topic), set()).add(topic)
+        found: Offsets = {}
+        for servers, each in by_servers.items():
+            try:
+                found |= self._cluster(servers).now(each)
+            except (KafkaException, SettingRefused, TimeoutError):
+                continue
+        return found
+
+    def _servers_of(self, topic: str) -> str:
+        own = (each.bootstrap_servers for each in self._origins if is_of(topic, each))
+        return next(own, None) or self._pipeline.bootstrap_servers
+
+    def _cluster(self, servers: str) -> ClusterEnds:
+        if servers not in self._clusters:
+            settings = dict(self._pipeline.kafka)
+            for origin in self._origins:
+                if origin.bootstrap_servers == servers:
+                    settings |= origin.kafka
+            self._clusters[servers] = ClusterEnds(servers, settings)
+        return self._clusters[servers]
+
+
+def is_of(topic: str, origin: TopicOrigin) -> bool:
+    return topic in origin.topics or (origin.pattern is not None and re.fullmatch(origin.pattern, topic) is not None)
+
+
+class ClusterEnds:
+    """Of one cluster. KafkaException or TimeoutError where its brokers do not answer."""
+
+    def __init__(self, servers: str, settings: Mapping[str, str]) -> None:
+        told: dict[str, Any] = {**librdkafka_settings(settings), "bootstrap.servers": servers, "log_level": 0}
+        told["error_cb"] = ignore
+        self._admin = AdminClient(told)
         self._partitions: dict[str, list[int]] = {}
 
     def now(self, topics: set[str]) -> Offsets:
-        if not topics:
-            return {}
-        try:
-            if not topics <= self._partitions.keys():
-                known = self._admin.list_topics(timeout=TIMEOUT_S).topics
-                self._partitions = {name: sorted(topic.partitions) for name, topic in known.items()}
-            latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-            places = [TopicPartition(topic, each) for topic in topics for each in self._partitions.get(topic, ())]
-            asked = self._admin.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT_S)
-            found: Offsets = {}
-            for place, future in asked.items():
-                found.setdefault(place.topic, {})[str(place.partition)] = future.result(TIMEOUT_S).offset
-        except (KafkaException, TimeoutError):
-            return {}
+        if not topics <= self._partitions.keys():
+            known = self._admin.list_topics(timeout=TIMEOUT_S).topics
+            self._partitions = {name: sorted(topic.partitions) for name, topic in known.items()}
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        places = [TopicPartition(topic, each) for topic in topics for each in self._partitions.get(topic, ())]
+        asked = self._admin.list_offsets(dict.fromkeys(places, latest), request_timeout=TIMEOUT_S)
+        found: Offsets = {}
+        for place, future in asked.items():
+            found.setdefault(place.topic, {})[str(place.partition)] = future.result(TIMEOUT_S).offset
         return found
 
 

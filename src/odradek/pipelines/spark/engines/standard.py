@@ -12,6 +12,7 @@ from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duratio
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.connector_choice import connector_of
+from odradek.pipelines.spark.continuing import source_at
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.fan_out import FanOut
@@ -26,14 +27,14 @@ from odradek.pipelines.spark.sources import below, is_topic, read_once, read_str
 from odradek.pipelines.spark.views import running_aggregate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.definition.model import Pipeline, Source, Start
     from odradek.pipelines.spark.flows import Flow
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
@@ -54,11 +55,13 @@ class StandardEngine:
         pipeline: Pipeline,
         cluster: Cluster,
         report: Callable[[BatchReport], None] = lambda _report: None,
+        starts: Mapping[str, Start] | None = None,  # of flows that do not begin where their sources say
     ) -> None:
         self._session = session
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
         self._report = report
+        self._starts = starts or {}
         self._with_state = (
             0  # Spark begins batches at multiples of the interval: those of one interval at the same time
         )
@@ -94,7 +97,8 @@ class StandardEngine:
             self._session.conf.set(EMPTY_BATCHES, before)
 
     def _writer(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> DataStreamWriter:
-        frame = stream_of(self._session, self._pipeline, graph, flow, self._load)
+        load = functools.partial(self._load, start=self._starts.get(flow.name))
+        frame = stream_of(self._session, self._pipeline, graph, flow, load)
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             return self._file_writer(flow, frame, flow.files.target)
         try:
@@ -161,9 +165,9 @@ class StandardEngine:
             trigger = max(trigger, Duration(least.milliseconds * (9 + self._with_state) // 10))
         return writer.trigger(processingTime=trigger.spark)
 
-    def _load(self, source: Source) -> DataFrame:
+    def _load(self, source: Source, start: Start | None) -> DataFrame:
         read = read_stream if source.is_stream else read_once
-        return read(self._session, source, self._pipeline, self._partitions)
+        return read(self._session, source_at(source, start), self._pipeline, self._partitions)
 
     def _load_static(self, batch: DataFrame, source: Source) -> DataFrame:
         return read_once(batch.sparkSession, source, self._pipeline, self._partitions)

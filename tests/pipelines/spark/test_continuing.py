@@ -1,0 +1,99 @@
+"""Whose a checkpoint is, and of which clusters: asked of real brokers, without Spark."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.spark.continuing import CheckpointRefused, accept, fingerprints_of
+from odradek.pipelines.spark.topics import Cluster
+from odradek.pipelines.spark.watching import TopicEnds
+from odradek.testing import RunningBroker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from odradek.pipelines.definition.model import Pipeline
+
+DEFINITION = """
+    pipeline: {name}
+    bootstrap_servers: {here}
+    checkpoints: checkpoints
+    kafka: {{max.block.ms: "1000"}}
+    sources:
+      near: {{topic: near, schema: "id INT"}}
+      far: {{topic: far, schema: "id INT", bootstrap_servers: "{there}", kafka: {{max.poll.records: "7"}}}}
+    sinks: {{a: {{from: near, topic: a}}, b: {{from: far, topic: b}}}}
+"""
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[tuple[RunningBroker, RunningBroker]]:
+    with RunningBroker({"num.partitions": 1}) as here, RunningBroker({"num.partitions": 1}) as there:
+        yield here, there
+
+
+@pytest.fixture
+def servers(brokers: tuple[RunningBroker, RunningBroker]) -> tuple[str, str]:
+    here, there = brokers
+    return here.bootstrap_servers, there.bootstrap_servers
+
+
+def quiet(_line: str) -> None:
+    """Nothing is told that matters here."""
+
+
+def define(folder: Path, servers: tuple[str, str], name: str = "p") -> Pipeline:
+    file = folder / "p.yml"
+    file.write_text(textwrap.dedent(DEFINITION).format(name=name, here=servers[0], there=servers[1]))
+    return load_yaml(str(file), {}).require()
+
+
+def test_a_source_with_brokers_of_its_own_is_of_their_cluster(tmp_path: Path, servers: tuple[str, str]) -> None:
+    cluster, other = Cluster(servers[0], {}), Cluster(servers[1], {})
+    assert cluster.id != other.id
+    found = fingerprints_of(define(tmp_path, servers), cluster)
+    assert found.flows["near"].facts == {"source near": f"topics near of cluster {cluster.id}"}
+    assert found.flows["far"].facts == {"source far": f"topics far of cluster {other.id}"}
+
+
+def test_the_checkpoint_of_another_pipeline_is_refused(tmp_path: Path, servers: tuple[str, str]) -> None:
+    cluster = Cluster(servers[0], {})
+    first, second = define(tmp_path, servers), define(tmp_path, servers, "q")
+    kept = Checkpoints(first)
+    accept(first, kept, cluster, quiet)
+    accept(second, kept, cluster, quiet)  # nothing has begun: it is free
+    offsets = kept.flow_folder("near") / "offsets"
+    offsets.mkdir(parents=True)
+    (offsets / "0").write_text("v1\n{}\n")
+    with pytest.raises(CheckpointRefused, match="is that of pipeline q, not of p: give each a folder of its own"):
+        accept(first, kept, cluster, quiet)
+    accept(second, kept, cluster, quiet)
+
+
+def test_the_ends_of_topics_are_asked_where_they_are(tmp_path: Path, servers: tuple[str, str]) -> None:
+    for address, topic, number in zip(servers, ("near", "far"), (3, 5), strict=True):
+        admin = AdminClient({"bootstrap.servers": address})
+        admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(30)
+        producer = Producer({"bootstrap.servers": address})
+        for _ in range(number):
+            producer.produce(topic, b"{}")
+        assert producer.flush(30) == 0
+    ends = TopicEnds(define(tmp_path, servers))
+    assert ends.now(set()) == {}
+    assert ends.now({"near", "far"}) == {"near": {"0": 3}, "far": {"0": 5}}
+
+
+def test_brokers_that_do_not_answer_are_left_out(
+    tmp_path: Path, servers: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("odradek.pipelines.spark.watching.TIMEOUT_S", 0.2)
+    ends = TopicEnds(define(tmp_path, ("127.0.0.1:1", servers[1])))
+    assert ends.now({"near"}) == {}
