@@ -105,7 +105,7 @@ class StandardEngine:
             made = passes[flow.name] = whole_pass(self._pipeline, flow, frame)
         except NotLiftable as reason:
             if reason.__cause__ is not None:
-                self._check_steps(flow, graph)
+                self._check_steps(flow, graph, load)
             fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
 
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
@@ -118,11 +118,11 @@ class StandardEngine:
         write = functools.partial(write_batch, self._pipeline, flow, made)
         return self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write))
 
-    def _check_steps(self, flow: Flow, graph: Graph) -> None:
+    def _check_steps(self, flow: Flow, graph: Graph, load: Callable[[Source], DataFrame]) -> None:
         """What Spark refuses is told now, with the step that it is in; functions are called with batches only."""
         functions = {each.name for each in self._pipeline.steps if isinstance(each.operation, PythonFunction)}
         if not functions.intersection(flow.after):
-            tables = Tables(self._session, self._pipeline, graph, self._load, flow.mode)
+            tables = Tables(self._session, self._pipeline, graph, load, flow.mode)
             for name in flow.after:
                 tables.rows(name)
 
