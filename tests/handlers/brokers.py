@@ -121,11 +121,8 @@ class SimulatedBroker:
 
     def kill(self) -> None:
         """The process dies, the operating system lives on."""
-        loop = self.simulation.loop
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        self.step()
-        loop._scheduled.clear()  # type: ignore[attr-defined]  # asyncio has no other way to forget timers
+        self._cancel_all()
+        self.simulation.loop._scheduled.clear()  # type: ignore[attr-defined]  # asyncio has no other way to forget timers
         self.simulation.disk.kill()
         self.run(self._start())
 
@@ -162,10 +159,15 @@ class SimulatedBroker:
         assert condition()
 
     def close(self) -> None:
-        for task in asyncio.all_tasks(self.simulation.loop):
-            task.cancel()
-        self.step()
+        self._cancel_all()
         self.simulation.close()
+
+    def _cancel_all(self) -> None:
+        """Also what the last steps of others have just begun."""
+        while tasks := asyncio.all_tasks(self.simulation.loop):
+            for task in tasks:
+                task.cancel()
+            self.step()
 
 
 def joined(answer: Answer) -> bytes:

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import ConsoleTarget, TopicOrigin, TopicTarget
+from odradek.pipelines.operating.fingerprints import REALTIME_FLOW as FLOW
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.topics import Cluster
 
-FLOW = "realtime"
 CHECKPOINT_EVERY = "30 seconds"  # how much comes again after a failure
 LINGER_MS = "0"
 
