@@ -51,8 +51,9 @@ class Compaction:
         return config.log_cleaner_backoff_ms
 
     async def run(self, now_ms: int) -> None:
-        """Begins a round, unless one is going on."""
-        if self._broker_config().log_cleaner_enable and self._round is None and not self._is_stopped:
+        """Begins a round, unless one is going on or no log could be worth it."""
+        is_free = self._round is None and not self._is_stopped and self._broker_config().log_cleaner_enable
+        if is_free and any(map(is_rolled, self._table)):
             self._round = asyncio.ensure_future(self._compact_all(now_ms))
             self._round.add_done_callback(self._end_round)
 
@@ -275,3 +276,8 @@ def _safe_offset(partition: Partition) -> int:
         if entry.current_txn_first_offset != NO_OFFSET
     ]
     return min([partition.high_watermark, partition.log.recovery_point_offset, *open_transactions])
+
+
+def is_rolled(partition: Partition) -> bool:
+    """Whether a compacted log has more than the segment that is written to, which is left alone."""
+    return partition.log.config.is_compacted and len(partition.log.segments) > 1
