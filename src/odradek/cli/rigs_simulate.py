@@ -11,10 +11,11 @@ import click
 
 from odradek.cli.commands import command
 from odradek.cli.failure import Failure
+from odradek.cli.fleet_options import FLEET, pumps_option, rate_option, seed_option
 from odradek.cli.interrupt import stop_on_interrupt
 from odradek.cli.options import cluster_options
 from odradek.cli.output import count_text, print_json, say
-from odradek.cli.parameter_types import INT64_MAX, POSITIVE, TOPIC_NAME, NumberType
+from odradek.cli.parameter_types import POSITIVE, TOPIC_NAME
 from odradek.cli.times import TimeType
 from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
 from odradek.pipelines.rigs.producer import RigProducer, producer_settings
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 LINE_EVERY_S = 1.0
 PARTITIONS = 3
 SHARE = click.FloatRange(0, 1)
-FLEET = FleetSettings()
 
 
 @command(
@@ -37,24 +37,10 @@ FLEET = FleetSettings()
     ],
 )
 @click.option("--topic", type=TOPIC_NAME, default="rigs", show_default=True, metavar="NAME", help="Where they go.")
-@click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records a second.")
+@rate_option
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
-@click.option(
-    "--pumps",
-    type=NumberType(1, 100_000),
-    default=FLEET.pumps,
-    show_default=True,
-    metavar="N",
-    help="Size of the fleet.",
-)
-@click.option(
-    "--seed",
-    type=NumberType(-INT64_MAX, INT64_MAX),
-    default=FLEET.seed,
-    show_default=True,
-    metavar="N",
-    help="The same seed and the same --start give the same records.",
-)
+@pumps_option
+@seed_option
 @click.option(
     "--start", type=TimeType(is_written=True), metavar="TIME", help="Where the rigs' clock begins; now if absent."
 )

@@ -16,9 +16,10 @@ from odradek.cli.cluster import Cluster
 from odradek.cli.commands import command
 from odradek.cli.demo import check_port, start_broker
 from odradek.cli.failure import Failure
+from odradek.cli.fleet_options import pumps_option, rate_option, seed_option
 from odradek.cli.interrupt import stop_on_interrupt
 from odradek.cli.options import format_option
-from odradek.cli.parameter_types import INT64_MAX, POSITIVE, TEXT, NumberType
+from odradek.cli.parameter_types import POSITIVE, TEXT
 from odradek.cli.pipeline_process import PipelineProcess
 from odradek.pipelines.rigs.dashboard import chosen_screen, watch
 from odradek.pipelines.rigs.dashboard_model import DashboardModel, Topics
@@ -28,7 +29,6 @@ from odradek.pipelines.rigs.producer import RigProducer, producer_settings, send
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-FLEET = FleetSettings()
 PARTITIONS = 2
 DEFINITION = Path("examples", "rigs", "pipeline.yml")
 
@@ -42,23 +42,9 @@ DEFINITION = Path("examples", "rigs", "pipeline.yml")
     ],
 )
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds, with a summary.")
-@click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records a second.")
-@click.option(
-    "--pumps",
-    type=NumberType(1, 100_000),
-    default=FLEET.pumps,
-    show_default=True,
-    metavar="N",
-    help="In the fleet.",
-)
-@click.option(
-    "--seed",
-    type=NumberType(-INT64_MAX, INT64_MAX),
-    default=FLEET.seed,
-    show_default=True,
-    metavar="N",
-    help="The same seed gives the same fleet.",
-)
+@rate_option
+@pumps_option
+@seed_option
 @click.option("--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Use this cluster, start no broker.")
 @click.option(
     "--port",
