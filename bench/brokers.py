@@ -4,7 +4,7 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -63,8 +63,12 @@ def stop(process: "subprocess.Popen[bytes]", deadline_s: float = STOP_DEADLINE_S
     try:
         process.wait(deadline_s)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+        kill(process)
+
+
+def kill(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    process.wait()
 
 
 def wait_until_ready(kind: BrokerKind, process: "subprocess.Popen[bytes]", directory: Path, port: int) -> None:
@@ -82,8 +86,10 @@ def last_words(directory: Path, limit: int = 2000) -> str:
 
 
 @contextlib.contextmanager
-def running(kind: BrokerKind, directory: Path, *, stop_deadline_s: float = STOP_DEADLINE_S) -> Iterator[RunningBroker]:
-    """A broker that answers, with its own part of `directory`; stopped at the end."""
+def running(
+    kind: BrokerKind, directory: Path, end: Callable[["subprocess.Popen[bytes]"], None] = stop
+) -> Iterator[RunningBroker]:
+    """A broker that answers, with its own part of `directory`; at the end it is stopped, or whatever `end` does."""
     directory.mkdir(parents=True)
     port = free_port()
     kind.prepare(directory, port)
@@ -94,4 +100,4 @@ def running(kind: BrokerKind, directory: Path, *, stop_deadline_s: float = STOP_
         if process.poll() is not None:
             raise BrokerError(f"{kind.title} ended with code {process.returncode}:\n{last_words(directory)}")
     finally:
-        stop(process, stop_deadline_s)
+        end(process)

@@ -10,11 +10,12 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from bench.brokers import BrokerError, BrokerKind, RunningBroker, free_port, running, start, stop, wait_until_ready
+from bench.brokers import BrokerError, BrokerKind, RunningBroker, kill, running, start, stop
 from bench.dirty_logs import DirtyLog, fill
 from bench.footprint import SPARE_FILES, waiting
 from bench.generator import Generator
@@ -67,7 +68,7 @@ class Scale:
         records = max(1000, int(RECOVERED_RECORDS * self.scale))
         if records != RECOVERED_RECORDS:
             experiment.note(f"measured with {partitions:,} partitions and {records:,} records only.")
-        with _killed_at_the_end(kind, directory) as broker:
+        with running(kind, directory, kill) as broker:
             topic = create(broker, partitions)
             self.generator.run("produce", brokers=broker.address, topic=topic, records=records, size=100)
             os.sync()  # or writing it back would fall into the measured time
@@ -81,7 +82,7 @@ class Scale:
             experiment.note(f"measured with {topics * partitions:,} partitions, {connections:,} connections only.")
         raise_open_files_limit(2 * topics * partitions + connections + SPARE_FILES)
         run: Run = {}
-        with running(kind, directory, stop_deadline_s=PATIENT_STOP_S) as broker:
+        with running(kind, directory, partial(stop, deadline_s=PATIENT_STOP_S)) as broker:
             began = time.monotonic()
             try:
                 names = create_many(broker, topics, partitions)
@@ -164,20 +165,6 @@ class Scale:
         flags = {"rate": RATE_RECORDS_PER_S, "seconds": max(1, round(CALM_SECONDS * self.scale)), "size": 100}
         with fresh_topic(broker) as topic:
             return float(self.generator.run("latency", brokers=broker.address, topic=topic, **flags)["p99_ms"])
-
-
-@contextlib.contextmanager
-def _killed_at_the_end(kind: BrokerKind, directory: Path) -> Iterator[RunningBroker]:
-    directory.mkdir(parents=True)
-    port = free_port()
-    kind.prepare(directory, port)
-    process = start(kind, directory, port)
-    try:
-        wait_until_ready(kind, process, directory, port)
-        yield RunningBroker(kind.key, kind.title, f"127.0.0.1:{port}", process.pid, directory)
-    finally:
-        process.kill()
-        process.wait()
 
 
 def _time_to_serve(kind: BrokerKind, directory: Path, address: str, places: Sequence[Place]) -> float:

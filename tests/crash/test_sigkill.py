@@ -75,11 +75,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(record_property: Callable[[str,
             if chance.random() < 0.25:
                 kill_while_starting(running, chance.uniform(0.1, 0.6))
             running.start()
-        load.end()
-        assert not load.problems
-        records = read_everything(running.bootstrap_servers, TOPIC, PARTITION_COUNT)
-    check(records, load.acknowledged)
-    assert sum(len(each) for each in records.values()) == load.count
+        check_everything(running, load)
     record_property("records", load.count)
     record_property("rounds", ROUNDS)
 
@@ -98,13 +94,18 @@ def test_a_kill_in_the_middle_of_compaction_loses_nothing(record_property: Calla
             time.sleep(chance.uniform(0, LONGEST_COMPACTION_S))  # a poll's pause: the random instant
             running.kill()
             running.start()
-        load.end()
-        assert not load.problems
-        records = read_everything(running.bootstrap_servers, TOPIC, PARTITION_COUNT)
-    check(records, load.acknowledged)
-    assert sum(len(each) for each in records.values()) == load.count
+        check_everything(running, load)
     record_property("records", load.count)
     record_property("rounds", rounds)
+
+
+def check_everything(running: RunningBroker, load: Load) -> None:
+    """When the load has ended: all that was sent is there, as it was acknowledged."""
+    load.end()
+    assert not load.problems
+    records = read_everything(running.bootstrap_servers, TOPIC, PARTITION_COUNT)
+    check(records, load.acknowledged)
+    assert sum(len(each) for each in records.values()) == load.count
 
 
 def await_compaction(running: RunningBroker) -> None:

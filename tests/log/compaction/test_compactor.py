@@ -1,6 +1,5 @@
 """A compacted log holds the latest value of every key, where it was: against a dict, in one round and in many."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import pytest
@@ -34,14 +33,6 @@ PAIRS = st.lists(
     max_size=8,
 )
 BATCHES = st.lists(st.tuples(PAIRS, st.sampled_from(Compression), st.booleans()), min_size=1, max_size=12)
-
-
-@pytest.fixture
-def simulation() -> Iterator[Simulation]:
-    simulation = Simulation(1)
-    simulation.disk.make_directories("/data")
-    yield simulation
-    simulation.close()
 
 
 def fill(log: PartitionLog, *batches: list[KeyValue], compression: Compression = Compression.NONE) -> None:

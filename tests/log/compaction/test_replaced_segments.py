@@ -1,7 +1,7 @@
 """Readers on workers, and a segment that takes the place of the one they are reading: what they get is all old or all
 new, whatever they had opened when it happened."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -19,14 +19,6 @@ CONFIG = LogConfig(
     is_compacted=True, message_timestamp_after_max_ms=EVERYTHING, index_interval_bytes=0, segment_bytes=3000
 )
 OPENS = 4  # at most so many files are opened by one read
-
-
-@pytest.fixture
-def simulation() -> Iterator[Simulation]:
-    simulation = Simulation(1)
-    simulation.disk.make_directories("/data")
-    yield simulation
-    simulation.close()
 
 
 def fill(simulation: Simulation) -> PartitionLog:

@@ -1,7 +1,5 @@
 """Aborted data goes, markers stay as long as something refers to them, and the index tells of what is left."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from odradek.log.compaction.transactions import (
@@ -30,14 +28,6 @@ from tests.simulation.simulated_host import Simulation
 
 CONFIG = LogConfig(is_compacted=True, message_timestamp_after_max_ms=EVERYTHING)
 DIRECTORY = "/data/t-0"
-
-
-@pytest.fixture
-def simulation() -> Iterator[Simulation]:
-    simulation = Simulation(1)
-    simulation.disk.make_directories("/data")
-    yield simulation
-    simulation.close()
 
 
 class WrittenLog:

@@ -16,7 +16,7 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 from odradek.pipelines.spark.hidden_columns import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -108,10 +108,10 @@ def frame_of(frame: DataFrame, rows: Rows) -> DataFrame:
     return frame.select(each.alias("__it")).where("__it is not null").select("__it.*")
 
 
-def together(columns: Sequence[Rows], build: Callable[[Rows], str] = lambda rows: rows.column) -> str:
+def together(columns: Sequence[Rows]) -> str:
     """Rows of the same fields in one array; what is not there is null in it."""
-    single = [build(each) for each in columns if not each.is_many]
-    several = [f"coalesce({build(each)}, array())" for each in columns if each.is_many]
+    single = [each.column for each in columns if not each.is_many]
+    several = [f"coalesce({each.column}, array())" for each in columns if each.is_many]
     arrays = ([f"array({', '.join(single)})"] if single else []) + several
     return arrays[0] if len(arrays) == 1 else f"concat({', '.join(arrays)})"
 
