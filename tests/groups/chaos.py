@@ -34,7 +34,8 @@ class Chaos:
 
     def begin(self) -> None:
         """One of each library."""
-        self.members += [self._join(library) for library in self._libraries]
+        for library in self._libraries:
+            self.members.append(self._join(library))
 
     def unleash(self, rounds: int, interval_s: float, stop_s: float) -> None:
         """Empties the bag so many times, one thing every `interval_s`."""

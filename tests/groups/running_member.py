@@ -60,12 +60,16 @@ class Told:
     held: set[Partition] = field(default_factory=set)
     runs: list[Run] = field(default_factory=list)
     committed: dict[Partition, int] = field(default_factory=dict)
+    lines: list[tuple[float, dict[str, Any]]] = field(
+        default_factory=list
+    )  # all of it, and when (monotonic) it was heard
     refused: list[str] = field(default_factory=list)
     rebalances: int = 0
     has_started: bool = False
     has_left: bool = False
 
     def hear(self, line: dict[str, Any]) -> None:
+        self.lines.append((time.monotonic(), line))
         partitions = {(topic, partition) for topic, partition in line.get("partitions", ())}
         match line["event"]:
             case "assigned":

@@ -21,7 +21,7 @@ from tests.groups.running_member import wait_until
 
 if TYPE_CHECKING:
     from tests.groups.conftest import Start
-    from tests.groups.running_member import RunningMember
+    from tests.groups.running_member import Partition, RunningMember
     from tests.groups.topics import Topics
 
 RECORDS = int(os.environ.get("ODRADEK_GROUP_RECORDS", "1000000"))
@@ -47,6 +47,26 @@ def keep_producing(topics: Topics) -> None:
         due += 0.1
         time.sleep(max(0.0, due - time.monotonic()))  # a poll's pause: the pace
     topics.flush()
+
+
+def told_about(members: list[RunningMember], moved: list[tuple[Partition, int, int]], began: float) -> str:
+    """Who held, processed and committed what of the partitions whose offsets moved backwards, in the order heard."""
+    partitions = {partition for partition, _, _ in moved}
+    heard = sorted(
+        (when - began, repr(member), line["event"], details)
+        for member in members
+        for when, line in member.told.lines
+        if (details := concerning(line, partitions)) or line["event"] == "refused"
+    )
+    return "\n".join(
+        [f"moved backwards: {moved}", *(f"{when:8.3f} {who} {what} {details}" for when, who, what, details in heard)]
+    )
+
+
+def concerning(line: dict[str, Any], partitions: set[Partition]) -> list[Any]:
+    """What a member's line says about these partitions."""
+    told = [*line.get("partitions", ()), *line.get("runs", ()), *line.get("offsets", ())]
+    return [each for each in told if (each[0], each[1]) in partitions]
 
 
 @pytest.mark.parametrize("seed", range(FIRST_SEED, LAST_SEED + 1))
@@ -88,6 +108,6 @@ def test_every_record_is_processed_and_no_offset_regresses(
     record_property("figures", figures)
     print(f"{mixed}: {figures}")
     assert not processed.skipped(topics.ends)
-    assert not regressions(history)
+    assert not (moved := regressions(history)), told_about(chaos.members, moved, began)
     assert {partition: offsets[-1] for partition, offsets in history.items()} == topics.ends
     assert all(chaos.done[action] for action in ("join", "leave", "kill", "stop")), "nothing was shown"
