@@ -124,8 +124,10 @@ def kill_while_starting(running: RunningBroker, delay_s: float) -> None:
     while running.process is dead:
         time.sleep(0.001)  # a poll's pause
     time.sleep(delay_s)  # a poll's pause: the random instant
-    running.kill()
+    assert running.process is not None
+    running.process.kill()  # the process alone: all else of it belongs to the thread that starts it
     starting.join()
+    running.kill()
 
 
 def _try_to_start(running: RunningBroker) -> None:

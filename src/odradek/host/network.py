@@ -97,7 +97,7 @@ class SocketWriter:
         queue, budget = self._queue, TURN_BYTES
         try:
             while queue and budget > 0:
-                budget -= self._send_first(queue)
+                budget -= self._send_first(queue, budget)
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
@@ -110,10 +110,11 @@ class SocketWriter:
         else:
             self._unwatch()
 
-    def _send_first(self, queue: deque[memoryview | FileSlice]) -> int:
+    def _send_first(self, queue: deque[memoryview | FileSlice], budget: int) -> int:
         first = queue[0]
         if isinstance(first, FileSlice):
-            sent = os.sendfile(self._socket.fileno(), first.file.descriptor, first.position, first.size_bytes)
+            size_bytes = min(first.size_bytes, budget)
+            sent = os.sendfile(self._socket.fileno(), first.file.descriptor, first.position, size_bytes)
             if sent == 0:
                 raise OSError(f"the file ended {first.size_bytes} bytes before the slice that was promised")
             if sent < first.size_bytes:

@@ -2,7 +2,8 @@
 
 A stream without state is one flow: its source is read once, and each batch is fanned out to all steps, sinks and views.
 What keeps state must be part of the stream itself, so every stateful step is the root of a flow of its own: up to the
-root the rows are a stream, from there on a batch. A row that is refused is reported by one flow only, its step's owner.
+root the rows are a stream, from there on a batch. A view beside topics is a flow of its own too, so that no topic waits
+for a database. A row that is refused is reported by one flow only, its step's owner.
 """
 
 from __future__ import annotations
@@ -11,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.checks_streams import aggregates, is_stateful
-from odradek.pipelines.definition.model import FilesTarget, RunningAggregate, TopicOrigin
+from odradek.pipelines.definition.model import FilesTarget, RunningAggregate, TopicOrigin, TopicTarget
 from odradek.pipelines.definition.vocabulary import SinkMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Sink, View
@@ -34,6 +35,11 @@ class Flow:
     owned: frozenset[str] = field(default_factory=frozenset)
     files: Sink | None = None  # written by Spark's own file sink, without batches of ours
     aggregate: View | None = None  # the root's rows are aggregated before they become a batch
+
+    @property
+    def is_of_views(self) -> bool:
+        """Nothing but views comes of it."""
+        return bool(self.views) and not self.sinks
 
 
 def streaming_names(pipeline: Pipeline, graph: Graph) -> set[str]:
@@ -59,7 +65,10 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
             name = f"view-{view.name}"
             flows[name] = Flow(name, view.input, SinkMode.UPDATE, views=(view,), aggregate=view)
         else:
-            add(flows, splitter.flow_to(view.input, splitter.mode_of(view.input, SinkMode.UPDATE)), views=(view,))
+            flow = splitter.flow_to(view.input, splitter.mode_of(view.input, SinkMode.UPDATE))
+            if would_delay_topics(flow, flows, splitter):
+                flow = replace(flow, name=f"view-{view.name}")
+            add(flows, flow, views=(view,))
     own_all(flows, splitter)
     return list(flows.values())
 
@@ -72,6 +81,12 @@ def add(flows: dict[str, Flow], flow: Flow, sinks: tuple[Sink, ...] = (), views:
         sinks=known.sinks + sinks,
         views=known.views + views,
     )
+
+
+def would_delay_topics(flow: Flow, flows: Mapping[str, Flow], splitter: Splitter) -> bool:
+    """If the view were part of the flow; where there is state, to keep that twice would cost more than it gains."""
+    is_with_topics = flow.name in flows and any(isinstance(each.target, TopicTarget) for each in flows[flow.name].sinks)
+    return is_with_topics and not splitter.stateful.intersection(splitter.graph.upstream(flow.root))
 
 
 def own_all(flows: dict[str, Flow], splitter: Splitter) -> None:

@@ -36,6 +36,9 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # ten thousand records may be of a megabyte each
     "spark.log.level": "ERROR",
+    # A whole flow may become one method of more than 8000 bytes, which Java would interpret for ever.
+    "spark.driver.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
+    "spark.executor.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
 }
 LOOPBACK = "127.0.0.1"
 STANDALONE = re.compile(r"spark://(?P<host>[^:,/]+|\[[^]]+\]):(?P<port>\d+)")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.topics import Cluster
 
-# State costs a commit for each batch, and timers a batch for each trigger: the cores are left to the rest.
+# State and views cost a commit for each batch, and timers a batch for each trigger: the cores are left to the rest.
 STATE_TRIGGER = Duration(1000)
 MOST_THREADS = 32
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -62,9 +62,7 @@ class StandardEngine:
         self._partitions = cluster.partitions_of
         self._report = report
         self._starts = starts or {}
-        self._with_state = (
-            0  # Spark begins batches at multiples of the interval: those of one interval at the same time
-        )
+        self._unhurried = 0  # Spark begins batches at multiples of the interval: those of one interval at the same time
         self._connector = connector_of(session, pipeline.connector)
 
     def start(self, *, until_caught_up: bool = False) -> Running:
@@ -159,10 +157,10 @@ class StandardEngine:
         if until_caught_up:
             return writer.trigger(availableNow=True)
         trigger = self._pipeline.trigger or Duration(0)
-        if flow.root not in {each.name for each in self._pipeline.sources}:
-            self._with_state += 1
+        if flow.is_of_views or flow.root not in {each.name for each in self._pipeline.sources}:
+            self._unhurried += 1
             least = self._pipeline.state_trigger or STATE_TRIGGER
-            trigger = max(trigger, Duration(least.milliseconds * (9 + self._with_state) // 10))
+            trigger = max(trigger, Duration(least.milliseconds * (9 + self._unhurried) // 10))
         return writer.trigger(processingTime=trigger.spark)
 
     def _load(self, source: Source, start: Start | None) -> DataFrame:
