@@ -31,7 +31,7 @@ DEFAULTS: Mapping[str, str | int] = {
     "linger.ms": 5,
 }
 ANSWER_S = 60.0
-KEPT_ANSWER_S = 10.0  # of a producer in whose place a new one can be had
+KEPT_ANSWER_S = 5.0  # of a producer in whose place a new one can be had
 PAUSE_S = 0.1
 MOST_KEPT = 16
 # By name, because some of them are the client's own and begin with an underscore.
