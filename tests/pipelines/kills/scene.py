@@ -7,6 +7,7 @@ import json
 import random
 import sys
 import threading
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +16,20 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.spark.continuing import continuing
 from odradek.pipelines.spark.engines.batch import run_batch
+from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sinks.warehouse import reading
 from odradek.pipelines.spark.topics import prepare_topics
-from tests.pipelines.leashed import Leashed
+from tests.pipelines.leashed import WAIT_S, Leashed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline
 
 PARTITIONS = 3
 PUMPS = 7
@@ -96,27 +101,44 @@ class Scene:
     def let_a_moment_pass(self) -> None:
         threading.Event().wait(self.random.uniform(0, LATEST_S))
 
-    def finish(self, *more: str, disturb: Callable[[], None] | None = None) -> None:
-        """Until everything that was sent is through; what disturbs it comes between the first batch and the last."""
-        running = self.start("--until-caught-up", *more)
+    def finish(self, disturb: Callable[[], None]) -> None:
+        """Until everything that was sent is through, by one that is started again where it fails; what disturbs it
+        comes between the first batch and the last.
+        """
+        running = self.start("--until-caught-up", "--restart")
         try:
-            if disturb is not None:
-                running.until(lambda: batches_of(running))
-                self.let_a_moment_pass()
-                assert running.is_running, running.text
-                batches = batches_of(running)
-                disturb()
+            running.until(lambda: batches_of(running))
+            self.let_a_moment_pass()
+            assert running.is_running, running.text
+            batches = batches_of(running)
+            disturb()
             assert running.wait(300) == 0, running.text
-            assert disturb is None or batches_of(running) > batches, running.text
+            assert batches_of(running) > batches, running.text
         finally:
             running.kill()
 
+    def finish_here(self, spark: SparkSession) -> None:
+        """The same undisturbed, as the command does, in a session that is warm."""
+        pipeline = self._pipeline()
+        cluster = prepare_topics(pipeline)
+        with continuing(pipeline, cluster, lambda _text: None) as starts:
+            running = StandardEngine(spark, pipeline, cluster, starts=starts).start(until_caught_up=True)
+            give_up_at = time.monotonic() + WAIT_S
+            try:
+                running.wait(lambda: time.monotonic() > give_up_at)
+                assert not running.is_active
+            finally:
+                running.stop()
+
     def recompute(self, spark: SparkSession, database: str) -> None:
         """The same definition as a batch, into another database."""
-        pipeline = load_yaml(str(self.folder / "pipeline.yml"), {}).pipeline
-        assert pipeline is not None
-        other = dataclasses.replace(pipeline, warehouse=f"sqlite:///{self.folder}/{database}")
+        other = dataclasses.replace(self._pipeline(), warehouse=f"sqlite:///{self.folder}/{database}")
         run_batch(spark, other, prepare_topics(other))
+
+    def _pipeline(self) -> Pipeline:
+        found = load_yaml(str(self.folder / "pipeline.yml"), {}).pipeline
+        assert found is not None
+        return found
 
     def rows(self, database: str, query: str) -> list[tuple[Any, ...]]:
         with reading(f"sqlite:///{self.folder}/{database}") as connection:

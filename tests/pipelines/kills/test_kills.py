@@ -96,7 +96,7 @@ def test_nothing_is_lost_when_driver_and_broker_are_killed(tmp_path: Path, spark
                     scene.run_on_or_end(running)
             finally:
                 running.kill()
-        scene.finish()
+        scene.finish_here(spark)
         check_at_least_once(scene, "out", scene.good)
         check_at_least_once(scene, "odd", [number for number in scene.good if number % 2])
         dead = committed_records(scene.servers, scene.topic("dead"))
@@ -128,7 +128,7 @@ def test_exactly_once_holds_when_driver_and_broker_are_killed(tmp_path: Path, jv
             finally:
                 running.kill()
             scene.send(BATCHES * LIMIT)
-            scene.finish("--restart", disturb=kill_broker)
+            scene.finish(kill_broker)
         check_exactly_once(scene)
 
 
