@@ -38,6 +38,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is long comes first, so that no worker is left with it at the end; what needs Spark before the rest, so that
     one worker does most of it in one warm session while the other does what is short, and steals.
     """
+    if any(item.get_closest_marker("spark") is not None for item in items):
+        from tests.jvm.spark_archive import use_archive
+
+        use_archive()
     items.sort(key=lambda item: (item.get_closest_marker("spark") is None, -longest_s(item)))
 
 
