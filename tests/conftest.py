@@ -34,6 +34,23 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[_WORKER_INPUT] = str(node.config.stash[_SHARED].directory)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What is long comes first, so that no worker is left with it at the end; what needs Spark before the rest, so that
+    one worker does most of it in one warm session while the other does what is short, and steals.
+    """
+    if any(item.get_closest_marker("spark") is not None for item in items):
+        from tests.jvm.spark_archive import use_archive
+
+        use_archive()
+    items.sort(key=lambda item: (item.get_closest_marker("spark") is None, -longest_s(item)))
+
+
+def longest_s(item: pytest.Item) -> float:
+    """How long a test may take, where it says so."""
+    marker = item.get_closest_marker("timeout")
+    return float(marker.args[0]) if marker is not None else 0.0
+
+
 @pytest.fixture(scope="session")
 def jvm() -> None:
     """Skips, with the reason, where there is no JVM or no way to fetch Apache Kafka."""

@@ -16,14 +16,14 @@ REGISTERED = "Successfully registered with master"
 
 
 class StandaloneCluster:
-    """`with StandaloneCluster(folder, workers=2) as cluster:`; `cluster.master` is what pipelines are told."""
+    """`with StandaloneCluster(folder, workers=2, cores=1) as cluster:`; `cluster.master` is what pipelines are told."""
 
-    def __init__(self, folder: Path, workers: int, memory: str = "1g") -> None:
+    def __init__(self, folder: Path, workers: int, cores: int, memory: str = "1g") -> None:
         self.folder = folder
         self.master = ""
         self.workers: list[Leashed] = []
         self._master: Leashed | None = None
-        self._count, self._memory = workers, memory
+        self._count, self._cores, self._memory = workers, cores, memory
 
     def __enter__(self) -> Self:
         try:
@@ -37,7 +37,8 @@ class StandaloneCluster:
         master = self._master = self._launch("master.Master", "master", ["--port", "0"])
         self.master = master.until(lambda: STARTED_MASTER.search(master.text))[1]
         for number in range(self._count):
-            work = ["--cores", "1", "--memory", self._memory, "--work-dir", str(self.work_of(number)), self.master]
+            size = ["--cores", str(self._cores), "--memory", self._memory]
+            work = [*size, "--work-dir", str(self.work_of(number)), self.master]
             self.workers.append(self._launch("worker.Worker", f"worker-{number}", work))
         for worker in self.workers:
             worker.until_said(REGISTERED)

@@ -5,39 +5,51 @@ from __future__ import annotations
 import json
 import sys
 import uuid
-from typing import TYPE_CHECKING
+from collections import Counter
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import sqlalchemy as sa
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.spark.sinks.warehouse import reading
 from tests.pipelines.cluster.standalone import StandaloneCluster
 from tests.pipelines.committed import committed_records
 from tests.pipelines.leashed import Leashed
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from odradek.testing import RunningBroker
+    from tests.jvm.shared_kafka import KafkaAddress
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
 
+# Two cores of the cluster for each: one of either worker.
 DEFINITION = """
-pipeline: cluster
+pipeline: {name}
 bootstrap_servers: {servers}
+delivery: {delivery}
 checkpoints: checkpoints
 warehouse: sqlite:///w.db
-spark: {{spark.executor.memory: 512m, spark.sql.shuffle.partitions: "2"}}
+spark: {{spark.executor.memory: 512m, spark.cores.max: "2"}}
 sources:
-  readings: {{topic: "{prefix}-in", schema: "id BIGINT, pump BIGINT"}}
+  readings: {{topic: "{name}-in", schema: "id BIGINT, pump BIGINT"}}
+"""
+TOLD = """
 steps:
   told: {{from: readings, python: "rules:told"}}
 sinks:
-  all: {{from: told, topic: "{prefix}-out", key: id}}
+  all: {{from: told, topic: "{name}-out", key: id}}
 views:
   totals: {{from: readings, by: [pump], aggregate: {{events: count(*), highest: max(id)}}}}
+"""
+COPIED = """
+sinks:
+  all: {{from: readings, topic: "{name}-out", key: id}}
 """
 RULES = """
 import beside
@@ -60,13 +72,14 @@ LOOK_S = 0.5
 class Scene:
     """Topics of a broker, a definition with two modules beside it, and the pipeline as a process."""
 
-    def __init__(self, folder: Path, servers: str) -> None:
-        self.folder, self.servers, self.prefix = folder, servers, uuid.uuid4().hex[:8]
-        text = DEFINITION.format(servers=servers, prefix=self.prefix)
+    def __init__(self, folder: Path, servers: str, rest: str, delivery: Delivery) -> None:
+        self.folder, self.servers, self.name = folder, servers, f"c{uuid.uuid4().hex[:8]}"
+        folder.mkdir()
+        text = (DEFINITION + rest).format(name=self.name, servers=servers, delivery=delivery)
         for name, content in {"pipeline.yml": text, "rules.py": RULES, "beside.py": BESIDE}.items():
             (folder / name).write_text(content)
         admin = AdminClient({"bootstrap.servers": servers})
-        topics = [NewTopic(f"{self.prefix}-in", 2, 1), NewTopic(f"{self.prefix}-out", 2, 1)]
+        topics = [NewTopic(f"{self.name}-in", 2, 1), NewTopic(f"{self.name}-out", 2, 1)]
         for future in admin.create_topics(topics).values():
             future.result(20)
         self._producer = Producer({"bootstrap.servers": servers, "log_level": 0})
@@ -75,7 +88,7 @@ class Scene:
     def send(self, count: int) -> None:
         for number in range(self.sent, self.sent + count):
             value = json.dumps({"id": number, "pump": number % PUMPS})
-            self._producer.produce(f"{self.prefix}-in", value, partition=number % 2)
+            self._producer.produce(f"{self.name}-in", value, partition=number % 2)
         assert self._producer.flush(20) == 0
         self.sent += count
 
@@ -83,9 +96,14 @@ class Scene:
         command = [sys.executable, "-m", "odradek", "pipeline", "run", str(self.folder / "pipeline.yml")]
         return Leashed([*command, "--master", master], self.folder / "run.out")
 
-    def outputs(self) -> dict[int, str]:
-        records = [json.loads(each.value() or b"") for each in committed_records(self.servers, f"{self.prefix}-out")]
-        return {record["id"]: record["told"] for record in records}
+    def outputs(self) -> list[dict[str, Any]]:
+        return [json.loads(each.value() or b"") for each in committed_records(self.servers, f"{self.name}-out")]
+
+    def counts(self) -> Counter[int]:
+        return Counter(record["id"] for record in self.outputs())
+
+    def is_written(self) -> bool:
+        return len(self.counts()) == self.sent
 
     def totals(self) -> list[tuple[int, int, int]]:
         if not (self.folder / "w.db").exists():
@@ -95,25 +113,47 @@ class Scene:
                 return []
             return [tuple(row) for row in connection.execute(sa.text("select pump, events, highest from totals"))]
 
-    def is_complete(self) -> bool:
-        return len(self.outputs()) == self.sent and sum(events for _, events, _ in self.totals()) == self.sent
+    def is_counted(self) -> bool:
+        return sum(events for _, events, _ in self.totals()) == self.sent
 
 
-def test_a_worker_that_is_killed_loses_nothing(tmp_path: Path, odradek_session_broker: RunningBroker) -> None:
-    scene = Scene(tmp_path, odradek_session_broker.bootstrap_servers)
-    scene.send(ROWS)
-    with StandaloneCluster(tmp_path, workers=2) as cluster:
-        running = scene.run(cluster.master)
-        try:
-            running.until(scene.is_complete, LOOK_S)
-            running.until(lambda: cluster.executors_of(0) and cluster.executors_of(1))
+def lose_a_worker(cluster: StandaloneCluster, scenes: Sequence[Scene]) -> None:
+    """While pipelines run whose executors are on both workers, and records come."""
+    running = [scene.run(cluster.master) for scene in scenes]
+
+    def send() -> None:
+        for scene in scenes:
             scene.send(ROWS)
-            cluster.workers[0].kill()
-            scene.send(ROWS)
-            running.until(scene.is_complete, LOOK_S)
-        finally:
-            running.kill()
-    assert set(scene.outputs()) == set(range(scene.sent))
-    assert all(told == f"{number} by odradek.zip" for number, told in scene.outputs().items())
-    in_all = scene.sent // PUMPS
-    assert sorted(scene.totals()) == [(pump, in_all, scene.sent - PUMPS + pump) for pump in range(PUMPS)]
+
+    def await_all() -> None:
+        for scene, process in zip(scenes, running, strict=True):
+            process.until(scene.is_written, LOOK_S)
+
+    try:
+        send()
+        await_all()
+        running[0].until(lambda: all(cluster.executors_of(number) >= len(scenes) for number in (0, 1)))
+        send()
+        cluster.workers[0].kill()
+        send()
+        await_all()
+        running[0].until(scenes[0].is_counted, LOOK_S)
+    finally:
+        for process in running:
+            process.kill()
+
+
+@pytest.mark.jvm
+def test_a_worker_that_is_killed_loses_and_doubles_nothing(
+    tmp_path: Path, odradek_session_broker: RunningBroker, apache_kafka: KafkaAddress
+) -> None:
+    """Two pipelines of one cluster: one at least once, with a function of ours on the workers, one exactly once."""
+    told = Scene(tmp_path / "told", odradek_session_broker.bootstrap_servers, TOLD, Delivery.AT_LEAST_ONCE)
+    copied = Scene(tmp_path / "copied", apache_kafka.bootstrap_servers, COPIED, Delivery.EXACTLY_ONCE)
+    with StandaloneCluster(tmp_path, workers=2, cores=2) as cluster:
+        lose_a_worker(cluster, [told, copied])
+    assert set(told.counts()) == set(range(told.sent))
+    assert all(row["told"] == f"{row['id']} by odradek.zip" for row in told.outputs())
+    in_all = told.sent // PUMPS
+    assert sorted(told.totals()) == [(pump, in_all, told.sent - PUMPS + pump) for pump in range(PUMPS)]
+    assert copied.counts() == Counter(range(copied.sent))

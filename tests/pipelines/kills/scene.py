@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import sys
 import threading
+import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -13,15 +15,25 @@ import sqlalchemy as sa
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
+from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.spark.continuing import continuing
+from odradek.pipelines.spark.engines.batch import run_batch
+from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sinks.warehouse import reading
-from tests.pipelines.leashed import Leashed
+from odradek.pipelines.spark.topics import prepare_topics
+from tests.pipelines.leashed import WAIT_S, Leashed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline
 
 PARTITIONS = 3
 PUMPS = 7
-FEED_ROWS = 25
+FEED_ROWS = 4
 MOST_BATCHES = 4
 LATEST_S = 0.4
 FEED_S = 0.1
@@ -65,37 +77,77 @@ class Scene:
 
     def run_to_a_random_moment(self, running: Leashed) -> None:
         """Records come all the while; a few batches later, in the middle of whatever it does then."""
-        batches = running.text.count(" batch ") + self.random.randint(1, MOST_BATCHES)
+        batches = batches_of(running) + self.random.randint(1, MOST_BATCHES)
 
         def is_reached() -> bool:
             self.send(FEED_ROWS)
-            return running.text.count(" batch ") >= batches
+            return batches_of(running) >= batches
 
         running.until(is_reached, FEED_S)
         self.send(FEED_ROWS)
-        threading.Event().wait(self.random.uniform(0, LATEST_S))
+        self.let_a_moment_pass()
 
     def run_on_or_end(self, running: Leashed) -> None:
         """What a pipeline does when its broker was away: it waits for it, or says so and ends, to be started again."""
-        batches = running.text.count(" batch ") + MOST_BATCHES
+        batches = batches_of(running) + self.random.randint(1, MOST_BATCHES)
 
         def is_settled() -> bool:
             self.send(FEED_ROWS)
-            return not running.is_running or running.text.count(" batch ") >= batches
+            return not running.is_running or batches_of(running) >= batches
 
         running.until(is_settled, FEED_S)
+        self.let_a_moment_pass()
 
-    def finish(self, *more: str) -> None:
-        """Until everything that was sent is through."""
-        running = self.start("--until-caught-up", *more)
+    def let_a_moment_pass(self) -> None:
+        threading.Event().wait(self.random.uniform(0, LATEST_S))
+
+    def finish(self, disturb: Callable[[], None]) -> None:
+        """Until everything that was sent is through, by one that is started again where it fails; what disturbs it
+        comes between the first batch and the last.
+        """
+        running = self.start("--until-caught-up", "--restart")
         try:
+            running.until(lambda: batches_of(running))
+            self.let_a_moment_pass()
+            assert running.is_running, running.text
+            batches = batches_of(running)
+            disturb()
             assert running.wait(300) == 0, running.text
+            assert batches_of(running) > batches, running.text
         finally:
             running.kill()
+
+    def finish_here(self, spark: SparkSession) -> None:
+        """The same undisturbed, as the command does, in a session that is warm."""
+        pipeline = self._pipeline()
+        cluster = prepare_topics(pipeline)
+        with continuing(pipeline, cluster, lambda _text: None) as starts:
+            running = StandardEngine(spark, pipeline, cluster, starts=starts).start(until_caught_up=True)
+            give_up_at = time.monotonic() + WAIT_S
+            try:
+                running.wait(lambda: time.monotonic() > give_up_at)
+                assert not running.is_active
+            finally:
+                running.stop()
+
+    def recompute(self, spark: SparkSession, database: str) -> None:
+        """The same definition as a batch, into another database."""
+        other = dataclasses.replace(self._pipeline(), warehouse=f"sqlite:///{self.folder}/{database}")
+        run_batch(spark, other, prepare_topics(other))
+
+    def _pipeline(self) -> Pipeline:
+        found = load_yaml(str(self.folder / "pipeline.yml"), {}).pipeline
+        assert found is not None
+        return found
 
     def rows(self, database: str, query: str) -> list[tuple[Any, ...]]:
         with reading(f"sqlite:///{self.folder}/{database}") as connection:
             return [tuple(row) for row in connection.execute(sa.text(query))]
+
+
+def batches_of(running: Leashed) -> int:
+    """How many it has told of."""
+    return running.text.count(" batch ")
 
 
 def written_files(folder: Path) -> list[Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections import Counter
 from types import SimpleNamespace
@@ -23,6 +24,7 @@ from odradek.pipelines.spark.transactional_writer import (
     SplitWriter,
     opened,
     read_mark,
+    within,
     write_split,
 )
 from tests.pipelines.committed import committed_records
@@ -69,6 +71,26 @@ def test_a_mark_that_cannot_be_read_is_not_taken_for_none() -> None:
         read_mark(refusing, ("marks", 0))
     loading: Any = Answers((KafkaError.COORDINATOR_LOAD_IN_PROGRESS, -1001), (None, 7))
     assert read_mark(loading, ("marks", 0)) == Mark("q", 7)
+
+
+def test_a_call_that_does_not_return_is_left() -> None:
+    is_over = threading.Event()
+
+    def wait_for_ever() -> None:
+        is_over.wait()
+
+    with pytest.raises(DeliveryFailed, match=r"no answer in 0\.1 s"):
+        within(0.1, wait_for_ever)
+    is_over.set()
+
+
+def test_what_a_call_refuses_is_told() -> None:
+    def refuse() -> None:
+        raise KafkaException(KafkaError(KafkaError.PRODUCER_FENCED))
+
+    within(60.0, lambda: None)
+    with pytest.raises(KafkaException, match="PRODUCER_FENCED"):
+        within(60.0, refuse)
 
 
 class Topic:
@@ -130,6 +152,22 @@ def test_what_fails_in_the_middle_is_not_there(topic: Topic) -> None:
     assert topic.values() == {}
     assert write_split(topic.assignment(0), [topic.records(0, 0)], {}) == 3
     assert topic.values() == {"0/0": 3}
+
+
+class Silent:
+    """A producer of a broker that was restarted: it may wait for ever."""
+
+    def begin(self, *_batch: object) -> bool:
+        raise DeliveryFailed("no answer")
+
+
+@pytest.mark.jvm
+def test_a_kept_producer_without_an_answer_is_replaced(topic: Topic) -> None:
+    silent: Any = Silent()
+    kept: dict[str, SplitWriter] = {topic.assignment(0).transactional_id(0): silent}
+    assert write_split(topic.assignment(0), [topic.records(0, 0)], kept) == 3
+    assert topic.values() == {"0/0": 3}
+    assert isinstance(kept[topic.assignment(0).transactional_id(0)], SplitWriter)
 
 
 @pytest.mark.jvm

@@ -9,6 +9,8 @@ finds is final, and a batch that comes again is skipped.
 from __future__ import annotations
 
 import contextlib
+import queue
+import threading
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -29,6 +31,7 @@ DEFAULTS: Mapping[str, str | int] = {
     "linger.ms": 5,
 }
 ANSWER_S = 60.0
+KEPT_ANSWER_S = 5.0  # of a producer in whose place a new one can be had
 PAUSE_S = 0.1
 MOST_KEPT = 16
 # By name, because some of them are the client's own and begin with an underscore.
@@ -90,7 +93,7 @@ class SplitWriter:
         finally:
             consumer.close()
 
-    def begin(self, query: str, batch: int) -> bool:
+    def begin(self, query: str, batch: int, answer_s: float = ANSWER_S) -> bool:
         """Opens the transaction with the batch's number; False where the batch is written already."""
         if self._mark.covers(query, batch):
             return False
@@ -98,7 +101,7 @@ class SplitWriter:
         self._producer.begin_transaction()
         noted = TopicPartition(*self._slot, batch + 1, metadata=query)
         # First, because a producer that is fenced learns it here and not after all the records.
-        self._producer.send_offsets_to_transaction([noted], self._group, ANSWER_S)
+        within(answer_s, lambda: self._producer.send_offsets_to_transaction([noted], self._group, answer_s))
         return True
 
     def add(self, records: pa.RecordBatch) -> int:
@@ -144,6 +147,29 @@ def patiently(call: Callable[[float], None]) -> None:
                 raise
         else:
             return
+
+
+def within(answer_s: float, call: Callable[[], None]) -> None:
+    """For a call that may never return: librdkafka waits for a group's coordinator past the time it is given
+    (its issues 5456 and 5511), so a broker that was restarted would hold up its writers for ever.
+    """
+    outcome: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            call()
+        except Exception as error:
+            outcome.put(error)
+        else:
+            outcome.put(None)
+
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        error = outcome.get(timeout=answer_s)
+    except queue.Empty:
+        raise DeliveryFailed(f"the coordinator of a transaction gave no answer in {answer_s:g} s") from None
+    if error is not None:
+        raise error
 
 
 def read_mark(consumer: Consumer, slot: tuple[str, int]) -> Mark:
@@ -199,8 +225,9 @@ def opened(assignment: Assignment, split: int, kept: dict[str, SplitWriter]) -> 
     """A writer with an open transaction, or None where there is nothing to do."""
     known = kept.pop(assignment.transactional_id(split), None)
     if known is not None:
-        with contextlib.suppress(KafkaException):  # fenced, when another worker has had this split since
-            return known if known.begin(assignment.query, assignment.batch) else None
+        # Fenced, when another worker has had this split since; without an answer, when the broker was away.
+        with contextlib.suppress(KafkaException, DeliveryFailed):
+            return known if known.begin(assignment.query, assignment.batch, KEPT_ANSWER_S) else None
     fresh = SplitWriter(assignment, split)
     return fresh if fresh.begin(assignment.query, assignment.batch) else None
 
