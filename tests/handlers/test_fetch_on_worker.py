@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.handlers import fetch
 from odradek.log.segment import LOG_SUFFIX
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -87,6 +88,20 @@ def test_the_tail_is_read_at_once(simulated: SimulatedBroker, workers: HeldWorke
     assert base_offsets(partitions_of(fetch_all(simulated, fetch_request([wanted(topic, 11)])))[0].records) == [11]
     assert not workers.waiting
     assert not simulated.simulation.disk.brought_into_memory
+
+
+def test_much_that_the_system_has_forgotten_is_read_on_a_worker(
+    simulated: SimulatedBroker, workers: HeldWorkers, topic: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of the newest segment, too, whose batches are known without the disk."""
+    monkeypatch.setattr(fetch, "BULK_BYTES", 1)
+    simulated.simulation.disk.has_forgotten = True
+    workers.held.add("_read")
+    waiting = begin_fetch(simulated, fetch_request([wanted(topic, 11)]))
+    assert workers.waiting == ["_read"]
+    workers.release_all()
+    assert base_offsets(partitions_of(waiting.result())[0].records) == [11]
+    assert len(simulated.simulation.disk.brought_into_memory) == 1
 
 
 def test_an_append_during_the_look_up_is_not_missed(

@@ -207,6 +207,21 @@ def test_forgotten_bytes_are_brought_into_memory(large_file: RealFile) -> None:
     assert all(real_disk._is_in_memory(large_file.descriptor, position) for position in range(0, SIZE_BYTES, 1 << 16))
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can be told to forget a file")
+def test_a_file_tells_what_it_would_wait_for(large_file: RealFile) -> None:
+    assert large_file.is_in_memory(SIZE_BYTES, 0)
+    os.posix_fadvise(large_file.descriptor, 2 * MB, 2 * MB, os.POSIX_FADV_DONTNEED)
+    assert large_file.is_in_memory(2 * MB, 0)
+    assert not large_file.is_in_memory(SIZE_BYTES, 0)
+
+
+def test_a_system_that_cannot_tell_is_believed_to_have_it(
+    large_file: RealFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(real_disk, "_NO_WAIT", None)
+    assert large_file.is_in_memory(SIZE_BYTES, 0)
+
+
 @pytest.mark.parametrize("answer", [errno.EAGAIN, errno.EOPNOTSUPP])
 def test_only_what_is_not_in_memory_is_read(large_file: RealFile, monkeypatch: pytest.MonkeyPatch, answer: int) -> None:
     read: list[tuple[int, int]] = []

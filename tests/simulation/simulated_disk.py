@@ -144,6 +144,9 @@ class SimulatedFile:
     def read_at(self, size_bytes: int, position: int) -> bytes:
         return bytes(self._living().content[position : position + size_bytes])
 
+    def is_in_memory(self, size_bytes: int, position: int) -> bool:
+        return not self._disk.has_forgotten
+
     def bring_into_memory(self, size_bytes: int, position: int) -> None:
         self._living()
         self._disk.brought_into_memory.append((self._path, position, size_bytes))
@@ -190,6 +193,7 @@ class SimulatedDisk:
         self.sync_error: BaseException | None = None
         self.operations_left: int | None = None  # then `interruption` comes, at every further operation
         self.interruption: BaseException | None = None
+        self.has_forgotten = False  # nothing of any file is in memory
         self.brought_into_memory: list[tuple[str, int, int]] = []  # path, position, bytes
         self.broken: set[str] = set()  # paths where nothing can be written, created or synced any more
         self._root = SimulatedDirectory()

@@ -38,6 +38,7 @@ _LEADER = Role.LEADER
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
+BULK_BYTES = 64 << 10  # whoever reads less is at the end of a log, which is in memory
 
 
 class _Round:
@@ -144,6 +145,9 @@ def _read(
             result = _read_one(wanted, partition, remaining_bytes, round_.size_bytes == 0, may_block)
         if result.records is not None:
             size = len(result.records)
+            if not may_block and size >= BULK_BYTES and not result.records.is_in_memory():
+                round_.needs_disk = True
+                break
             round_.size_bytes += size
             remaining_bytes = max(0, remaining_bytes - size)
         elif result.error is not _NONE or result.diverging_epoch != UNKNOWN_EPOCH:
@@ -163,8 +167,13 @@ def _read_one(
             last_fetched_epoch=wanted.last_fetched_epoch,
             whole_first_batch=whole_first_batch,
         )
-        if may_block and result.records is not None and partition.needs_disk(wanted.fetch_offset):
-            result.records.bring_into_memory()  # or the event loop would wait for the disk when it sends them
+        records = result.records
+        if (
+            may_block
+            and records is not None
+            and (len(records) >= BULK_BYTES or partition.needs_disk(wanted.fetch_offset))
+        ):
+            records.bring_into_memory()  # or the event loop would wait for the disk when it sends them
         return result
     except OSError as problem:
         if partition.role is not _LEADER:  # its files went while a worker looked

@@ -27,6 +27,9 @@ class File(Protocol):
     def read_at(self, size_bytes: int, position: int) -> bytes:
         """Short only at the end of the file."""
 
+    def is_in_memory(self, size_bytes: int, position: int) -> bool:
+        """False when sending them would wait for the disk. Does not block; some bytes stand for all."""
+
     def bring_into_memory(self, size_bytes: int, position: int) -> None:
         """Blocks until sending them will not, unless the system forgets them again. Quick when they are there."""
 

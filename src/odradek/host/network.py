@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MORE_FOLLOWS = getattr(socket, "MSG_MORE", 0)  # Linux: hold a small header back until the file bytes follow
 MANY_DESCRIPTORS = 1 << 20
-TURN_BYTES = 8 << 20  # what one connection may send before the others get their turn; a usual fetch in one go
+TURN_BYTES = 256 << 10  # what one connection may send before the others get their turn
 
 
 class SocketWriter:

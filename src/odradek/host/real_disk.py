@@ -7,7 +7,7 @@ import os
 import resource
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from odradek.host.disk import Buffer, Lock
 from odradek.host.open_files import OpenFiles
@@ -25,17 +25,23 @@ MOST_OPEN_FILES = 8192
 FEWEST_OPEN_FILES = 64
 
 
-def _is_in_memory(descriptor: int, position: int) -> bool:
-    """Whether the byte there can be read without waiting; False also where the system cannot tell."""
+def _is_in_memory(descriptor: int, position: int) -> bool | None:
+    """Whether the byte there can be read without waiting; None where the system cannot tell."""
     if _NO_WAIT is None:
-        return False
+        return None
     try:
         os.preadv(descriptor, _ANY_BYTE, position, _NO_WAIT)
     except OSError as problem:
         if problem.errno not in (errno.EAGAIN, errno.EOPNOTSUPP):
             raise
-        return False
+        return False if problem.errno == errno.EAGAIN else None
     return True
+
+
+def _pieces(size_bytes: int, position: int) -> Iterator[tuple[int, int]]:
+    """Size and position of stretches whose two ends stand for all of it."""
+    for start in range(position, position + size_bytes, _PROBED_BYTES):
+        yield min(_PROBED_BYTES, position + size_bytes - start), start
 
 
 def _sync_descriptor(descriptor: int, sync: Callable[[int], None]) -> None:
@@ -84,14 +90,19 @@ class RealFile:
             remaining -= len(data)
         return b"".join(parts)
 
+    def is_in_memory(self, size_bytes: int, position: int) -> bool:
+        descriptor = self._descriptor
+        # The end first: of a file that is read on and on, the beginning was read ahead.
+        return not any(
+            _is_in_memory(descriptor, start + piece_bytes - 1) is False or _is_in_memory(descriptor, start) is False
+            for piece_bytes, start in _pieces(size_bytes, position)
+        )
+
     def bring_into_memory(self, size_bytes: int, position: int) -> None:
-        descriptor, end_position = self._descriptor, position + size_bytes
-        while position < end_position:
-            piece_bytes = min(_PROBED_BYTES, end_position - position)
-            # The end first: of a file that is read on and on, the beginning was read ahead.
-            if not (_is_in_memory(descriptor, position + piece_bytes - 1) and _is_in_memory(descriptor, position)):
-                os.pread(descriptor, piece_bytes, position)
-            position += piece_bytes
+        descriptor = self._descriptor
+        for piece_bytes, start in _pieces(size_bytes, position):
+            if not (_is_in_memory(descriptor, start + piece_bytes - 1) and _is_in_memory(descriptor, start)):
+                os.pread(descriptor, piece_bytes, start)
 
     def truncate(self, size_bytes: int) -> None:
         os.ftruncate(self._descriptor, size_bytes)

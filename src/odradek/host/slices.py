@@ -19,6 +19,9 @@ class FileSlice:
     def read(self) -> bytes:
         return self.file.read_at(self.size_bytes, self.position)
 
+    def is_in_memory(self) -> bool:
+        return self.file.is_in_memory(self.size_bytes, self.position)
+
     def bring_into_memory(self) -> None:
         """Blocks, so that sending it will not."""
         self.file.bring_into_memory(self.size_bytes, self.position)

@@ -65,18 +65,22 @@ def add_records(columns: RowColumns, pipeline: str, sink: Sink, target: TopicTar
     else:
         value = as_bytes(columns, rows, scope.text(target.value[0]))
     own = {each.name: scope.text(each.expression) for each in target.headers}
-    parts = {"key": key, "value": value, "own": headers_sql(own)}
+    parts = {"key": key, "value": value}
+    if own:
+        parts["own"] = headers_sql(own)
     if ORIGIN in rows.fields.names:
         parts[ORIGIN] = f"{rows.row}.{ORIGIN}"
     made = columns.add(f"__made_{sink.name}", rows.mapped(struct_of(parts)))
     row = made.row
     origin = origin_parts(row) if ORIGIN in parts else []
-    headers = {ID_HEADER: identity(pipeline, sink.name, [*origin, f"hex(xxhash64({row}.key, {row}.value))"])}
+    id_header = headers_sql(
+        {ID_HEADER: identity(pipeline, sink.name, [*origin, f"hex(xxhash64({row}.key, {row}.value))"])}
+    )
     record = {
         "topic": literal(target.topic),
         "key": f"{row}.key",
         "value": f"{row}.value",
-        "headers": f"concat({headers_sql(headers)}, {row}.own)",
+        "headers": f"concat({id_header}, {row}.own)" if own else id_header,
     }
     return columns.add(f"__records_{sink.name}", made.mapped(struct_of(record)))
 
