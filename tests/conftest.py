@@ -1,4 +1,5 @@
-"""What tests may use of Apache Kafka: one broker for the whole run, or one line that says why there is none."""
+"""What all tests share: one Apache Kafka for the whole run, or one line that says why there is none; Spark's settings;
+and the order in which they run."""
 
 import os
 import signal
@@ -34,6 +35,7 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[_WORKER_INPUT] = str(node.config.stash[_SHARED].directory)
 
 
+@pytest.hookimpl(trylast=True)  # after those were left out that nobody asked for
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What is long comes first, so that no worker is left with it at the end; what needs Spark before the rest, so that
     one worker does most of it in one warm session while the other does what is short, and steals.

@@ -54,7 +54,7 @@ def pipeline(file: str) -> Pipeline:
 def begun(tmp_path: Path) -> Path:
     """Checkpoints of all flows, as Spark writes them, and what the file sink has written."""
     folder = tmp_path / "checkpoints"
-    for flow in ("rigs", "files-archive", "view-totals"):
+    for flow in ("rigs", "rigs-views", "files-archive", "view-totals"):
         (folder / flow / "offsets").mkdir(parents=True)
         (folder / flow / "metadata").write_text(json.dumps({"id": flow}))
         (folder / flow / "offsets" / "7").write_text('v1\n{"batchTimestampMs":1000}\n{"rigs":{"0":12,"1":3}}')
@@ -125,7 +125,7 @@ def test_checkpoints_show_how_far_each_flow_is(offline: Run, file: str, begun: P
     assert str(begun) in shown.output
     rows = [line.split() for line in shown.output.splitlines()]
     assert ["rigs", "7", "no"] in [row[:3] for row in rows]
-    assert sum(row[:3] == ["rigs", "1", "3"] for row in rows) == 3
+    assert sum(row[:3] == ["rigs", "1", "3"] for row in rows) == 4
     (found,) = [
         row for row in offline("pipeline", "checkpoints", file, "--format", "json").rows if row["flow"] == "rigs"
     ]
@@ -156,7 +156,7 @@ def test_one_flow_is_forgotten_alone(offline: Run, file: str, begun: Path, tmp_p
     assert not (begun / "view-totals").exists()
     assert (tmp_path / "archive").exists()
     unknown = offline("pipeline", "reset", file, "--flow", "odd", "--yes")
-    assert "p has no flow odd; it has files-archive, rigs, view-totals" in unknown.errors
+    assert "p has no flow odd; it has files-archive, rigs, rigs-views, view-totals" in unknown.errors
 
 
 def test_a_start_is_that_of_the_flow_that_was_reset(offline: Run, file: str, begun: Path) -> None:
@@ -173,7 +173,7 @@ def test_what_cannot_be_set_aside_is_told_before_anything_is_forgotten(offline: 
     refused = offline("pipeline", "reset", file, "--yes")
     assert refused.code == 1
     assert "hdfs://host/archive cannot be set aside from here" in refused.errors
-    assert {"rigs", "files-archive", "view-totals"} <= {path.name for path in begun.iterdir()}
+    assert {"rigs", "rigs-views", "files-archive", "view-totals"} <= {path.name for path in begun.iterdir()}
 
 
 def test_none_of_several_is_reset_where_one_cannot_be(offline: Run, file: str, begun: Path) -> None:

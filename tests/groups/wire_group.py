@@ -33,6 +33,7 @@ from tests.wire import WireClient
 
 PATIENCE_S = 30
 SESSION_MS = 10_000
+NOT_YET = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 ASSIGNMENT = b"\0\0\0\0\0\0\xff\xff\xff\xff"  # of nothing, which is a right one
 
 
@@ -56,14 +57,16 @@ class WireGroup:
         while self._client.call(request, FindCoordinatorResponse, 6).coordinators[0].error_code:
             assert time.monotonic() < deadline, "no coordinator"
             time.sleep(0.05)  # a poll's pause
+        nobody = HeartbeatRequest(group_id=self.group_id, member_id="nobody", generation_id=0)
+        while self._client.call(nobody, HeartbeatResponse, 4).error_code in NOT_YET:
+            assert time.monotonic() < deadline, "the coordinator does not become one"
+            time.sleep(0.05)  # a poll's pause: Apache Kafka speaks of a coordinator before it is one
 
     def form(self) -> None:
         """One member, stable."""
         self.find_coordinator()
-        deadline = time.monotonic() + PATIENCE_S
-        while (first := self.join()).error_code != ErrorCode.MEMBER_ID_REQUIRED:
-            assert time.monotonic() < deadline, ErrorCode(first.error_code)
-            time.sleep(0.05)  # a poll's pause: Apache Kafka speaks of a coordinator before it is one
+        first = self.join()
+        assert first.error_code == ErrorCode.MEMBER_ID_REQUIRED
         joined = self.join(member_id=first.member_id)
         assert joined.error_code == ErrorCode.NONE
         self.member_id, self.generation = joined.member_id, joined.generation_id

@@ -104,6 +104,19 @@ def test_much_that_the_system_has_forgotten_is_read_on_a_worker(
     assert len(simulated.simulation.disk.brought_into_memory) == 1
 
 
+def test_what_was_waited_for_is_read_on_a_worker_too_if_it_was_forgotten(
+    simulated: SimulatedBroker, workers: HeldWorkers, topic: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetch, "BULK_BYTES", 1)
+    waiting = begin_fetch(simulated, fetch_request([wanted(topic, 11)], max_wait_ms=LONG_MS, min_bytes=2 * SIZE))
+    simulated.simulation.disk.has_forgotten = True
+    workers.held.add("_read")
+    assert produce(simulated, topic).error_code == ErrorCode.NONE
+    assert workers.waiting == ["_read"]
+    workers.release_all()
+    assert base_offsets(partitions_of(waiting.result())[0].records)[0] == 11
+
+
 def test_an_append_during_the_look_up_is_not_missed(
     simulated: SimulatedBroker, workers: HeldWorkers, topic: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:

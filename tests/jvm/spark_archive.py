@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import warnings
 import zlib
 from pathlib import Path
 
@@ -34,12 +35,20 @@ session.stop()
 
 def use_archive() -> None:
     """Every Spark that this process starts from now on."""
-    java = shutil.which("java")
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=f"{home}/bin" if home else None)
     if java is None:
         return  # who needs Spark is told so
-    name = f"spark-{pyspark.__version__}-{Path(java).resolve().parent.parent.name}"
-    kept = cache_directory() / f"{name}-{zlib.crc32(pyspark.__file__.encode()):08x}"
-    os.environ.update(environment(build_once(kept, [Path(__file__), SETTINGS], make), "classes.conf"))
+    version = subprocess.run([java, "-version"], check=True, capture_output=True).stderr  # an archive is for one build
+    key = zlib.crc32(version + str(Path(java).resolve()).encode() + pyspark.__file__.encode())
+    kept = cache_directory() / f"spark-{pyspark.__version__}-{key:08x}"
+    try:
+        directory = build_once(kept, [Path(__file__), SETTINGS], make)
+    except (subprocess.SubprocessError, OSError) as problem:
+        output = getattr(problem, "stderr", None) or b""
+        warnings.warn(f"Spark starts without an archive: {problem} {output.decode(errors='replace')}", stacklevel=1)
+        return
+    os.environ.update(environment(directory, "classes.conf"))
 
 
 def make(directory: Path) -> None:
@@ -54,6 +63,7 @@ def make(directory: Path) -> None:
     own = {**os.environ, **environment(directory, "making.conf")}
     subprocess.run(command, env=own, check=True, capture_output=True, timeout=300)
     shutil.rmtree(directory / "rehearsal")
+    archive.stat()  # or there is none
 
 
 def environment(directory: Path, settings: str) -> dict[str, str]:

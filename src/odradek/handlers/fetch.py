@@ -38,7 +38,7 @@ _LEADER = Role.LEADER
 
 READ_COMMITTED = 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
-BULK_BYTES = 64 << 10  # whoever reads less is at the end of a log, which is in memory
+BULK_BYTES = 16 << 10  # a little may wait for the disk: to ask first would cost every read at the end of a log
 
 
 class _Round:
@@ -109,7 +109,10 @@ async def _wait(
     """Long poll: read again when enough has been appended, or when the client's patience ends."""
     await waiting.wait()
     max_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
-    return _respond(request, context, session, _read(request, context, session, max_bytes, True))
+    round_ = _read(request, context, session, max_bytes, False)
+    if round_.needs_disk:
+        round_ = await context.services.host.workers.run(_read, request, context, session, max_bytes, True)
+    return _respond(request, context, session, round_)
 
 
 def _read(

@@ -1,7 +1,7 @@
 """The door to sockets: listening, and writing responses without copying file bytes through Python.
 
 `SocketWriter` writes straight to the descriptor of a transport, because uvloop has no `sendfile`: bytes go out with
-`send`, file slices with `os.sendfile`. When the socket is full it waits for writability on a duplicate descriptor,
+`send`, file slices with `os.sendfile`. When the socket is full, or its turn over, it waits for writability on a copy,
 since the event loop refuses a second watcher on a descriptor that a transport owns; who has filled its socket once
 keeps the duplicate, because it will again.
 """
@@ -121,7 +121,7 @@ class SocketWriter:
                 queue[0] = FileSlice(first.file, first.position + sent, first.size_bytes - sent)
                 return sent
         else:
-            sent = self._socket.send(first, MORE_FOLLOWS if len(queue) > 1 else 0)
+            sent = self._socket.send(first[:budget], MORE_FOLLOWS if len(queue) > 1 else 0)
             if sent < len(first):
                 queue[0] = first[sent:]
                 return sent

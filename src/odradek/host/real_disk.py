@@ -26,15 +26,14 @@ FEWEST_OPEN_FILES = 64
 
 
 def _is_in_memory(descriptor: int, position: int) -> bool | None:
-    """Whether the byte there can be read without waiting; None where the system cannot tell."""
+    """Whether the byte there can be read without waiting; None where the system cannot tell. What is wrong with it is
+    told to whoever reads it."""
     if _NO_WAIT is None:
         return None
     try:
         os.preadv(descriptor, _ANY_BYTE, position, _NO_WAIT)
     except OSError as problem:
-        if problem.errno not in (errno.EAGAIN, errno.EOPNOTSUPP):
-            raise
-        return False if problem.errno == errno.EAGAIN else None
+        return None if problem.errno == errno.EOPNOTSUPP else False
     return True
 
 

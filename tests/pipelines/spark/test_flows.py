@@ -41,7 +41,7 @@ def test_each_step_with_state_is_a_flow_and_refusals_have_one_owner() -> None:
     definition = load_yaml(str(RIGS), {})
     assert definition.pipeline is not None
     flows = {flow.name: flow for flow in split_flows(definition.pipeline, build_graph(definition.pipeline))}
-    assert set(flows) == {"rigs", "pressure_by_minute-changes", "silent", "per_minute-changes", "view-pump_state"}
+    assert set(flows) == {"rigs", "pressure_by_minute-changes", "silent", "per_minute-changes", "rigs-views"}
     assert flows["rigs"].owned == {"rigs", "readings"}
     assert not any(flow.owned for name, flow in flows.items() if name != "rigs")
     assert flows["pressure_by_minute-changes"].after == ("rising",)
@@ -59,25 +59,18 @@ sinks: {x: {from: odd, topic: x}}
     assert flows["b"].owned == {"b"}
 
 
-def test_a_view_beside_topics_is_a_flow_of_its_own_unless_that_would_keep_state_twice() -> None:
+def test_views_are_a_flow_of_their_own_unless_that_would_keep_state_twice() -> None:
     flows = flows_of("""
 warehouse: sqlite:///w.db
 steps: {once: {from: b, deduplicate: {by: [id], within: 1 minute}}}
-sinks: {x: {from: a, topic: x}, y: {from: once, topic: y}, t: {from: once, table: t, key: [id]}}
-views: {v: {from: a, key: [id]}, w: {from: once, key: [id]}}
+sinks: {x: {from: a, topic: x}, y: {from: once, topic: y}}
+views: {v: {from: a, key: [id]}, u: {from: a, key: [at]}, w: {from: once, key: [id]}}
 """)
-    assert set(flows) == {"a", "view-v", "once", "b"}
+    assert set(flows) == {"a", "a-views", "once", "b"}
+    assert [each.name for each in flows["a-views"].views] == ["v", "u"]
     assert [each.name for each in flows["once"].views] == ["w"]
-    assert not flows["view-v"].owned
-
-
-def test_a_view_without_topics_shares_a_flow_with_tables() -> None:
-    flows = flows_of("""
-warehouse: sqlite:///w.db
-sinks: {t: {from: a, table: t, key: [id]}}
-views: {v: {from: a, key: [id]}}
-""")
-    assert [each.name for each in flows["a"].views] == ["v"]
+    assert not flows["a-views"].owned
+    assert [flow.name for flow in flows.values() if flow.is_unhurried] == ["a-views"]
 
 
 def test_files_and_aggregate_views_are_flows_of_their_own() -> None:

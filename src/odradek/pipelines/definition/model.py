@@ -358,7 +358,7 @@ class Pipeline:
     bootstrap_servers: str = DEFAULT_BOOTSTRAP_SERVERS
     kafka: Settings = field(default_factory=dict)  # settings of every client of the brokers
     trigger: Duration | None = None  # None: as soon as possible
-    state_trigger: Duration | None = None  # of queries that keep state; None: a second
+    state_trigger: Duration | None = None  # of queries that keep state, and of views; None: a second
     dead_letters: str | None = None  # a topic
     warehouse: str | None = None  # a SQLAlchemy URL
     checkpoints: str | None = None  # a folder

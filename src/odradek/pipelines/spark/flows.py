@@ -1,9 +1,9 @@
 """How a graph is split into streaming queries, which Spark calls flows of data and we simply flows. No Spark in here.
 
-A stream without state is one flow: its source is read once, and each batch is fanned out to all steps, sinks and views.
+A stream without state is one flow: its source is read once, and each batch is fanned out to all steps and sinks.
 What keeps state must be part of the stream itself, so every stateful step is the root of a flow of its own: up to the
-root the rows are a stream, from there on a batch. A view beside topics is a flow of its own too, so that no topic waits
-for a database. A row that is refused is reported by one flow only, its step's owner.
+root the rows are a stream, from there on a batch. Views of a stream without state are a flow of their own, so that no
+sink waits for them. A row that is refused is reported by one flow only, its step's owner.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.checks_streams import aggregates, is_stateful
-from odradek.pipelines.definition.model import FilesTarget, RunningAggregate, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.model import FilesTarget, RunningAggregate, TopicOrigin
 from odradek.pipelines.definition.vocabulary import SinkMode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Sink, View
@@ -35,11 +35,7 @@ class Flow:
     owned: frozenset[str] = field(default_factory=frozenset)
     files: Sink | None = None  # written by Spark's own file sink, without batches of ours
     aggregate: View | None = None  # the root's rows are aggregated before they become a batch
-
-    @property
-    def is_of_views(self) -> bool:
-        """Nothing but views comes of it."""
-        return bool(self.views) and not self.sinks
+    is_unhurried: bool = False  # it may wait for the interval of state
 
 
 def streaming_names(pipeline: Pipeline, graph: Graph) -> set[str]:
@@ -66,8 +62,8 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
             flows[name] = Flow(name, view.input, SinkMode.UPDATE, views=(view,), aggregate=view)
         else:
             flow = splitter.flow_to(view.input, splitter.mode_of(view.input, SinkMode.UPDATE))
-            if would_delay_topics(flow, flows, splitter):
-                flow = replace(flow, name=f"view-{view.name}")
+            if not splitter.stateful.intersection(graph.upstream(flow.root)):  # to keep that twice would cost too much
+                flow = replace(flow, name=f"{flow.root}-views", is_unhurried=True)
             add(flows, flow, views=(view,))
     own_all(flows, splitter)
     return list(flows.values())
@@ -81,12 +77,6 @@ def add(flows: dict[str, Flow], flow: Flow, sinks: tuple[Sink, ...] = (), views:
         sinks=known.sinks + sinks,
         views=known.views + views,
     )
-
-
-def would_delay_topics(flow: Flow, flows: Mapping[str, Flow], splitter: Splitter) -> bool:
-    """If the view were part of the flow; where there is state, to keep that twice would cost more than it gains."""
-    is_with_topics = flow.name in flows and any(isinstance(each.target, TopicTarget) for each in flows[flow.name].sinks)
-    return is_with_topics and not splitter.stateful.intersection(splitter.graph.upstream(flow.root))
 
 
 def own_all(flows: dict[str, Flow], splitter: Splitter) -> None:

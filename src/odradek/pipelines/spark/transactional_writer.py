@@ -33,6 +33,7 @@ DEFAULTS: Mapping[str, str | int] = {
 ANSWER_S = 60.0
 KEPT_ANSWER_S = 5.0  # of a producer in whose place a new one can be had
 PAUSE_S = 0.1
+GRACE_S = 1.0  # for a client that keeps its time
 MOST_KEPT = 16
 # By name, because some of them are the client's own and begin with an underscore.
 AWAY = {
@@ -101,7 +102,7 @@ class SplitWriter:
         self._producer.begin_transaction()
         noted = TopicPartition(*self._slot, batch + 1, metadata=query)
         # First, because a producer that is fenced learns it here and not after all the records.
-        within(answer_s, lambda: self._producer.send_offsets_to_transaction([noted], self._group, answer_s))
+        within(answer_s + GRACE_S, lambda: self._producer.send_offsets_to_transaction([noted], self._group, answer_s))
         return True
 
     def add(self, records: pa.RecordBatch) -> int:
@@ -151,7 +152,8 @@ def patiently(call: Callable[[float], None]) -> None:
 
 def within(answer_s: float, call: Callable[[], None]) -> None:
     """For a call that may never return: librdkafka waits for a group's coordinator past the time it is given
-    (its issues 5456 and 5511), so a broker that was restarted would hold up its writers for ever.
+    (its issues 5456 and 5511), so a broker that was restarted would hold up its writers for ever. Such a call keeps its
+    thread and its producer until the process ends.
     """
     outcome: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
 

@@ -157,7 +157,7 @@ class StandardEngine:
         if until_caught_up:
             return writer.trigger(availableNow=True)
         trigger = self._pipeline.trigger or Duration(0)
-        if flow.is_of_views or flow.root not in {each.name for each in self._pipeline.sources}:
+        if flow.is_unhurried or flow.root not in {each.name for each in self._pipeline.sources}:
             self._unhurried += 1
             least = self._pipeline.state_trigger or STATE_TRIGGER
             trigger = max(trigger, Duration(least.milliseconds * (9 + self._unhurried) // 10))
