@@ -140,11 +140,13 @@ class Scale:
             quiet_ms = self._p99_ms(broker)
             log = fill(self.generator, broker, int(CALM_COMPACTED_BYTES * self.scale), 100, COMPACTED_KEYS)
             compacting_ms = self._p99_while_compacting(log, experiment)
-            with _cold_reader(self.generator, broker, max(1000, int(COLD_RECORDS * self.scale))) as passes:
+            records = max(1000, int(COLD_RECORDS * self.scale))
+            with _cold_reader(self.generator, broker, records) as passes:
                 cold_ms = self._p99_ms(broker)
             if not CAN_FORGET:
                 experiment.note("this system cannot be told to forget a file: what was read was not cold.")
-            experiment.note(f"{kind.title}: the cold topic was read {len(passes)} times, by a consumer of its own.")
+            rate = len(passes) * records * COLD_RECORD_BYTES / 1e6 / max(0.001, sum(passes))
+            experiment.note(f"{kind.title}: the cold topic was read {len(passes)} times, with {rate:,.0f} MB/s.")
         return {
             "quiet_p99_ms": quiet_ms,
             "compacting_p99_ms": compacting_ms,

@@ -154,6 +154,21 @@ def test_what_fails_in_the_middle_is_not_there(topic: Topic) -> None:
     assert topic.values() == {"0/0": 3}
 
 
+def test_a_batch_does_not_wait_for_ever_for_a_coordinator_that_does_not_answer() -> None:
+    is_over = threading.Event()
+    writer = object.__new__(SplitWriter)
+    writer._slot, writer._mark, writer._group = ("marks", 0), Mark("other", 0), None
+    producer: Any = SimpleNamespace(
+        begin_transaction=lambda: None, send_offsets_to_transaction=lambda *_arguments: is_over.wait(60)
+    )
+    writer._producer = producer
+    try:
+        with pytest.raises(DeliveryFailed, match="no answer"):
+            writer.begin("q", 0, 0.1)
+    finally:
+        is_over.set()
+
+
 class Silent:
     """A producer of a broker that was restarted: it may wait for ever."""
 
