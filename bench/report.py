@@ -1,8 +1,9 @@
 """docs/benchmarks.md from a set of results: one template, plain Markdown, and a preface that a person wrote."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from bench.results import KAFKA, Results
+from bench.results import KAFKA, Experiment, Results
 from bench.table import headings, in_words, markdown, rows_of
 from bench.workloads import FOOTPRINTS, OTHERS, PIPELINES, SCALES, WORKLOADS
 
@@ -70,6 +71,12 @@ def sizes_in_words(results: Results) -> str:
     return f"Each run: {'; '.join(sizes)}.{reduced}" if sizes else ""
 
 
+def table(results: Results, experiments: Sequence[Experiment]) -> str:
+    if not experiments:
+        return "Not measured in this run."
+    return markdown(headings(results), (row.cells for each in experiments for row in rows_of(each)))
+
+
 def render(results: Results, preface: str = "") -> str:
     workloads = [each for each in results.experiments if each.name not in OTHERS]
     others = [each for each in results.experiments if each.name in FOOTPRINTS]
@@ -83,10 +90,10 @@ def render(results: Results, preface: str = "") -> str:
         date=results.date,
         words="\n".join([short, *([""] if rest else []), *(f"- {each}" for each in rest)]),
         rounds=rounds_in_words(results),
-        workloads=markdown(headings(results), (row.cells for each in workloads for row in rows_of(each))),
-        others=markdown(headings(results), (row.cells for each in others for row in rows_of(each))),
-        scales=markdown(headings(results), (row.cells for each in scales for row in rows_of(each))),
-        pipelines=markdown(headings(results), (row.cells for each in pipelines for row in rows_of(each))),
+        workloads=table(results, workloads),
+        others=table(results, others),
+        scales=table(results, scales),
+        pipelines=table(results, pipelines),
         notes="\n".join(notes),
         machine="\n".join(
             f"- {name}: {value}" for name, value in {**results.machine, "Load generator": results.generator}.items()
