@@ -1,9 +1,9 @@
 """The door to sockets: listening, and writing responses without copying file bytes through Python.
 
 `SocketWriter` writes straight to the descriptor of a transport, because uvloop has no `sendfile`: bytes go out with
-`send`, file slices with `os.sendfile`. When the socket is full, or its turn over, it waits for writability on a copy,
-since the event loop refuses a second watcher on a descriptor that a transport owns; who has filled its socket once
-keeps the duplicate, because it will again.
+`send`, file slices with `os.sendfile`. When the socket is full, or its turn is over, it waits for writability on a
+duplicate descriptor, since the event loop refuses a second watcher on a descriptor that a transport owns; who has
+needed the duplicate once keeps it, because it will again.
 """
 
 from __future__ import annotations

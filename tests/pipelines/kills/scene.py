@@ -7,7 +7,6 @@ import json
 import random
 import sys
 import threading
-import time
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +20,8 @@ from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.sinks.warehouse import reading
 from odradek.pipelines.spark.topics import prepare_topics
-from tests.pipelines.leashed import WAIT_S, Leashed
+from tests.pipelines.leashed import Leashed
+from tests.pipelines.spark.stage import catch_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,13 +122,7 @@ class Scene:
         pipeline = self._pipeline()
         cluster = prepare_topics(pipeline)
         with continuing(pipeline, cluster, lambda _text: None) as starts:
-            running = StandardEngine(spark, pipeline, cluster, starts=starts).start(until_caught_up=True)
-            give_up_at = time.monotonic() + WAIT_S
-            try:
-                running.wait(lambda: time.monotonic() > give_up_at)
-                assert not running.is_active
-            finally:
-                running.stop()
+            catch_up(StandardEngine(spark, pipeline, cluster, starts=starts))
 
     def recompute(self, spark: SparkSession, database: str) -> None:
         """The same definition as a batch, into another database."""

@@ -117,18 +117,23 @@ class Stage:
         """On the standard engine, until everything that is there is done."""
         reports: list[BatchReport] = []
         engine = StandardEngine(self.spark, pipeline, prepare_topics(pipeline), reports.append, starts)
-        running = engine.start(until_caught_up=True)
-        give_up_at = time.monotonic() + wait_s
-        try:
-            running.wait(lambda: time.monotonic() > give_up_at)
-            assert not running.is_active
-        finally:
-            running.stop()
+        catch_up(engine, wait_s)
         return reports
 
     def run_once(self, pipeline: Pipeline) -> BatchReport:
         """On the batch engine."""
         return run_batch(self.spark, pipeline, prepare_topics(pipeline))
+
+
+def catch_up(engine: StandardEngine, wait_s: float = WAIT_S) -> None:
+    """Until everything that is there is done."""
+    running = engine.start(until_caught_up=True)
+    give_up_at = time.monotonic() + wait_s
+    try:
+        running.wait(lambda: time.monotonic() > give_up_at)
+        assert not running.is_active
+    finally:
+        running.stop()
 
 
 def written(message: Any) -> Written:
