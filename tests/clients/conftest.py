@@ -46,13 +46,14 @@ def topic(connection: Connection) -> str:
 def wire_topic(connection: Connection, *, partitions: int = 1, configs: dict[str, str] | None = None) -> str:
     name = new_topic_name()
     assert create_topic(connection, name, partitions, {"retention.ms": "-1", **(configs or {})}) == "NONE"
-    await_topic(connection, name)
+    await_topic(connection, name, partitions)
     return name
 
 
-def await_topic(connection: Connection, name: str) -> None:
-    """Apache Kafka acknowledges a topic before its own broker has heard of it."""
+def await_topic(connection: Connection, name: str, partitions: int = 1) -> None:
+    """Apache Kafka acknowledges a topic before its own broker has heard of it, and leads its partitions one by one."""
     deadline = time.monotonic() + 10
-    while list_offset(connection, name, -1)[0] != "NONE":
-        assert time.monotonic() < deadline, f"{name} did not appear"
-        time.sleep(0.02)  # a poll's pause
+    for partition in range(partitions):
+        while list_offset(connection, name, -1, partition=partition)[0] != "NONE":
+            assert time.monotonic() < deadline, f"{name}-{partition} did not appear"
+            time.sleep(0.02)  # a poll's pause
