@@ -3,19 +3,18 @@
 Each is measured on brokers of their own, once.
 """
 
-import contextlib
 import os
 import shutil
-import threading
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from confluent_kafka import KafkaException
 
-from bench.brokers import BrokerError, BrokerKind, RunningBroker, kill, running, start, stop
+from bench.brokers import BrokerKind, RunningBroker, kill, running, start, stop
+from bench.cold_reads import CAN_FORGET, COLD_RECORD_BYTES, cold_reads
 from bench.dirty_logs import DirtyLog, fill
 from bench.footprint import SPARE_FILES, waiting
 from bench.generator import Generator
@@ -39,8 +38,6 @@ from bench.workloads import (
 )
 
 PATIENT_STOP_S = 300  # thousands of logs are flushed
-COLD_RECORD_BYTES = 1_000
-CAN_FORGET = hasattr(os, "posix_fadvise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +138,7 @@ class Scale:
             log = fill(self.generator, broker, int(CALM_COMPACTED_BYTES * self.scale), 100, COMPACTED_KEYS)
             compacting_ms = self._p99_while_compacting(log, experiment)
             records = max(1000, int(COLD_RECORDS * self.scale))
-            with _cold_reader(self.generator, broker, records) as passes:
+            with cold_reads(self.generator, broker, records) as passes:
                 cold_ms = self._p99_ms(broker)
             if not CAN_FORGET:
                 experiment.note("this system cannot be told to forget a file: what was read was not cold.")
@@ -178,45 +175,3 @@ def _time_to_serve(kind: BrokerKind, directory: Path, address: str, places: Sequ
         return time.monotonic() - began
     finally:
         stop(process, PATIENT_STOP_S)
-
-
-@contextlib.contextmanager
-def _cold_reader(generator: Generator, broker: RunningBroker, records: int) -> Iterator[list[float]]:
-    """A topic is read again and again, each time after the system was told to forget it; what is yielded grows by the
-    seconds of each pass. The reader runs when nobody else wants to: what is felt is the broker's work and the disk's,
-    not a client that takes a core."""
-    humble = ("chrt", "--idle", "0") if shutil.which("chrt") else ("nice", "-n", "19")
-    reader = replace(generator, command=(*humble, *generator.command))
-    flags = {"brokers": broker.address, "topic": create(broker), "records": records, "size": COLD_RECORD_BYTES}
-    generator.run("produce", **flags)
-    os.sync()
-    is_over = threading.Event()
-    passes: list[float] = []
-    problems: list[Exception] = []
-
-    def read() -> None:
-        try:
-            while not is_over.is_set():
-                _forget_pages(broker.directory / "data", str(flags["topic"]))
-                passes.append(float(reader.run("consume", **flags)["seconds"]))
-        except Exception as problem:  # told by whoever started this thread
-            problems.append(problem)
-
-    thread = threading.Thread(target=read)
-    thread.start()
-    try:
-        yield passes
-    finally:
-        is_over.set()
-        thread.join()
-    if problems:
-        raise BrokerError(f"the cold topic could not be read: {problems[0]}")
-
-
-def _forget_pages(directory: Path, topic: str) -> None:
-    """The system drops what it holds of these files in memory, if they are written back and it can."""
-    if not CAN_FORGET:
-        return
-    for path in directory.glob(f"{topic}-*/*.log"):
-        with path.open("rb") as file:
-            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

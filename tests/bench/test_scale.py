@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+from bench.cold_reads import forget_pages
 from bench.dirty_logs import clean_offset
-from bench.scale import _forget_pages
+from bench.discarding_consumer import offset_after
 from odradek.log.checkpoints import encode_checkpoint
+from tests.clients.wire.batches import Batch
 
 
 def test_the_clean_part_of_a_log_is_read_from_the_brokers_checkpoint(tmp_path: Path) -> None:
@@ -19,5 +21,13 @@ def test_pages_of_one_topic_are_forgotten_and_nothing_of_its_files(tmp_path: Pat
     (tmp_path / "bench-1-0").mkdir()
     file = tmp_path / "bench-1-0" / "0.log"
     file.write_bytes(b"records")
-    _forget_pages(tmp_path, "bench-1")
+    forget_pages(tmp_path, "bench-1")
     assert file.read_bytes() == b"records"
+
+
+def test_a_reader_goes_on_after_the_last_whole_batch() -> None:
+    first = Batch(base_offset=7, values=[b"a", b"b", b"c"]).encode()
+    second = Batch(base_offset=10, values=[b"d"]).encode()
+    assert offset_after(first + second, 7) == 11
+    assert offset_after(first + second[:-1], 7) == 10
+    assert offset_after(first[:-1], 7) == offset_after(b"", 7) == 7
