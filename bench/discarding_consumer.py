@@ -1,9 +1,9 @@
 """A consumer that costs next to nothing, as if it ran on a machine of its own: `python -m bench.discarding_consumer`.
 
-It reads the one partition of a topic once to learn which offsets to ask for; then, for each line that it is given, it
-asks for the same again, the next before the last has come, and has the system throw away what comes. "ready", and then
-the seconds of each such pass, go to standard output. A client that decodes its records takes the core that the broker,
-or whoever is measured, would have had.
+It reads a topic once to learn which offsets a consumer of all its partitions asks for, a megabyte of each at a time;
+then, for each line that it is given, it asks for the same again and has the system throw away what comes. "ready", and
+then the seconds of each such pass, go to standard output. A client that decodes its records takes the core that the
+broker, or whoever is measured, would have had.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import socket
 import struct
 import sys
 import time
+from collections.abc import Iterator
 
 FETCH, VERSION = 1, 4  # the oldest that every broker of today answers: no sessions, no tags
 PARTITION_BYTES = 1 << 20
@@ -23,7 +24,7 @@ THROW_AWAY = socket.MSG_TRUNC if sys.platform == "linux" else 0  # the flag mean
 
 
 class DiscardingConsumer:
-    """One connection, and up to two requests on their way."""
+    """One connection, one request at a time. What it asks for is an offset per partition."""
 
     def __init__(self, address: str, topic: str) -> None:
         host, _, port = address.rpartition(":")
@@ -31,46 +32,48 @@ class DiscardingConsumer:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._topic = topic.encode()
 
-    def learn(self, record_count: int) -> list[int]:
-        """The offsets that a consumer would ask for, one after another, until it has so many records."""
-        offsets = []
-        offset = 0
-        while offset < record_count:
-            offsets.append(offset)
-            self._ask(offset)
+    def learn(self, partitions: int, record_count: int) -> list[dict[int, int]]:
+        """What a consumer would ask for, one after another, until it has so many records."""
+        asked = []
+        position = dict.fromkeys(range(partitions), 0)
+        while sum(position.values()) < record_count:
+            asked.append(position)
+            self._ask(position)
             answer = self._receive(self._answer_bytes())
-            following = offset_after(self._records(answer), offset)
-            if following == offset:
-                raise RuntimeError(f"nothing came from offset {offset} on, of {record_count} records")
-            offset = following
-        return offsets
+            following = {index: offset_after(records, position[index]) for index, records in self._partitions(answer)}
+            if following == position:
+                raise RuntimeError(f"nothing came after {sum(position.values())} of {record_count} records")
+            position = following
+        return asked
 
-    def read(self, offsets: list[int]) -> None:
-        self._ask(offsets[0])
-        for following in offsets[1:]:
-            self._ask(following)
+    def read(self, asked: list[dict[int, int]]) -> None:
+        for position in asked:
+            self._ask(position)
             self._discard(self._answer_bytes())
-        self._discard(self._answer_bytes())
 
-    def _ask(self, offset: int) -> None:
+    def _ask(self, position: dict[int, int]) -> None:
         header = struct.pack(">hhih", FETCH, VERSION, 0, -1)
         limits = struct.pack(">iiiib", -1, PATIENCE_MS, 1, ANSWER_BYTES, 0)
         topic = struct.pack(">ih", 1, len(self._topic)) + self._topic
-        partition = struct.pack(">iiqi", 1, 0, offset, PARTITION_BYTES)
-        frame = header + limits + topic + partition
+        partitions = b"".join(struct.pack(">iqi", index, at, PARTITION_BYTES) for index, at in position.items())
+        frame = header + limits + topic + struct.pack(">i", len(position)) + partitions
         self._socket.sendall(struct.pack(">i", len(frame)) + frame)
 
     def _answer_bytes(self) -> int:
         (size_bytes,) = struct.unpack(">i", self._receive(4))
         return int(size_bytes)
 
-    def _records(self, answer: bytes) -> bytes:
-        topic_at = 4 + 4 + 4  # correlation, throttle time, one topic
-        partition_at = topic_at + 2 + len(self._topic) + 4
-        error, _, _, aborted_count, records_bytes = struct.unpack_from(">hqqii", answer, partition_at + 4)
-        if error or aborted_count > 0:
-            raise RuntimeError(f"a plain read was answered with error {error}")
-        return answer[-records_bytes:] if records_bytes else b""
+    def _partitions(self, answer: bytes) -> Iterator[tuple[int, bytes]]:
+        at = 4 + 4 + 4 + 2 + len(self._topic)  # correlation, throttle time, one topic and its name
+        (count,) = struct.unpack_from(">i", answer, at)
+        at += 4
+        for _ in range(count):
+            index, error, _, _, aborted_count, size_bytes = struct.unpack_from(">ihqqii", answer, at)
+            if error or aborted_count > 0:
+                raise RuntimeError(f"a plain read was answered with error {error}")
+            at += struct.calcsize(">ihqqii")
+            yield index, answer[at : at + size_bytes]
+            at += size_bytes
 
     def _receive(self, size_bytes: int) -> bytes:
         received = bytearray()
@@ -106,14 +109,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("address")
     parser.add_argument("topic")
+    parser.add_argument("partitions", type=int)
     parser.add_argument("records", type=int)
     options = parser.parse_args()
     consumer = DiscardingConsumer(options.address, options.topic)
-    offsets = consumer.learn(options.records)
+    asked = consumer.learn(options.partitions, options.records)
     print("ready", flush=True)
     for _ in sys.stdin:
         began = time.monotonic()
-        consumer.read(offsets)
+        consumer.read(asked)
         print(time.monotonic() - began, flush=True)
 
 
