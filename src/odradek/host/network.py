@@ -27,6 +27,18 @@ if TYPE_CHECKING:
 MORE_FOLLOWS = getattr(socket, "MSG_MORE", 0)  # Linux: hold a small header back until the file bytes follow
 MANY_DESCRIPTORS = 1 << 20
 TURN_BYTES = 256 << 10  # what one connection may send before the others get their turn
+BURST_BYTES = 1 << 20  # what it may send, turn by turn, before it steps back for a while, if others are there:
+REST_S = 0.001  # event loops count no finer
+
+
+class Turns:
+    """How many short answers have gone out, over all connections: who sends a lot sees by it that others are there.
+    Who sends a lot as well does not count: the two take turns, and a rest would only leave the processor idle."""
+
+    __slots__ = ("short_answers",)
+
+    def __init__(self) -> None:
+        self.short_answers = 0
 
 
 class SocketWriter:
@@ -36,12 +48,25 @@ class SocketWriter:
     could not finish, `on_progress` is called each time the peer has taken more, and `on_failed` when it is gone.
     """
 
-    __slots__ = ("_descriptor", "_is_watching", "_loop", "_on_failed", "_on_progress", "_queue", "_socket")
+    __slots__ = (
+        "_burst_bytes",
+        "_descriptor",
+        "_is_watching",
+        "_loop",
+        "_on_failed",
+        "_on_progress",
+        "_queue",
+        "_rest",
+        "_seen_answers",
+        "_socket",
+        "_turns",
+    )
 
     def __init__(
         self,
         transport: asyncio.BaseTransport,
         loop: asyncio.AbstractEventLoop,
+        turns: Turns,
         on_progress: Callable[[], None],
         on_failed: Callable[[OSError], None],
     ) -> None:
@@ -50,15 +75,24 @@ class SocketWriter:
         # should cost ten thousand descriptors. `close` detaches it, so only the transport ever closes it.
         self._socket = socket.socket(pseudo.family, pseudo.type, pseudo.proto, fileno=pseudo.fileno())
         self._loop = loop
+        self._turns = turns
+        self._seen_answers = 0
+        self._burst_bytes = 0
         self._on_progress = on_progress
         self._on_failed = on_failed
         self._queue: deque[memoryview | FileSlice] = deque()
         self._descriptor = -1
         self._is_watching = False
+        self._rest: asyncio.TimerHandle | None = None
 
     @property
     def is_drained(self) -> bool:
         return not self._queue
+
+    @property
+    def is_resting(self) -> bool:
+        """There is more to send, and others go first."""
+        return self._rest is not None
 
     def write(self, parts: Sequence[Part]) -> None:
         """Queue one response and send what the socket takes now."""
@@ -77,11 +111,12 @@ class SocketWriter:
             return
         if pending:
             queue.append(memoryview(b"".join(pending)))
-        if not self._is_watching:
+        if not self._is_watching and not self.is_resting:
             self._send_queued()
 
     def _send_small(self, data: bytes) -> None:
         """The common case, an answer without file bytes and nothing before it: one system call."""
+        self._turns.short_answers += 1
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
@@ -105,10 +140,26 @@ class SocketWriter:
             self._unwatch()
             self._on_failed(error)
             return
-        if queue:
-            self._watch()
-        else:
+        self._burst_bytes += TURN_BYTES - budget
+        if not queue:
             self._unwatch()
+        elif self._needs_rest():
+            self._unwatch()
+            self._rest = self._loop.call_later(REST_S, self._rested)
+        else:
+            self._watch()
+
+    def _needs_rest(self) -> bool:
+        """Its bytes could go out as fast as the machine can, and everybody else's would wait for a processor."""
+        if self._burst_bytes < BURST_BYTES:
+            return False
+        self._burst_bytes = 0
+        seen, self._seen_answers = self._seen_answers, self._turns.short_answers
+        return seen != self._seen_answers
+
+    def _rested(self) -> None:
+        self._rest = None
+        self._writable()
 
     def _send_first(self, queue: deque[memoryview | FileSlice], budget: int) -> int:
         first = queue[0]
@@ -150,6 +201,8 @@ class SocketWriter:
         """Forget what was not sent; the transport closes the descriptor."""
         self._queue.clear()
         self._unwatch()
+        if self._rest is not None:
+            self._rest.cancel()
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from odradek.handlers.dispatch import Dispatcher
     from odradek.host.clock import Clock, Timer
+    from odradek.host.network import Turns
     from odradek.metadata.broker_configs import BrokerConfig
     from odradek.server.connection_limits import ConnectionLimits
 
@@ -31,6 +32,7 @@ class Listener:
         name: str,
         clock: Clock,
         limits: ConnectionLimits,
+        turns: Turns,
         *,
         largest_frame_bytes: int,
         idle_limit_ms: int,
@@ -40,6 +42,7 @@ class Listener:
         self._limits = limits
         self.largest_frame_bytes = largest_frame_bytes
         self.receive_buffers = ReceiveBuffers()
+        self.turns = turns
         self.loop = asyncio.get_running_loop()
         self._idle_limit_ms = idle_limit_ms
         self._connections: set[Connection] = set()
