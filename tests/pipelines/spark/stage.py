@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.vocabulary import Connector
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.spark.progress import BatchReport
 
+PATIENCE_S = 60.0  # for an answer of a broker
 WAIT_S = 300.0  # not how long it takes, but how long a busy machine may need
 
 
@@ -59,7 +60,8 @@ class Stage:
     def create(self, name: str, partitions: int = 2) -> str:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         for future in admin.create_topics([NewTopic(self.topic(name), partitions, 1)]).values():
-            future.result(10)
+            future.result(PATIENCE_S)
+        await_partitions(admin, self.topic(name), partitions)
         return self.topic(name)
 
     def produce(
@@ -72,21 +74,23 @@ class Stage:
             producer.produce(
                 self.topic(name), data, key, partition=partition, timestamp=timestamp, headers=[("sent", b"by test")]
             )
-        assert producer.flush(10) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
     def delete_records(self, name: str, before: int) -> None:
         """Of the first partition."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         for future in admin.delete_records([TopicPartition(self.topic(name), 0, before)]).values():
-            future.result(10)
+            future.result(PATIENCE_S)
 
     def read(self, name: str) -> list[Written]:
         """All records of a topic, in order within each partition; those that come meanwhile may be among them."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": "none", "fetch.wait.max.ms": 20})
         try:
             topic = self.topic(name)
-            partitions = consumer.list_topics(topic, 10).topics[topic].partitions
-            ends = {index: consumer.get_watermark_offsets(TopicPartition(topic, index), 10) for index in partitions}
+            partitions = consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
+            ends = {
+                index: consumer.get_watermark_offsets(TopicPartition(topic, index), PATIENCE_S) for index in partitions
+            }
             consumer.assign([TopicPartition(topic, index, low) for index, (low, _) in ends.items()])
             wanted = sum(high - low for low, high in ends.values())
             found: list[Written] = []
@@ -123,6 +127,16 @@ class Stage:
     def run_once(self, pipeline: Pipeline) -> BatchReport:
         """On the batch engine."""
         return run_batch(self.spark, pipeline, prepare_topics(pipeline))
+
+
+def await_partitions(admin: AdminClient, topic: str, partitions: int) -> None:
+    """Apache Kafka acknowledges partitions before its own broker has heard of them, and leads them one by one."""
+    earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+    places = {TopicPartition(topic, number): earliest for number in range(partitions)}
+    give_up_at = time.monotonic() + PATIENCE_S
+    while any(future.exception(PATIENCE_S) for future in admin.list_offsets(places).values()):
+        assert time.monotonic() < give_up_at, f"not all {partitions} partitions of {topic} are there"
+        time.sleep(0.02)  # a poll's pause
 
 
 def catch_up(engine: StandardEngine, wait_s: float = WAIT_S) -> None:
