@@ -1,11 +1,12 @@
-"""What all tests share: one Apache Kafka for the whole run, or one line that says why there is none; Spark's settings;
-and the order in which they run."""
+"""What all tests share: one Apache Kafka for the whole run, or one line that says why there is none; the settings of
+Spark and Hypothesis; and the order in which they run."""
 
 import os
 import signal
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.jvm import jars
@@ -13,6 +14,11 @@ from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
 
 _SHARED = pytest.StashKey[SharedKafka]()
 _WORKER_INPUT = "shared_kafka_directory"
+
+# An example takes as long as it takes: by default 200 ms are a failure, which a busy machine takes to do nothing at all.
+_UNHURRIED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("unhurried", _UNHURRIED)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_configure(config: pytest.Config) -> None:
