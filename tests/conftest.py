@@ -15,7 +15,7 @@ from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
 _SHARED = pytest.StashKey[SharedKafka]()
 _WORKER_INPUT = "shared_kafka_directory"
 
-# An example takes as long as it takes: by default 200 ms are a failure, which a busy machine takes to do nothing at all.
+# An example takes as long as it takes: by default 200 ms are a failure, and a busy machine may pause for longer.
 _UNHURRIED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("unhurried", _UNHURRIED)
 hypothesis.settings.load_profile("unhurried")

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.topics import prepare_topics
+from tests.clients.conftest import await_topic
+from tests.clients.wire.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -61,7 +63,7 @@ class Stage:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         for future in admin.create_topics([NewTopic(self.topic(name), partitions, 1)]).values():
             future.result(PATIENCE_S)
-        await_partitions(admin, self.topic(name), partitions)
+        await_partitions(self.bootstrap_servers, self.topic(name), partitions)
         return self.topic(name)
 
     def produce(
@@ -129,14 +131,10 @@ class Stage:
         return run_batch(self.spark, pipeline, prepare_topics(pipeline))
 
 
-def await_partitions(admin: AdminClient, topic: str, partitions: int) -> None:
-    """Apache Kafka acknowledges partitions before its own broker has heard of them, and leads them one by one."""
-    earliest = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-    places = {TopicPartition(topic, number): earliest for number in range(partitions)}
-    give_up_at = time.monotonic() + PATIENCE_S
-    while any(future.exception(PATIENCE_S) for future in admin.list_offsets(places).values()):
-        assert time.monotonic() < give_up_at, f"not all {partitions} partitions of {topic} are there"
-        time.sleep(0.02)  # a poll's pause
+def await_partitions(bootstrap_servers: str, topic: str, partitions: int) -> None:
+    """By hand: a client library would remember how many there were."""
+    with Connection(bootstrap_servers) as connection:
+        await_topic(connection, topic, partitions)
 
 
 def catch_up(engine: StandardEngine, wait_s: float = WAIT_S) -> None:

@@ -32,13 +32,13 @@ class Topics:
     def create(self, topic: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> str:
         made = NewTopic(self.name(topic), partitions, 1, config=dict(config or {}))
         self.admin.create_topics([made])[self.name(topic)].result(PATIENCE_S)
-        await_partitions(self.admin, self.name(topic), partitions)
+        await_partitions(self.bootstrap_servers, self.name(topic), partitions)
         return self.name(topic)
 
     def grow(self, topic: str, partitions: int) -> None:
         wanted = NewPartitions(self.name(topic), partitions)
         self.admin.create_partitions([wanted])[self.name(topic)].result(PATIENCE_S)
-        await_partitions(self.admin, self.name(topic), partitions)
+        await_partitions(self.bootstrap_servers, self.name(topic), partitions)
 
     def delete_records(self, topic: str, before: int) -> None:
         for future in self.admin.delete_records([TopicPartition(self.name(topic), 0, before)]).values():
