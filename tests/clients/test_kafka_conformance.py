@@ -56,7 +56,7 @@ CLASSES = [
     "org.apache.kafka.tools.GroupsCommandTest",
     "org.apache.kafka.tools.LogDirsCommandTest",
 ]
-SIDE_BY_SIDE = 3
+SIDE_BY_SIDE = 4
 TOGETHER = [CLASSES[first : first + SIDE_BY_SIDE] for first in range(0, len(CLASSES), SIDE_BY_SIDE)]
 GROUPS = [[each] for each in (*CLASSES, *LONG_CLASSES)] if RUNS_ALL else TOGETHER
 # Not run: org.apache.kafka.clients.producer.ProducerIntegrationTest; its nine reference tests are all of transactions.
