@@ -3,12 +3,14 @@ Spark and Hypothesis; and the order in which they run."""
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
+from odradek.testing import RunningBroker, broker
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
 
@@ -57,6 +59,13 @@ def longest_s(item: pytest.Item) -> float:
     """How long a test may take, where it says so."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker is not None else 0.0
+
+
+@pytest.fixture(scope="session")
+def odradek_session_broker() -> Iterator[RunningBroker]:
+    """The plugin's, but for what the oracle has too: a new group does not wait three seconds for more members."""
+    with broker({"group.initial.rebalance.delay.ms": 0}) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(300)  # the first run on a machine builds the Go member and the Java classes
 
 SHORT_SESSION_MS = 1500  # of the classic protocol
-COMMIT_PAUSE_MS = 4000  # time enough to stop a member between a batch and its commit
+COMMIT_PAUSE_MS = 3000  # time enough to stop a member between a batch and its commit
 SHORT_SESSION = pytest.mark.parametrize("consumer_session_ms", [3000], ids=["short-session"])
 RANGE = [{("A", 0), ("B", 0)}, {("A", 1), ("B", 1)}, set()]
 ROUND_ROBIN = [{("A", 0), ("B", 1)}, {("A", 1)}, {("B", 0)}]
