@@ -1,18 +1,26 @@
-"""What all tests share: one Apache Kafka for the whole run, or one line that says why there is none; Spark's settings;
-and the order in which they run."""
+"""What all tests share: one Apache Kafka for the whole run, or one line that says why there is none; the settings of
+Spark and Hypothesis; and the order in which they run."""
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
+from odradek.testing import RunningBroker, broker
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
 
 _SHARED = pytest.StashKey[SharedKafka]()
 _WORKER_INPUT = "shared_kafka_directory"
+
+# An example takes as long as it takes: by default 200 ms are a failure, and a busy machine may pause for longer.
+_UNHURRIED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("unhurried", _UNHURRIED)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,6 +59,13 @@ def longest_s(item: pytest.Item) -> float:
     """How long a test may take, where it says so."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker is not None else 0.0
+
+
+@pytest.fixture(scope="session")
+def odradek_session_broker() -> Iterator[RunningBroker]:
+    """The plugin's, but for what the oracle has too: a new group does not wait three seconds for more members."""
+    with broker({"group.initial.rebalance.delay.ms": 0}) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -30,7 +30,7 @@ def test_ready_line_and_a_clean_end_on_sigterm(tmp_path: Path) -> None:
         assert " is ready on 127.0.0.1:" in line
         assert line.endswith(f"(data in {data})\n")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_properties_come_from_a_file_and_overrides_win(tmp_path: Path, offline: Run) -> None:
@@ -42,7 +42,7 @@ def test_properties_come_from_a_file_and_overrides_win(tmp_path: Path, offline: 
         address = process.stdout.readline().split(" is ready on ")[1].split(" ")[0]
         created = offline("topic", "create", "a", "--format", "json", ODRADEK_BOOTSTRAP_SERVER=address)
         process.terminate()
-        process.wait(20)
+        process.wait(60)
     assert created.row["partitions"] == 5
 
 
@@ -52,7 +52,7 @@ def test_json_logs(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.readline()
         process.terminate()
-        _output, errors = process.communicate(timeout=20)
+        _output, errors = process.communicate(timeout=60)
     assert all(json.loads(line)["event"] for line in errors.splitlines())
 
 
@@ -77,4 +77,4 @@ def test_the_broker_ends_when_the_pipe_does(tmp_path: Path) -> None:
         assert process.stdout is not None
         assert "is ready" in process.stdout.readline()
         os.close(ours)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0

@@ -71,7 +71,7 @@ def test_ctrl_c_is_a_good_end_and_leaves_no_broker() -> None:
         address = json.loads(process.stdout.readline())["bootstrap_servers"]
         process.stdout.readline()
         os.kill(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
         assert process.returncode == 0
     summary = json.loads(output.splitlines()[-1])
     assert summary["produced"] == summary["consumed"]
@@ -81,14 +81,18 @@ def test_ctrl_c_is_a_good_end_and_leaves_no_broker() -> None:
 
 
 def test_records_of_others_are_shown_and_not_counted() -> None:
-    command = [sys.executable, "-m", "odradek", "demo", "--port", "0", "--seconds", "6", "--rate", "5"]
+    command = [sys.executable, "-m", "odradek", "demo", "--port", "0", "--rate", "5"]
     with subprocess.Popen([*command, "--format", "json"], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         address = json.loads(process.stdout.readline())["bootstrap_servers"]
         for arguments in (["-v", "hello"], ["-v", '{"a":1}'], ["-k", "k", "--null-value"]):
             ran = run_odradek("produce", "rigs", "-b", address, *arguments)
             assert ran.code == 0, ran.errors
-        output, _ = process.communicate(timeout=30)
+        for line in process.stdout:
+            if json.loads(line)["of_others"] == 3:
+                break
+        os.kill(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     summary = json.loads(output.splitlines()[-1])
     assert (summary["kind"], summary["of_others"]) == ("summary", 3)
@@ -103,7 +107,7 @@ def test_a_deleted_topic_ends_it_with_a_line() -> None:
         process.stdout.readline()
         ran = run_odradek("topic", "delete", "rigs", "--yes", "-b", address)
         assert ran.code == 0, ran.errors
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
     assert errors.splitlines() == ["error: topic rigs was deleted; start the demo again to have it back"]
 

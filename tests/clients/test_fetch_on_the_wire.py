@@ -13,7 +13,7 @@ from tests.clients.wire.requests import delete_records, list_offset, offset_for_
 
 FIVE = Batch(values=[b"value" * 20] * 5).encode()
 SIZE = len(FIVE)
-LONG_MS = 10_000
+LONG_MS = 60_000  # longer than a connection waits for an answer
 
 
 @pytest.fixture

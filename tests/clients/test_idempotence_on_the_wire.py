@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from odradek.testing import broker
-from tests.clients.conftest import APACHE_KAFKA, ODRADEK, wire_topic
+from tests.clients.conftest import APACHE_KAFKA, ODRADEK, await_topic, wire_topic
 from tests.clients.wire.batches import Batch
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.requests import init_producer_id, metadata, new_topic_name, produce
@@ -154,6 +154,7 @@ def test_producers_are_remembered_and_no_topic_appears_unasked(own_broker: Resta
 
 def assert_answers(own_broker: Restartable, topic: str, producer_id: int, sends: list[Send]) -> None:
     with Connection(own_broker.bootstrap_servers) as connection:
+        await_topic(connection, topic)
         answers = [(each.what, send(connection, topic, producer_id, each)) for each in sends]
         assert answers == [(each.what, each.answer) for each in sends]
         assert producer_id not in new_producers(connection, 3)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -35,25 +36,29 @@ LONG_CLASSES = [
     "org.apache.kafka.tools.consumer.group.DeleteConsumerGroupsTest",
     "org.apache.kafka.tools.consumer.group.ListConsumerGroupTest",
 ]
+# The longest first. They wait more than they work, so some are run side by side.
 CLASSES = [
-    "kafka.server.ApiVersionsRequestTest",
-    "kafka.server.DeleteGroupsRequestTest",
-    "kafka.server.DescribeGroupsRequestTest",
-    "kafka.server.HeartbeatRequestTest",
-    "kafka.server.JoinGroupRequestTest",
     "kafka.server.ListGroupsRequestTest",
+    "org.apache.kafka.tools.ConfigCommandIntegrationTest",
+    "org.apache.kafka.tools.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest",
+    "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
+    "kafka.server.HeartbeatRequestTest",
+    "kafka.server.DeleteGroupsRequestTest",
+    "kafka.server.JoinGroupRequestTest",
+    "org.apache.kafka.clients.producer.ProducerCompressionTest",
+    "org.apache.kafka.tools.ClusterToolTest",
+    "kafka.server.ApiVersionsRequestTest",
+    "kafka.server.DescribeGroupsRequestTest",
     "kafka.server.OffsetCommitRequestTest",
     "kafka.server.OffsetDeleteRequestTest",
-    "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
-    "org.apache.kafka.clients.producer.ProducerCompressionTest",
     "org.apache.kafka.tools.BrokerApiVersionsCommandTest",
-    "org.apache.kafka.tools.ClusterToolTest",
-    "org.apache.kafka.tools.ConfigCommandIntegrationTest",
     "org.apache.kafka.tools.DeleteRecordsCommandTest",
     "org.apache.kafka.tools.GroupsCommandTest",
     "org.apache.kafka.tools.LogDirsCommandTest",
-    "org.apache.kafka.tools.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest",
 ]
+SIDE_BY_SIDE = 4
+TOGETHER = [CLASSES[first : first + SIDE_BY_SIDE] for first in range(0, len(CLASSES), SIDE_BY_SIDE)]
+GROUPS = [[each] for each in (*CLASSES, *LONG_CLASSES)] if RUNS_ALL else TOGETHER
 # Not run: org.apache.kafka.clients.producer.ProducerIntegrationTest; its nine reference tests are all of transactions.
 
 # What does not pass yet, and the API that it asks for. The list must be exact: what begins to pass has to leave it.
@@ -91,22 +96,34 @@ def prepared_once() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("class_name", [*CLASSES, *(LONG_CLASSES if RUNS_ALL else [])])
-def test_kafkas_own_tests_pass(class_name: str, jvm: None, tmp_path: Path) -> None:
-    if not HARNESS.is_dir():
-        pytest.skip("Apache Kafka's own tests are not beside this checkout (../shared/conformance)")
-    environment = {**os.environ, "KEEP": str(tmp_path), "TEST_TIMEOUT": "60s", "CLASS_TIMEOUT": "840"}
+def run(class_name: str, reports: Path) -> dict[str, str]:
+    """What became of the tests of a class."""
+    environment = {**os.environ, "KEEP": str(reports), "TEST_TIMEOUT": "60s", "CLASS_TIMEOUT": "840"}
     command = [str(HARNESS / "run"), "--launch", f"{sys.executable} {LAUNCH}", class_name]
     with prepared_once():
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    told = outcomes(tmp_path / class_name)
-    expected = reference(class_name)
-    assert expected, f"no reference for {class_name}"
+    told = outcomes(reports / class_name)
     assert told, f"the harness ran nothing: {done.stdout[-1000:]} {done.stderr[-1000:]}"
-    failed = {test: told.get(test, "was not run") for test in expected if told.get(test, "was not run")}
-    assert failed.keys() == expected & LATER.keys(), (
-        f"{len(expected) - len(failed)} of {len(expected)} passed: {failed}"
-    )
+    return told
+
+
+def named(class_names: list[str]) -> str:
+    return "+".join(each.rpartition(".")[2] for each in class_names)
+
+
+@pytest.mark.parametrize("class_names", GROUPS, ids=named)
+def test_kafkas_own_tests_pass(class_names: list[str], jvm: None, tmp_path: Path) -> None:
+    if not HARNESS.is_dir():
+        pytest.skip("Apache Kafka's own tests are not beside this checkout (../shared/conformance)")
+    with ThreadPoolExecutor(len(class_names)) as beside:
+        found = list(beside.map(lambda class_name: run(class_name, tmp_path), class_names))
+    for class_name, told in zip(class_names, found, strict=True):
+        expected = reference(class_name)
+        assert expected, f"no reference for {class_name}"
+        failed = {test: told.get(test, "was not run") for test in expected if told.get(test, "was not run")}
+        assert failed.keys() == expected & LATER.keys(), (
+            f"{len(expected) - len(failed)} of {len(expected)} passed of {class_name}: {failed}"
+        )
 
 
 def test_the_reference_tells_how_many_pass() -> None:

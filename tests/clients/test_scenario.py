@@ -15,6 +15,7 @@ from tests.clients.drivers.stand_in import StandIn
 from tests.clients.drivers.tools_driver import ToolsDriver
 from tests.clients.scenario import configs, consume, deletion, produce, topics
 from tests.clients.transcript import Transcript
+from tests.clients.wire.connection import Connection
 from tests.jvm.build_cache import exclusive
 from tests.jvm.jars import java_command
 
@@ -64,9 +65,11 @@ def driver(driver_name: str, target: Target) -> Iterator[Driver]:
     driver.close()
 
 
-def test_client_gets_the_answers_of_the_scenario(driver_name: str, driver: Driver, target: Target) -> None:
+def test_client_gets_the_answers_of_the_scenario(
+    driver_name: str, driver: Driver, target: Target, connection: Connection
+) -> None:
     stand_in = StandIn(target.bootstrap_servers)
-    transcript = Transcript(driver, stand_in, LIMITS[driver_name], target.name)
+    transcript = Transcript(driver, stand_in, LIMITS[driver_name], target.name, connection)
     for name, steps in CHAPTERS.items():
         if name == "broker configs":  # it changes the broker for everyone
             with exclusive(_lock_path(target)):

@@ -22,7 +22,7 @@ def test_any_frame_is_answered_or_refused(tmp_path: Path) -> None:
     corpus.mkdir()
     _write_seeds(corpus)
     fuzzing = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz.fuzz_wire", f"-artifact_prefix={tmp_path}/", "-max_total_time=15",
+        [sys.executable, "-m", "tests.fuzz.fuzz_wire", f"-artifact_prefix={tmp_path}/", "-max_total_time=6",
          "-max_len=2048", "-rss_limit_mb=1024", str(corpus)],
         cwd=ROOT, capture_output=True, text=True, check=False,
     )  # fmt: skip

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OFFSET_KEY_VERSIONS = (0, 1)
-PATIENCE_S = 20.0
+PATIENCE_S = 90.0
 
 
 def committed_history(servers: str, group: str = "group") -> dict[Partition, list[int]]:

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.testing import RunningBroker, broker
 from tests.clients import go_build
-from tests.groups.members.wish import Wish
+from tests.groups.members.wish import CALM_SESSION_MS, Wish
 from tests.groups.running_member import RunningMember
 from tests.groups.topics import Topics
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 QUICK = {
     "group.initial.rebalance.delay.ms": 300,
     "group.min.session.timeout.ms": 1000,
-    "group.consumer.session.timeout.ms": 3000,
     "group.consumer.min.session.timeout.ms": 1000,
     "group.consumer.heartbeat.interval.ms": 300,
     "group.consumer.min.heartbeat.interval.ms": 100,
@@ -32,8 +31,14 @@ class Start(Protocol):
 
 
 @pytest.fixture
-def running() -> Iterator[RunningBroker]:
-    with broker(QUICK) as running:
+def consumer_session_ms() -> int:
+    """Of the newer protocol; a test in which somebody is to be expelled has a parameter of this name."""
+    return CALM_SESSION_MS
+
+
+@pytest.fixture
+def running(consumer_session_ms: int) -> Iterator[RunningBroker]:
+    with broker({**QUICK, "group.consumer.session.timeout.ms": consumer_session_ms}) as running:
         yield running
 
 

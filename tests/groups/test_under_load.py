@@ -69,6 +69,7 @@ def concerning(line: dict[str, Any], partitions: set[Partition]) -> list[Any]:
     return [each for each in told if (each[0], each[1]) in partitions]
 
 
+@pytest.mark.parametrize("consumer_session_ms", [3000], ids=["short-session"])
 @pytest.mark.parametrize("seed", range(FIRST_SEED, LAST_SEED + 1))
 @pytest.mark.parametrize("mixed", [MIXED[0], MIXED[-1]], ids=str)
 def test_every_record_is_processed_and_no_offset_regresses(

@@ -32,7 +32,7 @@ from tests.coordinator.test_consumer_protocol import subscription
 from tests.wire import WireClient
 
 PATIENCE_S = 30
-SESSION_MS = 10_000
+SESSION_MS = 60_000
 NOT_YET = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 ASSIGNMENT = b"\0\0\0\0\0\0\xff\xff\xff\xff"  # of nothing, which is a right one
 

@@ -21,6 +21,7 @@ from tests.jvm.readiness import answers_with_a_broker
 
 CLUSTER_ID = "b2RyYWRlay1vcmFjbGUxMQ"
 NODE_ID = 1
+STOP_TIMEOUT_SECONDS = 60  # a kill instead would be a crash, after which it knows other things
 
 
 class BrokerDidNotStart(RuntimeError):
@@ -44,7 +45,7 @@ class ApacheKafka:
         *,
         heap: str = "512m",
         quick_start: bool = True,
-        timeout_seconds: float = 90,
+        timeout_seconds: float = 180,
         directory: Path | None = None,
         stdin: IO[bytes] | int = subprocess.PIPE,
     ) -> None:
@@ -136,7 +137,7 @@ class ApacheKafka:
         if process.poll() is None:
             os.kill(process.pid, signal.SIGTERM)
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=STOP_TIMEOUT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -16,8 +16,11 @@ from pathlib import Path
 
 from tests.jvm.apache_kafka import ApacheKafka
 from tests.jvm.build_cache import exclusive
+from tests.jvm.coordinators import await_coordinators
 
 STOP_TIMEOUT_SECONDS = 20.0
+# Each is a partition that is made, led and loaded while the first who need it are told to come again.
+FEW_COORDINATORS = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +35,9 @@ def connect(directory: Path) -> KafkaAddress:
     with exclusive(directory / "lock"):
         if not note.exists():
             with (directory / "alive").open("rb", buffering=0) as alive:
-                kafka = ApacheKafka(directory=directory, stdin=alive)
+                kafka = ApacheKafka(FEW_COORDINATORS, directory=directory, stdin=alive)
                 kafka.start()
+            await_coordinators(kafka.bootstrap_servers)
             note.write_text(json.dumps([kafka.bootstrap_servers, str(kafka.log_directory), kafka.pid]))
             kafka.leave_running()
         bootstrap_servers, log_directory, _pid = json.loads(note.read_text())

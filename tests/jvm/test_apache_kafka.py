@@ -20,7 +20,7 @@ def test_broker_ends_when_its_input_closes(jvm: None) -> None:
             assert answers_with_a_broker("127.0.0.1", kafka.port)
             os.close(write_end)
             write_end = -1
-            assert kafka.wait(timeout_seconds=30) == 0
+            assert kafka.wait(timeout_seconds=120) == 0
             assert not answers_with_a_broker("127.0.0.1", kafka.port)
     finally:
         os.close(read_end)

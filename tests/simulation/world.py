@@ -98,11 +98,8 @@ class World:
 
     def lose_power(self) -> None:
         """Everything that was not synced is at stake; tasks and timers of the old life never run again."""
+        self._cancel_all()
         loop = self.simulation.loop
-        tasks = asyncio.all_tasks(loop)
-        for task in tasks:
-            task.cancel()
-        self.run(_finished(tasks))
         loop._scheduled.clear()  # type: ignore[attr-defined]  # asyncio has no other way to forget timers
         self.simulation.disk.sync_error = None
         self.simulation.crash()
@@ -126,7 +123,15 @@ class World:
         return decode_response(response, data[4:], version)
 
     def close(self) -> None:
+        self._cancel_all()
         self.simulation.close()
+
+    def _cancel_all(self) -> None:
+        """Also what others begin at their end: a task that never ran would be found, and told, in another test."""
+        while tasks := asyncio.all_tasks(self.simulation.loop):
+            for task in tasks:
+                task.cancel()
+            self.run(_finished(tasks))
 
 
 async def _finished(tasks: Iterable[asyncio.Task[Any]]) -> None:

@@ -150,7 +150,9 @@ class ToolsDriver:
         properties = {"parse.headers": "true", "parse.key": "true", "null.marker": NULL}
         properties |= {"headers.delimiter": FIELD, "key.separator": FIELD}
         options = [part for name, value in properties.items() for part in ("--reader-property", f"{name}={value}")]
-        options += ["--compression-codec", arguments["codec"], "--max-block-ms", "10000"]
+        options += ["--compression-codec", arguments["codec"], "--max-block-ms", "20000"]
+        # Its own 1.5 s and three attempts are few for a busy machine and a topic that is just being made.
+        options += ["--request-timeout-ms", "20000", "--message-send-max-retries", "100"]
         options += ["--request-required-acks", str(arguments["acks"]), "--command-property", "max.request.size=4000000"]
         self._run("kafka-console-producer", "--topic", arguments["topic"], *options, standard_input="".join(lines))
         written = self.offset(place)["offset"] - first
@@ -189,7 +191,7 @@ class ToolsDriver:
         }
         options = [part for name, value in properties.items() for part in ("--formatter-property", f"{name}={value}")]
         options += ["--partition", str(partition), "--offset", offset, "--max-messages", str(count)]
-        options += ["--timeout-ms", "15000", "--command-property", f"auto.offset.reset={arguments['reset']}"]
+        options += ["--timeout-ms", "30000", "--command-property", f"auto.offset.reset={arguments['reset']}"]
         printed = self._run("kafka-console-consumer", "--topic", arguments["topic"], *options).output
         return [_shown(line.split(FIELD)) for line in printed.split(RECORD)[:-1]]
 

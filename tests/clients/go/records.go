@@ -59,6 +59,7 @@ func (d *driver) produce(ctx context.Context, a arguments) (any, error) {
 		kgo.SeedBrokers(d.bootstrap), kgo.AllowAutoTopicCreation(), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 		kgo.ProducerBatchCompression(codecs[a.Codec]), kgo.RequiredAcks(acks), kgo.ProducerBatchMaxBytes(4_000_000),
 		kgo.ProducerLinger(20 * time.Millisecond), kgo.MetadataMinAge(50 * time.Millisecond),
+		kgo.UnknownTopicRetries(-1), // of a topic that is made by use it would hear five times in 0.3 s, and give up
 	}
 	if !a.Idempotent {
 		options = append(options, kgo.DisableIdempotentWrite())

@@ -10,6 +10,7 @@ from tests.clients.wire.connection import Connection, Reader, array, blob, int8,
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, CREATE_TOPICS, DELETE_RECORDS = 0, 1, 2, 3, 19, 21
 INIT_PRODUCER_ID, OFFSET_FOR_LEADER_EPOCH, DESCRIBE_CONFIGS = 22, 23, 32
 TIMEOUT_MS = 10_000
+PATIENCE_SECONDS = 30.0  # for what Apache Kafka does a little after it has said so
 
 
 def new_topic_name() -> str:
@@ -39,7 +40,7 @@ def produce(
 
 def init_producer_id(connection: Connection) -> tuple[str, int, int]:
     """(error, producer id, epoch), asked again while the broker still fetches its first block of ids, as clients do."""
-    deadline = time.monotonic() + TIMEOUT_MS / 1000
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         answer = connection.ask(INIT_PRODUCER_ID, 1, string(None) + int32(TIMEOUT_MS))
         answer.int32()  # throttle time

@@ -7,6 +7,7 @@ import json
 
 CLASSIC = "classic"
 CONSUMER = "consumer"  # KIP-848
+CALM_SESSION_MS = 20_000  # nobody is expelled because a busy machine paused; less where somebody is to be
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class Wish:
     group: str = "group"
     protocol: str = CLASSIC
     assignor: str = "range"
-    session_ms: int = 3000  # of the classic protocol; in the newer one the broker's settings say it
+    session_ms: int = CALM_SESSION_MS  # of the classic protocol; in the newer one the broker's settings say it
     heartbeat_ms: int = 300
     batch: int = 2000  # records of one poll, at most
     commit_pause_ms: int = 0  # between processing a batch and committing it

@@ -81,7 +81,7 @@ class Scene:
         admin = AdminClient({"bootstrap.servers": servers})
         topics = [NewTopic(f"{self.name}-in", 2, 1), NewTopic(f"{self.name}-out", 2, 1)]
         for future in admin.create_topics(topics).values():
-            future.result(20)
+            future.result(60)
         self._producer = Producer({"bootstrap.servers": servers, "log_level": 0})
         self.sent = 0
 
@@ -89,7 +89,7 @@ class Scene:
         for number in range(self.sent, self.sent + count):
             value = json.dumps({"id": number, "pump": number % PUMPS})
             self._producer.produce(f"{self.name}-in", value, partition=number % 2)
-        assert self._producer.flush(20) == 0
+        assert self._producer.flush(60) == 0
         self.sent += count
 
     def run(self, master: str) -> Leashed:

@@ -51,7 +51,7 @@ class Scene:
         (self.folder / "p.yml").write_text(textwrap.dedent(text))
 
     def __call__(self, *arguments: str, code: int = 0, **rest: Any) -> Ran:
-        ran = run_odradek(*arguments, XDG_STATE_HOME=str(self.folder / "state"), **rest)
+        ran = run_odradek(*arguments, timeout_s=LIMIT_S, XDG_STATE_HOME=str(self.folder / "state"), **rest)
         assert ran.code == code, (ran.output, ran.errors)
         return ran
 
@@ -90,7 +90,7 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
     assert started["state"] == "running"
     found = scene.await_status(lambda status: read_by(status, "readings") == 3 and read_by(status, "view-totals") == 3)
     assert [(each["name"], each["rows"]) for each in found["expectations"]] == [("positive", 1)]
-    with urllib.request.urlopen(f"http://{found['metrics_address']}/metrics", timeout=10) as answer:
+    with urllib.request.urlopen(f"http://{found['metrics_address']}/metrics", timeout=60) as answer:
         assert 'read_records_total{pipeline="started",flow="readings",topic="started-in"} 3' in answer.read().decode()
     assert "started running" in scene("pipeline", "watch", "started", "--seconds", "0.1").output
     again = scene("pipeline", "start", scene.file, code=1)
@@ -124,9 +124,7 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
 
 
 def start(scene: Scene) -> dict[str, Any]:
-    """Under the limit of `run_odradek`, whatever else the machine does."""
-    ran = scene("pipeline", "start", scene.file, "--metrics-port", "0", "--format", "json", timeout_s=LIMIT_S)
-    return ran.row
+    return scene("pipeline", "start", scene.file, "--metrics-port", "0", "--format", "json").row
 
 
 def test_one_that_cannot_run_says_why_and_leaves_nothing_behind(tmp_path: Path) -> None:

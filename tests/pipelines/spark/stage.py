@@ -18,6 +18,8 @@ from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.topics import prepare_topics
+from tests.clients.conftest import await_topic
+from tests.clients.wire.connection import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.spark.progress import BatchReport
 
+PATIENCE_S = 60.0  # for an answer of a broker
 WAIT_S = 300.0  # not how long it takes, but how long a busy machine may need
 
 
@@ -59,7 +62,8 @@ class Stage:
     def create(self, name: str, partitions: int = 2) -> str:
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         for future in admin.create_topics([NewTopic(self.topic(name), partitions, 1)]).values():
-            future.result(10)
+            future.result(PATIENCE_S)
+        await_partitions(self.bootstrap_servers, self.topic(name), partitions)
         return self.topic(name)
 
     def produce(
@@ -72,21 +76,23 @@ class Stage:
             producer.produce(
                 self.topic(name), data, key, partition=partition, timestamp=timestamp, headers=[("sent", b"by test")]
             )
-        assert producer.flush(10) == 0
+        assert producer.flush(PATIENCE_S) == 0
 
     def delete_records(self, name: str, before: int) -> None:
         """Of the first partition."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         for future in admin.delete_records([TopicPartition(self.topic(name), 0, before)]).values():
-            future.result(10)
+            future.result(PATIENCE_S)
 
     def read(self, name: str) -> list[Written]:
         """All records of a topic, in order within each partition; those that come meanwhile may be among them."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": "none", "fetch.wait.max.ms": 20})
         try:
             topic = self.topic(name)
-            partitions = consumer.list_topics(topic, 10).topics[topic].partitions
-            ends = {index: consumer.get_watermark_offsets(TopicPartition(topic, index), 10) for index in partitions}
+            partitions = consumer.list_topics(topic, PATIENCE_S).topics[topic].partitions
+            ends = {
+                index: consumer.get_watermark_offsets(TopicPartition(topic, index), PATIENCE_S) for index in partitions
+            }
             consumer.assign([TopicPartition(topic, index, low) for index, (low, _) in ends.items()])
             wanted = sum(high - low for low, high in ends.values())
             found: list[Written] = []
@@ -123,6 +129,12 @@ class Stage:
     def run_once(self, pipeline: Pipeline) -> BatchReport:
         """On the batch engine."""
         return run_batch(self.spark, pipeline, prepare_topics(pipeline))
+
+
+def await_partitions(bootstrap_servers: str, topic: str, partitions: int) -> None:
+    """By hand: a client library would remember how many there were."""
+    with Connection(bootstrap_servers) as connection:
+        await_topic(connection, topic, partitions)
 
 
 def catch_up(engine: StandardEngine, wait_s: float = WAIT_S) -> None:

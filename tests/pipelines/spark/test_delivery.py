@@ -106,11 +106,11 @@ def test_of_a_batch_that_is_half_written_the_rest_is_written(kafka_stage: Stage)
     marks, group = marks_topic(pipeline), f"odradek.{pipeline.name}.readings"
     admin = AdminClient({"bootstrap.servers": kafka_stage.bootstrap_servers})
     slots = [TopicPartition(marks, split) for split in range(SPLITS)]
-    offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, slots)])[group].result(10)
+    offsets = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group, slots)])[group].result(60)
     written = {slot.partition: slot for slot in offsets.topic_partitions if slot.offset == 1}
     assert len(written) > 1
     lost = TopicPartition(marks, max(written), 0, metadata=written[max(written)].metadata)
-    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [lost])])[group].result(10)
+    admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(group, [lost])])[group].result(60)
     leave_workers(kafka_stage)
     kafka_stage.run(pipeline)
     counts = ids(kafka_stage, "out")
@@ -131,5 +131,5 @@ def test_a_broker_without_transactions_is_refused_before_anything_starts(stage: 
     pipeline = renamed(stage.pipeline(text), delivery=Delivery.EXACTLY_ONCE)
     with pytest.raises(TransactionsMissing, match="has no transactions yet; use at_least_once, or Apache Kafka"):
         prepare_topics(pipeline)
-    topics = AdminClient({"bootstrap.servers": stage.bootstrap_servers}).list_topics(timeout=10).topics
+    topics = AdminClient({"bootstrap.servers": stage.bootstrap_servers}).list_topics(timeout=60).topics
     assert stage.topic("out") not in topics

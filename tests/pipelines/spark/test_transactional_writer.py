@@ -101,7 +101,7 @@ class Topic:
         self.name, self.marks = f"out-{uuid.uuid4().hex}", f"marks-{uuid.uuid4().hex}"
         admin = AdminClient({"bootstrap.servers": bootstrap_servers})
         for future in admin.create_topics([NewTopic(self.name, 2, 1), NewTopic(self.marks, 2, 1)]).values():
-            future.result(20)
+            future.result(60)
 
     def assignment(self, batch: int, query: str = "q") -> Assignment:
         return Assignment(self.bootstrap_servers, (), f"group-{self.name}", self.marks, query, batch)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
 
 TIMEOUT_S = 5.0
+MAKING_TIMEOUT_S = 30.0  # brokers answer by now, and may have many partitions to make
 AWAY = frozenset({
     KafkaError._TIMED_OUT,  # noqa: SLF001 - its name in the API
     KafkaError._TRANSPORT,  # noqa: SLF001
@@ -104,9 +105,10 @@ class Cluster:
         made = [NewTopic(name, partitions, -1, config=TOPIC_CONFIG) for name in missing]
         for name, future in self._admin.create_topics(made).items():
             try:
-                future.result(TIMEOUT_S)
+                future.result(MAKING_TIMEOUT_S)
             except TimeoutError:
-                raise BrokersAway(f"{self.bootstrap_servers} did not make topic {name} in {TIMEOUT_S:.0f} s") from None
+                told = f"{self.bootstrap_servers} did not make topic {name} in {MAKING_TIMEOUT_S:.0f} s"
+                raise BrokersAway(told) from None
             except KafkaException as error:
                 reason = error.args[0]
                 if reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:

@@ -82,9 +82,10 @@ def test_deleted_records_are_missed(topics: Topics) -> None:
 
 
 def test_a_log_that_is_too_short_is_not_waited_for_for_ever(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "STALLED_S", 3.0)
     topics.create("t")
     topics.produce("t", [b"x"])
+    assert len(topics.rows(topics.options(), 0, 1)) == 1  # its consumer is connected now
+    monkeypatch.setattr(reading, "STALLED_S", 3.0)
     with pytest.raises(RecordsMissing, match=r"gave nothing for .* at offset 1, and records up to 3 are to be read"):
         topics.rows(topics.options(), 0, 3)
 
@@ -98,7 +99,7 @@ def test_transactions_leave_gaps(apache_kafka: KafkaAddress) -> None:
     for end in (producer.commit_transaction, producer.abort_transaction, producer.commit_transaction):
         producer.begin_transaction()
         producer.produce(name, b"x")
-        producer.flush(10)
+        assert producer.flush(30) == 0
         end(30)
     everything = topics.rows(topics.options(), 0, 6)  # the odd offsets are those of the ends of transactions
     assert [row["offset"] for row in everything] == [0, 2, 4]

@@ -1,0 +1,46 @@
+"""Waits until the coordinators of a Kafka broker are there: it makes their topics when it is first asked for one, and
+speaks of a coordinator before it is one. Clients ask again; tests that compare single answers must not meet it then.
+"""
+
+import time
+from collections.abc import Callable
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tests.wire import WireClient
+
+PATIENCE_SECONDS = 60.0
+GROUP, TRANSACTION = 0, 1  # the kinds of coordinators
+NOBODY = "nobody"
+
+
+def await_coordinators(bootstrap_servers: str) -> None:
+    host, port = bootstrap_servers.rsplit(":", 1)
+    with WireClient(int(port), host) as client:
+
+        def is_found(kind: int) -> bool:
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[NOBODY])
+            return client.call(request, FindCoordinatorResponse, 4).coordinators[0].error_code == ErrorCode.NONE
+
+        def answers_members() -> bool:
+            request = HeartbeatRequest(group_id=NOBODY, member_id=NOBODY, generation_id=0)
+            return client.call(request, HeartbeatResponse, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
+
+        def gives_producer_ids(transactional_id: str | None) -> bool:
+            request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
+            return client.call(request, InitProducerIdResponse, 4).error_code == ErrorCode.NONE
+
+        _await(lambda: is_found(GROUP), "a coordinator of groups")
+        _await(answers_members, "answers of the coordinator of groups")
+        _await(lambda: is_found(TRANSACTION), "a coordinator of transactions")
+        _await(lambda: gives_producer_ids(NOBODY), "answers of the coordinator of transactions")
+        _await(lambda: gives_producer_ids(None), "ids for producers without transactions")
+
+
+def _await(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline, f"there is not: {what}"
+        time.sleep(0.05)  # a poll's pause
