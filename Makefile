@@ -36,10 +36,11 @@ conformance: $(READY) ## Apache Kafka's own tests, those that take minutes too; 
 bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
 	$(BIN)/python -m bench $(ARGS)
 
-soak: $(READY) ## A thousand more seeds of the simulation (SEEDS=first-last), 200 crashes (CRASH_ROUNDS), groups under longer loads (GROUP_SEEDS), pipelines killed more often (KILLS)
+soak: $(READY) ## A thousand more seeds of the simulation (SEEDS=first-last), 200 crashes (CRASH_ROUNDS), groups under longer loads (GROUP_SEEDS) and back within 5 s, pipelines killed more often (KILLS)
 	ODRADEK_SIMULATION_SEEDS=$(or $(SEEDS),1000-1999) $(BIN)/pytest -n 2 -q tests/simulation -k remembered
 	CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) CRASH_SEED=$(or $(CRASH_SEED),2) $(BIN)/pytest -q -rP tests/crash
 	ODRADEK_GROUP_RECORDS=5000000 ODRADEK_GROUP_SEEDS=$(or $(GROUP_SEEDS),2-4) $(BIN)/pytest -q -rP tests/groups/test_under_load.py
+	GROUP_RECOVERY_S=5 $(BIN)/pytest -q -rP tests/groups/test_broker_restart.py
 	PIPELINE_KILLS=$(or $(KILLS),20) $(BIN)/pytest -q -rP tests/pipelines/kills
 
 fuzz: $(READY) ## Ten minutes of coverage-guided fuzzing (FUZZ_SECONDS=… for longer)

@@ -30,37 +30,57 @@ def cold_reads(generator: Generator, broker: RunningBroker, records: int) -> Ite
     os.sync()
     humble = ("chrt", "--idle", "0") if shutil.which("chrt") else ("nice", "-n", "19")
     consumer = ("bench.discarding_consumer", broker.address, topic, str(PARTITIONS), str(records))
-    is_over = threading.Event()
-    passes: list[float] = []
     with subprocess.Popen([*humble, sys.executable, "-m", *consumer], stdin=PIPE, stdout=PIPE, text=True) as reader:
-        assert reader.stdout is not None
-        thread = threading.Thread(target=_read_until, args=(is_over, reader, broker.directory / "data", topic, passes))
-        if not reader.stdout.readline():
-            raise BrokerError(f"the cold topic could not be read from {broker.title}: see what the reader said above")
-        thread.start()
+        passes = _Passes(reader, broker.directory / "data", topic)
         try:
-            yield passes
+            passes.begin()
+            yield passes.seconds
         finally:
-            is_over.set()
-            thread.join()
-    if reader.returncode:
-        raise BrokerError(f"the cold topic could not be read from {broker.title}: see what the reader said above")
+            passes.end()
+    if passes.problem is not None or not passes.seconds:
+        raise BrokerError(f"the cold topic could not be read from {broker.title}: {passes.problem or 'no pass ended'}")
 
 
-def _read_until(
-    is_over: threading.Event, reader: subprocess.Popen[str], directory: Path, topic: str, passes: list[float]
-) -> None:
-    assert reader.stdin is not None
-    assert reader.stdout is not None
-    if hasattr(os, "SCHED_IDLE"):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # this thread alone
-    while not is_over.is_set():
-        forget_pages(directory, topic)
-        with contextlib.suppress(BrokenPipeError):  # then it says nothing either
-            print("again", file=reader.stdin, flush=True)
-        if not (seconds := reader.stdout.readline()):
-            return
-        passes.append(float(seconds))
+class _Passes:
+    """A thread that has the reader go through the topic, forgotten anew each time."""
+
+    def __init__(self, reader: subprocess.Popen[str], directory: Path, topic: str) -> None:
+        self.seconds: list[float] = []
+        self.problem: Exception | None = None
+        self._reader = reader
+        self._directory = directory
+        self._topic = topic
+        self._is_over = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def begin(self) -> None:
+        self._hear()  # it is ready
+        self._thread.start()
+
+    def end(self) -> None:
+        self._is_over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        assert self._reader.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it is gone, and `problem` tells of it
+            self._reader.stdin.close()
+
+    def _run(self) -> None:
+        try:
+            if hasattr(os, "SCHED_IDLE"):
+                os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # this thread alone
+            while not self._is_over.is_set():
+                forget_pages(self._directory, self._topic)
+                print("again", file=self._reader.stdin, flush=True)
+                self.seconds.append(float(self._hear()))
+        except Exception as problem:  # told by whoever began this
+            self.problem = problem
+
+    def _hear(self) -> str:
+        assert self._reader.stdout is not None
+        if not (line := self._reader.stdout.readline()):
+            raise BrokerError("the reader ended; what it said is above")
+        return line
 
 
 def forget_pages(directory: Path, topic: str) -> None:

@@ -51,6 +51,9 @@ class DiscardingConsumer:
             self._ask(position)
             self._discard(self._answer_bytes())
 
+    def close(self) -> None:
+        self._socket.close()
+
     def _ask(self, position: dict[int, int]) -> None:
         header = struct.pack(">hhih", FETCH, VERSION, 0, -1)
         limits = struct.pack(">iiiib", -1, PATIENCE_MS, 1, ANSWER_BYTES, 0)
@@ -70,7 +73,9 @@ class DiscardingConsumer:
         for _ in range(count):
             index, error, _, _, aborted_count, size_bytes = struct.unpack_from(">ihqqii", answer, at)
             if error or aborted_count > 0:
-                raise RuntimeError(f"a plain read was answered with error {error}")
+                raise RuntimeError(
+                    f"a plain read was answered with error {error}, {aborted_count} aborted transactions"
+                )
             at += struct.calcsize(">ihqqii")
             yield index, answer[at : at + size_bytes]
             at += size_bytes
@@ -119,6 +124,7 @@ def main() -> None:
         began = time.monotonic()
         consumer.read(asked)
         print(time.monotonic() - began, flush=True)
+    consumer.close()
 
 
 if __name__ == "__main__":

@@ -54,6 +54,12 @@ def children_resident_mb(pid: int) -> float:
     return total / 1e6
 
 
+def disk_bytes_read(pid: int) -> int | None:
+    """What the process had to have from the disk so far; None where the system does not tell."""
+    process = psutil.Process(pid)
+    return int(process.io_counters().read_bytes) if hasattr(process, "io_counters") else None
+
+
 def open_files(pid: int) -> int:
     """Descriptors of the process, sockets included."""
     count: int = psutil.Process(pid).num_fds()

@@ -14,12 +14,20 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 
 from bench.brokers import BrokerKind, RunningBroker, kill, running, start, stop
-from bench.cold_reads import CAN_FORGET, COLD_RECORD_BYTES, cold_reads
+from bench.cold_reads import COLD_RECORD_BYTES, cold_reads
 from bench.dirty_logs import DirtyLog, fill
 from bench.footprint import SPARE_FILES, waiting
 from bench.generator import Generator
 from bench.probes import Place, write_everywhere
-from bench.processes import children_resident_mb, cpu_seconds, is_alive, open_files, raise_open_files_limit, resident_mb
+from bench.processes import (
+    children_resident_mb,
+    cpu_seconds,
+    disk_bytes_read,
+    is_alive,
+    open_files,
+    raise_open_files_limit,
+    resident_mb,
+)
 from bench.results import ODRADEK, Experiment, Run
 from bench.topics import create, create_many, fresh_topic
 from bench.turns import Measured, Said, in_turns
@@ -138,12 +146,17 @@ class Scale:
             log = fill(self.generator, broker, int(CALM_COMPACTED_BYTES * self.scale), 100, COMPACTED_KEYS)
             compacting_ms = self._p99_while_compacting(log, experiment)
             records = max(1000, int(COLD_RECORDS * self.scale))
+            before_bytes = disk_bytes_read(broker.pid)
             with cold_reads(self.generator, broker, records) as passes:
                 cold_ms = self._p99_ms(broker)
-            if not CAN_FORGET:
-                experiment.note("this system cannot be told to forget a file: what was read was not cold.")
-            rate = len(passes) * records * COLD_RECORD_BYTES / 1e6 / max(0.001, sum(passes))
-            experiment.note(f"{kind.title}: the cold topic was read {len(passes)} times, with {rate:,.0f} MB/s.")
+            size_mb = records * COLD_RECORD_BYTES / 1e6
+            rate = len(passes) * size_mb / max(0.001, sum(passes))
+            said = (
+                f"{kind.title}: the cold topic of {size_mb:,.0f} MB was read {len(passes)} times, with {rate:,.0f} MB/s"
+            )
+            if before_bytes is not None:
+                said += f"; {((disk_bytes_read(broker.pid) or 0) - before_bytes) / 1e6:,.0f} MB came from the disk"
+            experiment.note(f"{said}.")
         return {
             "quiet_p99_ms": quiet_ms,
             "compacting_p99_ms": compacting_ms,

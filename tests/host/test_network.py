@@ -4,22 +4,90 @@ import asyncio
 import os
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 
 import pytest
 
 from odradek.host import network
-from odradek.host.network import SocketWriter, Turns
+from odradek.host.network import ShortAnswers, SocketWriter
 from odradek.host.real_disk import RealFile
 from odradek.host.slices import FileSlice
 
 LONG_S = 60
 ANSWER_BYTES = 4 * network.BURST_BYTES
+ACK = b"short"
 
 
 class Transport(asyncio.BaseTransport):
     """All that a writer asks of one: its socket."""
+
+
+class Line:
+    """A connection whose other end takes whatever comes."""
+
+    def __init__(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            self.ours = socket.create_connection(server.getsockname())
+            self.theirs, _ = server.accept()
+        self.ours.setblocking(False)
+        self.received_bytes = 0
+        self.end = b""
+        self._thread = threading.Thread(target=self._receive)
+        self._thread.start()
+
+    def _receive(self) -> None:
+        while data := self.theirs.recv(1 << 16):
+            self.received_bytes += len(data)
+            self.end = (self.end + data)[-len(ACK) :]
+
+    def close(self) -> None:
+        self.ours.close()
+        self._thread.join(LONG_S)
+        self.theirs.close()
+
+
+class Scene:
+    """A writer with a long answer to send, and another who is served meanwhile or not."""
+
+    def __init__(self, line: Line, other: Line, when_moved: Callable[["Scene"], None] = lambda _scene: None) -> None:
+        short_answers = ShortAnswers()
+        short_answers.count = 7  # the broker has served others before these came
+        loop = asyncio.get_running_loop()
+        self.writer = SocketWriter(Transport({"socket": line.ours}), loop, short_answers, self._moved, self._failed)
+        self.other = SocketWriter(Transport({"socket": other.ours}), loop, short_answers, self._never, self._never)
+        self.problems: list[OSError] = []
+        self.rest_count = 0
+        self.is_over = asyncio.Event()
+        self._when_moved = when_moved
+
+    def _failed(self, problem: OSError) -> None:
+        self.problems.append(problem)
+        self.is_over.set()
+
+    def _moved(self) -> None:
+        self.rest_count += self.writer.is_resting
+        self._when_moved(self)
+        if self.writer.is_drained:
+            self.is_over.set()
+
+    def _never(self, *_: object) -> None:
+        raise AssertionError("a short answer goes out at once")
+
+    async def end(self) -> None:
+        try:
+            await asyncio.wait_for(self.is_over.wait(), LONG_S)
+        finally:
+            self.writer.close()
+            self.other.close()
+
+
+@pytest.fixture
+def lines() -> Iterator[tuple[Line, Line]]:
+    both = Line(), Line()
+    yield both
+    for line in both:
+        line.close()
 
 
 @pytest.fixture
@@ -29,73 +97,89 @@ def answer(tmp_path: Path) -> FileSlice:
     return FileSlice(RealFile(os.open(path, os.O_RDONLY)), 0, ANSWER_BYTES)
 
 
-class Peer:
-    """Takes whatever comes."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self.received_bytes = 0
-        self.connection = connection
-        self.thread = threading.Thread(target=self._receive)
-        self.thread.start()
-
-    def _receive(self) -> None:
-        while data := self.connection.recv(1 << 16):
-            self.received_bytes += len(data)
+def serve_other(scene: Scene) -> None:
+    scene.other.write([ACK])
 
 
-@pytest.fixture
-def pair() -> Iterator[tuple[Transport, Peer]]:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        ours = socket.create_connection(server.getsockname())
-        theirs, _ = server.accept()
-    ours.setblocking(False)
-    peer = Peer(theirs)
-    yield Transport({"socket": ours}), peer
-    ours.close()
-    peer.thread.join(LONG_S)
-    theirs.close()
+def run(line: Line, play: Coroutine[object, object, Scene]) -> Scene:
+    scene = asyncio.run(play)
+    line.close()
+    return scene
 
 
-async def send(transport: Transport, answer: FileSlice, *, others_are_there: bool) -> None:
-    """Until everything is out or, if that is long, until the writer rests."""
-    is_over = asyncio.Event()
-    turns = Turns()
+def test_who_is_alone_sends_without_a_rest(lines: tuple[Line, Line], answer: FileSlice) -> None:
+    """Its own short answers do not count."""
 
-    def progress() -> None:
-        turns.short_answers += others_are_there
-        if writer.is_drained or (writer.is_resting and network.REST_S == LONG_S):
-            is_over.set()
+    async def play() -> Scene:
+        scene = Scene(*lines)
+        scene.writer.write([ACK])
+        scene.writer.write([answer])
+        await scene.end()
+        return scene
 
-    def fail(problem: OSError) -> None:
-        raise problem
-
-    writer = SocketWriter(transport, asyncio.get_running_loop(), turns, progress, fail)
-    writer.write([answer])
-    await asyncio.wait_for(is_over.wait(), LONG_S)
-    writer.close()
+    assert run(lines[0], play()).rest_count == 0
+    assert lines[0].received_bytes == len(ACK) + ANSWER_BYTES
 
 
-def sent_bytes(pair: tuple[Transport, Peer], answer: FileSlice, *, others_are_there: bool) -> int:
-    transport, peer = pair
-    asyncio.run(send(transport, answer, others_are_there=others_are_there))
-    transport.get_extra_info("socket").close()
-    peer.thread.join(LONG_S)
-    return peer.received_bytes
+def test_who_sends_a_lot_steps_back_for_those_who_are_served(lines: tuple[Line, Line], answer: FileSlice) -> None:
+    async def play() -> Scene:
+        scene = Scene(*lines, serve_other)
+        scene.writer.write([answer])
+        await scene.end()
+        return scene
+
+    assert 2 <= run(lines[0], play()).rest_count <= ANSWER_BYTES // network.BURST_BYTES
+    assert lines[0].received_bytes == ANSWER_BYTES
 
 
-def test_who_is_alone_sends_without_a_rest(
-    pair: tuple[Transport, Peer], answer: FileSlice, monkeypatch: pytest.MonkeyPatch
+def test_what_is_written_during_a_rest_waits_for_its_place(lines: tuple[Line, Line], answer: FileSlice) -> None:
+    async def play() -> Scene:
+        def when_moved(scene: Scene) -> None:
+            serve_other(scene)
+            if scene.writer.is_resting and scene.rest_count == 1:
+                scene.writer.write([ACK])
+
+        scene = Scene(*lines, when_moved)
+        scene.writer.write([answer])
+        await scene.end()
+        return scene
+
+    assert run(lines[0], play()).rest_count >= 2
+    assert (lines[0].received_bytes, lines[0].end) == (ANSWER_BYTES + len(ACK), ACK)
+
+
+def test_a_peer_that_goes_during_a_rest_is_told_once(lines: tuple[Line, Line], answer: FileSlice) -> None:
+    async def play() -> Scene:
+        def when_moved(scene: Scene) -> None:
+            serve_other(scene)
+            if scene.writer.is_resting:
+                lines[0].theirs.shutdown(socket.SHUT_RDWR)
+
+        scene = Scene(*lines, when_moved)
+        scene.writer.write([answer])
+        await scene.end()
+        return scene
+
+    assert len(run(lines[0], play()).problems) == 1
+
+
+def test_who_is_closed_during_a_rest_never_goes_on(
+    lines: tuple[Line, Line], answer: FileSlice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(network, "REST_S", LONG_S)
-    assert sent_bytes(pair, answer, others_are_there=False) == ANSWER_BYTES
+    monkeypatch.setattr(network, "REST_S", 0.05)
 
+    async def play() -> Scene:
+        def when_moved(scene: Scene) -> None:
+            serve_other(scene)
+            if scene.writer.is_resting:
+                scene.writer.close()
+                asyncio.get_running_loop().call_later(4 * network.REST_S, scene.is_over.set)
 
-def test_who_sends_a_lot_steps_back_when_others_were_served(
-    pair: tuple[Transport, Peer], answer: FileSlice, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(network, "REST_S", LONG_S)
-    assert network.BURST_BYTES <= sent_bytes(pair, answer, others_are_there=True) < 2 * network.BURST_BYTES
+        scene = Scene(*lines, when_moved)
+        scene.writer.write([answer])
+        await asyncio.wait_for(scene.is_over.wait(), LONG_S)
+        scene.other.close()
+        return scene
 
-
-def test_after_its_rest_it_goes_on(pair: tuple[Transport, Peer], answer: FileSlice) -> None:
-    assert sent_bytes(pair, answer, others_are_there=True) == ANSWER_BYTES
+    assert run(lines[0], play()).rest_count == 1
+    assert lines[0].received_bytes < ANSWER_BYTES

@@ -37,7 +37,11 @@ def connect(directory: Path) -> KafkaAddress:
             with (directory / "alive").open("rb", buffering=0) as alive:
                 kafka = ApacheKafka(FEW_COORDINATORS, directory=directory, stdin=alive)
                 kafka.start()
-            await_coordinators(kafka.bootstrap_servers)
+            try:
+                await_coordinators(kafka.bootstrap_servers)
+            except BaseException:
+                kafka.stop()  # the next who asks starts another
+                raise
             note.write_text(json.dumps([kafka.bootstrap_servers, str(kafka.log_directory), kafka.pid]))
             kafka.leave_running()
         bootstrap_servers, log_directory, _pid = json.loads(note.read_text())

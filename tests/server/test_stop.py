@@ -12,6 +12,7 @@ import pytest
 
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.messages.fetch import FetchResponse
+from odradek.server.listener import GAVE_UP
 from tests.server.conftest import watched_broker
 from tests.server.process import broker_process
 from tests.server.requests import (
@@ -34,7 +35,6 @@ LOCAL = "PLAINTEXT://127.0.0.1:0"
 MARK = ".kafka_cleanshutdown"
 MEBIBYTE = 1 << 20
 POLL_MS = 60_000
-GAVE_UP = "clients did not take their answers in time"
 
 
 def base_offsets(records: bytes) -> list[int]:

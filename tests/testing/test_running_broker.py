@@ -48,14 +48,16 @@ def is_alive(pid: int) -> bool:
 
 
 def test_it_starts_in_under_a_second() -> None:
-    """The fastest of as many as it takes: other tests run beside this one."""
-    times = [1.0]
-    while min(times) >= 1:
-        assert len(times) < 30, times
+    """One of thirty must: other tests run beside this one."""
+    times = []
+    for _ in range(30):
         began_at = time.monotonic()
         with broker() as running:
             times.append(time.monotonic() - began_at)
             assert accepts(running)
+        if times[-1] < 1:
+            return
+    pytest.fail(f"none of {times} is below a second")
 
 
 def test_a_real_client_can_use_it_and_nothing_is_left_behind() -> None:

@@ -3,7 +3,7 @@
 `SocketWriter` writes straight to the descriptor of a transport, because uvloop has no `sendfile`: bytes go out with
 `send`, file slices with `os.sendfile`. When the socket is full, or its turn is over, it waits for writability on a
 duplicate descriptor, since the event loop refuses a second watcher on a descriptor that a transport owns; who has
-needed the duplicate once keeps it, because it will again.
+needed the duplicate once keeps it, because it will again. Who sends a lot takes turns with the others, and rests.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 MORE_FOLLOWS = getattr(socket, "MSG_MORE", 0)  # Linux: hold a small header back until the file bytes follow
 MANY_DESCRIPTORS = 1 << 20
 TURN_BYTES = 256 << 10  # what one connection may send before the others get their turn
-BURST_BYTES = 1 << 20  # what it may send, turn by turn, before it steps back for a while, if others are there:
-REST_S = 0.001  # event loops count no finer
+BURST_BYTES = 1 << 20  # what it may send, turn by turn, before it steps back for others
+REST_S = 0.001  # for so long; event loops count no finer
 
 
-class Turns:
-    """How many short answers have gone out, over all connections: who sends a lot sees by it that others are there.
-    Who sends a lot as well does not count: the two take turns, and a rest would only leave the processor idle."""
+class ShortAnswers:
+    """How many have gone out whole at once, over all connections: who sends a lot sees by it that others are there.
+    Others who send a lot do not count: they take turns, and a rest would only leave the processor idle."""
 
-    __slots__ = ("short_answers",)
+    __slots__ = ("count",)
 
     def __init__(self) -> None:
-        self.short_answers = 0
+        self.count = 0
 
 
 class SocketWriter:
@@ -57,16 +57,16 @@ class SocketWriter:
         "_on_progress",
         "_queue",
         "_rest",
-        "_seen_answers",
+        "_seen_count",
+        "_short_answers",
         "_socket",
-        "_turns",
     )
 
     def __init__(
         self,
         transport: asyncio.BaseTransport,
         loop: asyncio.AbstractEventLoop,
-        turns: Turns,
+        short_answers: ShortAnswers,
         on_progress: Callable[[], None],
         on_failed: Callable[[OSError], None],
     ) -> None:
@@ -75,8 +75,8 @@ class SocketWriter:
         # should cost ten thousand descriptors. `close` detaches it, so only the transport ever closes it.
         self._socket = socket.socket(pseudo.family, pseudo.type, pseudo.proto, fileno=pseudo.fileno())
         self._loop = loop
-        self._turns = turns
-        self._seen_answers = 0
+        self._short_answers = short_answers
+        self._seen_count = short_answers.count
         self._burst_bytes = 0
         self._on_progress = on_progress
         self._on_failed = on_failed
@@ -113,10 +113,12 @@ class SocketWriter:
             queue.append(memoryview(b"".join(pending)))
         if not self._is_watching and not self.is_resting:
             self._send_queued()
+            if self.is_drained:
+                self._count_short_answer()
 
     def _send_small(self, data: bytes) -> None:
         """The common case, an answer without file bytes and nothing before it: one system call."""
-        self._turns.short_answers += 1
+        self._count_short_answer()
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
@@ -127,6 +129,10 @@ class SocketWriter:
         if sent < len(data):
             self._queue.append(memoryview(data)[sent:])
             self._watch()
+
+    def _count_short_answer(self) -> None:
+        self._short_answers.count += 1
+        self._seen_count += 1  # our own
 
     def _send_queued(self) -> None:
         queue, budget = self._queue, TURN_BYTES
@@ -154,8 +160,8 @@ class SocketWriter:
         if self._burst_bytes < BURST_BYTES:
             return False
         self._burst_bytes = 0
-        seen, self._seen_answers = self._seen_answers, self._turns.short_answers
-        return seen != self._seen_answers
+        seen, self._seen_count = self._seen_count, self._short_answers.count
+        return seen != self._seen_count
 
     def _rested(self) -> None:
         self._rest = None

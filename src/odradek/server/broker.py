@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
-from odradek.host.network import Turns, machine_name
+from odradek.host.network import ShortAnswers, machine_name
 from odradek.metadata.listeners import advertised_endpoints
 from odradek.server.connection_limits import ConnectionLimits
 from odradek.server.listener import Listener
@@ -40,13 +40,13 @@ class Broker:
         config = self._config
         for ignored in config.ignored_properties:
             log.info("property ignored", name=ignored.name, reason=ignored.reason)
-        limits, turns = ConnectionLimits(), Turns()
+        limits, short_answers = ConnectionLimits(), ShortAnswers()
         for address in config.listeners:
             listener = Listener(
                 address.name,
                 self._host.clock,
                 limits,
-                turns,
+                short_answers,
                 largest_frame_bytes=config.socket_request_max_bytes,
                 idle_limit_ms=config.connections_max_idle_ms,
             )

@@ -50,7 +50,9 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods, not by its class
         listener = self._listener
-        self._writer = SocketWriter(transport, listener.loop, listener.turns, self._output_moved, self._output_failed)
+        self._writer = SocketWriter(
+            transport, listener.loop, listener.short_answers, self._output_moved, self._output_failed
+        )
         peer = transport.get_extra_info("peername")
         self._client = ClientConnection(self._listener.name, peer[0] if peer else "")
         self.last_active_ms = self._listener.clock.monotonic_ms()

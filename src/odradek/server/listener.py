@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 
     from odradek.handlers.dispatch import Dispatcher
     from odradek.host.clock import Clock, Timer
-    from odradek.host.network import Turns
+    from odradek.host.network import ShortAnswers
     from odradek.metadata.broker_configs import BrokerConfig
     from odradek.server.connection_limits import ConnectionLimits
 
 log = get_logger(__name__)
 
 SWEEPS_PER_IDLE_TIME = 10
+GAVE_UP = "clients did not take their answers in time"
 
 
 class Listener:
@@ -32,7 +33,7 @@ class Listener:
         name: str,
         clock: Clock,
         limits: ConnectionLimits,
-        turns: Turns,
+        short_answers: ShortAnswers,
         *,
         largest_frame_bytes: int,
         idle_limit_ms: int,
@@ -42,7 +43,7 @@ class Listener:
         self._limits = limits
         self.largest_frame_bytes = largest_frame_bytes
         self.receive_buffers = ReceiveBuffers()
-        self.turns = turns
+        self.short_answers = short_answers
         self.loop = asyncio.get_running_loop()
         self._idle_limit_ms = idle_limit_ms
         self._connections: set[Connection] = set()
@@ -106,7 +107,7 @@ class Listener:
             try:
                 await asyncio.wait_for(self._all_closed.wait(), patience_s)
             except TimeoutError:
-                log.warning("clients did not take their answers in time", connections=len(self._connections))
+                log.warning(GAVE_UP, connections=len(self._connections))
         for connection in tuple(self._connections):
             connection.abort()
 
