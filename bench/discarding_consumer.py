@@ -13,13 +13,13 @@ import sys
 import time
 from collections.abc import Iterator
 
+from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
+
 FETCH, VERSION = 1, 4  # the oldest that every broker of today answers: no sessions, no tags
 PARTITION_BYTES = 1 << 20
 ANSWER_BYTES = 50 << 20
 PATIENCE_MS = 500
 TIMEOUT_S = 60
-BATCH_OVERHEAD_BYTES = 12  # base offset and length, which the length does not count
-LAST_OFFSET_DELTA_AT = 23
 THROW_AWAY = socket.MSG_TRUNC if sys.platform == "linux" else 0  # the flag means something else elsewhere
 
 
@@ -100,13 +100,11 @@ class DiscardingConsumer:
 def offset_after(records: bytes, offset: int) -> int:
     """The offset after the last whole batch."""
     position = 0
-    while position + BATCH_OVERHEAD_BYTES <= len(records):
-        base_offset, length = struct.unpack_from(">qi", records, position)
-        end = position + BATCH_OVERHEAD_BYTES + length
-        if end > len(records):
-            break
-        offset = base_offset + struct.unpack_from(">i", records, position + LAST_OFFSET_DELTA_AT)[0] + 1
-        position = end
+    while position + HEADER_SIZE_BYTES <= len(records):
+        header = read_batch_header(records, position)
+        position += header.size_bytes
+        if position <= len(records):
+            offset = header.last_offset + 1
     return offset
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 
 from bench.brokers import BrokerKind, RunningBroker, kill, running, start, stop
-from bench.cold_reads import COLD_RECORD_BYTES, cold_reads
+from bench.cold_reads import CAN_FORGET, COLD_RECORD_BYTES, cold_reads
 from bench.dirty_logs import DirtyLog, fill
 from bench.footprint import SPARE_FILES, waiting
 from bench.generator import Generator
@@ -154,6 +154,8 @@ class Scale:
             said = (
                 f"{kind.title}: the cold topic of {size_mb:,.0f} MB was read {len(passes)} times, with {rate:,.0f} MB/s"
             )
+            if not CAN_FORGET:
+                experiment.note("this system cannot be told to forget a file: what was read was not cold.")
             if before_bytes is not None:
                 said += f"; {((disk_bytes_read(broker.pid) or 0) - before_bytes) / 1e6:,.0f} MB came from the disk"
             experiment.note(f"{said}.")
