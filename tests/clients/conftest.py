@@ -1,6 +1,5 @@
 """The two brokers that every client test runs on: Apache Kafka, which says what is right, and Odradek."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.clients.wire.connection import Connection
-from tests.clients.wire.requests import PATIENCE_SECONDS, create_topic, list_offset, new_topic_name
+from tests.clients.wire.requests import create_topic, new_topic_name
+from tests.clients.wire.waiting import await_topic
 
 ODRADEK = "odradek"
 APACHE_KAFKA = "apache-kafka"
@@ -48,21 +48,3 @@ def wire_topic(connection: Connection, *, partitions: int = 1, configs: dict[str
     assert create_topic(connection, name, partitions, {"retention.ms": "-1", **(configs or {})}) == "NONE"
     await_topic(connection, name, partitions)
     return name
-
-
-def await_topic(connection: Connection, name: str, partitions: int = 1) -> None:
-    """Apache Kafka acknowledges a topic before its own broker has heard of it, and leads its partitions one by one."""
-    for partition in range(partitions):
-        _await_answer(connection, name, partition, "NONE")
-
-
-def await_deletion(connection: Connection, name: str) -> None:
-    """As with a topic that is made, so with one that is deleted."""
-    _await_answer(connection, name, 0, "UNKNOWN_TOPIC_OR_PARTITION")
-
-
-def _await_answer(connection: Connection, name: str, partition: int, wanted: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while (answer := list_offset(connection, name, -1, partition=partition)[0]) != wanted:
-        assert time.monotonic() < deadline, f"{name}-{partition} still answers {answer}, not {wanted}"
-        time.sleep(0.02)  # a poll's pause

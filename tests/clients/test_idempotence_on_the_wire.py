@@ -10,10 +10,11 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from odradek.testing import broker
-from tests.clients.conftest import APACHE_KAFKA, ODRADEK, await_topic, wire_topic
+from tests.clients.conftest import APACHE_KAFKA, ODRADEK, wire_topic
 from tests.clients.wire.batches import Batch
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.requests import init_producer_id, metadata, new_topic_name, produce
+from tests.clients.wire.waiting import await_topic
 from tests.jvm.apache_kafka import ApacheKafka
 
 LAST_SEQUENCE = 2**31 - 1

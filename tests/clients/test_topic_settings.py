@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 from tests.clients.accepted_differences import TOPIC_SETTINGS, accepted_answers
-from tests.clients.conftest import Target, await_topic
+from tests.clients.conftest import Target
 from tests.clients.wire.configs import describe_topic_configs
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.requests import create_topic, new_topic_name
+from tests.clients.wire.waiting import await_topic
 
 EXPECTED = json.loads((Path(__file__).parent / "expected" / "topic_settings.json").read_text())
 

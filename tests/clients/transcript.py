@@ -13,10 +13,11 @@ from typing import Any
 
 from tests.clients.accepted_differences import accepted_in_scenario
 from tests.clients.client_limits import ClientLimits
-from tests.clients.conftest import ODRADEK, await_deletion, await_topic
+from tests.clients.conftest import ODRADEK
 from tests.clients.drivers.driver import Driver, DriverEnded
 from tests.clients.scenario.steps import DONE, NOW, Json, Step
 from tests.clients.wire.connection import Connection
+from tests.clients.wire.waiting import await_deletion, await_topic
 
 # Metadata is eventually consistent in Kafka itself, so what only looks is asked again for a while.
 READ_ONLY_VERBS = frozenset({"cluster", "list_topics", "describe_topic", "offset", "describe_configs"})

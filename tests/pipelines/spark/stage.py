@@ -18,8 +18,8 @@ from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.topics import prepare_topics
-from tests.clients.conftest import await_topic
 from tests.clients.wire.connection import Connection
+from tests.clients.wire.waiting import await_topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
