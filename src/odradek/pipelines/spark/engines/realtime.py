@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.topics import Cluster
 
 CHECKPOINT_EVERY = "30 seconds"  # how much comes again after a failure
-LINGER_MS = "0"
+AT_ONCE = {"linger.ms": "0"}
 
 
 class RealtimeEngine:
@@ -79,8 +79,7 @@ class RealtimeEngine:
             ((_, every),) = made.records_in(made.observed())
         except NotLiftable:
             every = functools.reduce(DataFrame.unionByName, branches(pipeline, tables))
-        options = {"kafka.linger.ms": LINGER_MS, **producer_options(producer_of(pipeline))}
-        return self._named(every).format("kafka").options(**options)
+        return self._named(every).format("kafka").options(**producer_options(producer_of(pipeline), AT_ONCE))
 
     def _named(self, frame: DataFrame) -> DataStreamWriter:
         writer = frame.writeStream.queryName(f"{self._pipeline.name}/{FLOW}").outputMode("update")

@@ -19,6 +19,7 @@ from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.flows import split_flows
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
+from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, needless_rules, optimized
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import producer_options
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 # State and views cost a commit for each batch, and timers a batch for each trigger: the cores are left to the rest.
 STATE_TRIGGER = Duration(1000)
 MOST_THREADS = 32
+# Spark asks for another batch as long as there is a clock: a stream with one would never have caught up.
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
@@ -64,6 +66,7 @@ class StandardEngine:
         self._starts = starts or {}
         self._unhurried = 0  # Spark begins batches at multiples of the interval: those of one interval at the same time
         self._connector = connector_of(session, pipeline.connector)
+        self._planned: set[str] = set()  # flows whose plans are optimized
 
     def start(self, *, until_caught_up: bool = False) -> Running:
         graph = build_graph(self._pipeline)
@@ -75,7 +78,10 @@ class StandardEngine:
             for flow, writer in prepared:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
                 is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
-                begin = functools.partial(self._begin, flow, triggered, are_empty_run=not is_endless)
+                settings = {EMPTY_BATCHES: "false"} if is_endless else {}
+                if flow.name in self._planned:
+                    settings[EXCLUDED_RULES] = needless_rules(self._session)
+                begin = functools.partial(self._begin, flow, triggered, settings)
                 running.begin(flow.name, begin)
                 if self._connector is Connector.PYTHON:
                     running.await_sources(flow.name)
@@ -84,15 +90,19 @@ class StandardEngine:
             raise
         return running
 
-    def _begin(self, flow: Flow, writer: DataStreamWriter, *, are_empty_run: bool) -> StreamingQuery:
-        """Spark asks for another batch as long as there is a clock: a stream with one would never have caught up."""
+    def _begin(self, flow: Flow, writer: DataStreamWriter, settings: Mapping[str, str]) -> StreamingQuery:
+        """A query has the settings that its session has when it starts."""
         self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
-        before = self._session.conf.get(EMPTY_BATCHES) or "true"
-        self._session.conf.set(EMPTY_BATCHES, before if are_empty_run else "false")
+        before = {key: self._session.conf.get(key, None) for key in settings}
         try:
+            for key, value in settings.items():
+                self._session.conf.set(key, value)
             return writer.start()
         finally:
-            self._session.conf.set(EMPTY_BATCHES, before)
+            for key, old in before.items():
+                self._session.conf.unset(key)
+                if old is not None:
+                    self._session.conf.set(key, old)
 
     def _writer(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> DataStreamWriter:
         load = functools.partial(self._load, start=self._starts.get(flow.name))
@@ -138,7 +148,10 @@ class StandardEngine:
     def _record_writer(self, flow: Flow, made: Pass) -> DataStreamWriter:
         """Spark's own Kafka sink: nothing of a batch passes through Python."""
         ((producer, records),) = made.records_in(made.observed())
-        return self._named(flow, records).format("kafka").options(**producer_options(producer))
+        planned = optimized(records)
+        if planned is not records:
+            self._planned.add(flow.name)
+        return self._named(flow, planned).format("kafka").options(**producer_options(producer))
 
     def _taker(
         self, flow: Flow, running: Running, write: Callable[[DataFrame, BatchNumber], None]

@@ -14,18 +14,20 @@ from odradek.pipelines.definition.model import Sql, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.expectations import Violations
-from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, quoted, visible_names
-from odradek.pipelines.spark.one_pass.records import REASON, add_letters, add_records
+from odradek.pipelines.spark.hidden_columns import HIDDEN, ORIGIN, ORIGIN_FIELDS, REJECTED, quoted
+from odradek.pipelines.spark.one_pass.records import encoded, letters_of, records_of
 from odradek.pipelines.spark.one_pass.row_columns import (
+    PLACE_FIELDS,
+    ROW,
     NotLiftable,
     RowColumns,
     Rows,
-    frame_of,
     literal,
     struct_of,
+    text_of,
     together,
 )
-from odradek.pipelines.spark.one_pass.selecting import Scope, select_expression
+from odradek.pipelines.spark.one_pass.selecting import Scope, select_rows
 from odradek.pipelines.spark.records import decoded, unfiltered_rows
 from odradek.pipelines.spark.sinks.topics import producer_of
 from odradek.pipelines.spark.sources import is_topic
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Expectation, Pipeline, Source, Step
     from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.spark.one_pass.row_columns import Path, Table
     from odradek.pipelines.spark.sinks.topics import Producer
 
 OBSERVED = "counts"
@@ -61,7 +64,7 @@ class Pass:
 
     frame: DataFrame
     records: Mapping[Producer, str]  # the column with an array of records
-    tables: Mapping[str, Rows]  # what sinks other than topics, and views, read
+    tables: Mapping[str, Table]  # what sinks other than topics, and views, read
     counts: tuple[Count, ...]
     must_hold: tuple[str, ...]  # conditions that raise an error instead of being false
 
@@ -72,7 +75,7 @@ class Pass:
 
     def observed(self) -> DataFrame:
         """With only what is written, and counted."""
-        kept = [*self.records.values(), *(rows.name for rows in self.tables.values())]
+        kept = [*self.records.values(), *(table.column for table in self.tables.values())]
         kept += [SPLIT] if SPLIT in self.frame.columns else []
         frame = self.frame
         if self.must_hold:
@@ -86,7 +89,7 @@ class Pass:
         return [(producer, records_of_column(batch, column)) for producer, column in self.records.items()]
 
     def rows(self, batch: DataFrame, name: str) -> DataFrame:
-        return frame_of(batch, self.tables[name])
+        return self.tables[name].read(batch)
 
     def counted(self, observed: Mapping[str, int]) -> tuple[int, tuple[Violations, ...]]:
         """How many records were not parsed, and how many rows fell short."""
@@ -113,7 +116,7 @@ class PassBuilder:
         self._flow = flow
         self._steps = {each.name: each for each in pipeline.steps}
         self._rows: dict[str, Rows] = {}
-        self._letters: list[Rows] = []
+        self._refused: dict[str, Rows] = {}  # by the place that refuses them
         self._counts: list[Count] = []
         self._must_hold: list[str] = []
 
@@ -122,15 +125,12 @@ class PassBuilder:
         frame = unfiltered_rows(decoded(raw, source), source)
         for each in source.columns:
             frame = frame.withColumn(each.name, F.when(F.col(REJECTED).isNull(), F.expr(each.expression)))
-        self._columns = RowColumns(frame)
-        names = [name for name in frame.columns if name != REJECTED]
-        self._rows[source.name] = self._columns.add_record(rows_name(source.name), names, f"{REJECTED} is null")
+        self._columns = RowColumns(frame, origin_of(source))
+        fields = {name: (name,) for name in frame.columns if name not in HIDDEN}
+        self._rows[source.name] = Rows(fields, f"{REJECTED} is null")
         if source.name in self._flow.owned:
             self._counts.append(Count(f"rejected {source.name}", f"count({REJECTED})"))
-            if self._pipeline.dead_letters is not None:
-                refused = struct_of({ORIGIN: ORIGIN, REASON: REJECTED})
-                rows = self._columns.add(f"__refused_{source.name}", f"if({REJECTED} is not null, {refused}, null)")
-                self._add_letters(source.name, rows)
+            self._refused[source.name] = Rows({**fields, REJECTED: (REJECTED,)}, f"{REJECTED} is not null")
         made = self._finished()
         if self._pipeline.delivery is Delivery.EXACTLY_ONCE:
             return replace(made, frame=made.frame.withColumn(SPLIT, origin_split()))
@@ -140,7 +140,7 @@ class PassBuilder:
         """From the rows of the root."""
         root = self._flow.root
         self._columns = RowColumns(frame)
-        self._rows[root] = self._columns.add_record(rows_name(root), frame.columns)
+        self._rows[root] = Rows({name: (name,) for name in frame.columns if name not in HIDDEN})
         if root in self._steps and self._flow.aggregate is None:  # else they were judged before they were counted
             self._judge(self._steps[root])
         return self._finished()
@@ -150,25 +150,31 @@ class PassBuilder:
             step = self._steps[name]
             if not isinstance(step.operation, Sql) or step.watermark is not None:
                 raise NotLiftable(name)
-            self._rows[name] = self._columns.add(rows_name(name), select_expression(step.operation.text, self._rows))
+            self._rows[name] = select_rows(self._columns, name, step.operation.text, self._rows)
             self._judge(step)
-        written = self._written()
-        for number, rows in enumerate(written.values()):
-            self._columns.add(f"__written_{number}", together(rows))
-        records = {producer: f"__written_{number}" for number, producer in enumerate(written)}
+        records = {
+            producer: self._columns.add(f"__written_{number}", together(*written))
+            for number, (producer, written) in enumerate(self._written().items())
+        }
         read = [each.input for each in self._flow.views]
         read += [each.input for each in self._flow.sinks if not isinstance(each.target, TopicTarget)]
-        tables = {name: self._rows[name] for name in read}
+        tables = {name: self._columns.add_table(f"__table_{name}", self._rows[name]) for name in dict.fromkeys(read)}
         return Pass(self._columns.frame, records, tables, tuple(self._counts), tuple(self._must_hold))
 
-    def _written(self) -> dict[Producer, list[Rows]]:
-        written: dict[Producer, list[Rows]] = {}
-        if self._letters:
-            written[producer_of(self._pipeline)] = list(self._letters)
-        for sink in self._flow.sinks:
-            if isinstance(sink.target, TopicTarget):
-                rows = add_records(self._columns, self._pipeline.name, sink, sink.target, self._rows[sink.input])
-                written.setdefault(producer_of(self._pipeline, sink.target), []).append(rows)
+    def _written(self) -> dict[Producer, tuple[list[str], list[str]]]:
+        """Who writes which records: of rows that are at most one of a record, and of others."""
+        columns, name, topic = self._columns, self._pipeline.name, self._pipeline.dead_letters
+        sinks = [(sink, sink.target) for sink in self._flow.sinks if isinstance(sink.target, TopicTarget)]
+        rows = {sink.name: encoded(columns, sink, target, self._rows[sink.input]) for sink, target in sinks}
+        written: dict[Producer, tuple[list[str], list[str]]] = {}
+        if topic is not None:
+            for place, refused in self._refused.items():
+                letters = letters_of(columns, name, place, refused, topic)
+                written.setdefault(producer_of(self._pipeline), ([], []))[refused.is_many].append(letters)
+        for sink, target in sinks:
+            records = records_of(columns, name, sink, target, rows[sink.name])
+            producer = producer_of(self._pipeline, target)
+            written.setdefault(producer, ([], []))[rows[sink.name].is_many].append(records)
         return written
 
     def _judge(self, step: Step) -> None:
@@ -176,62 +182,59 @@ class PassBuilder:
         if not step.expectations:
             return
         rows = self._rows[step.name]
-        every = self._columns.add(f"__every_{step.name}", rows.column)
-        scope = Scope(step.name.lower(), every)
+        scope = Scope(step.name.lower(), rows)
         checks = {each.name: f"coalesce({scope.text(each.check)}, false)" for each in step.expectations}
         if step.name in self._flow.owned:
             for each in step.expectations:
-                unmet = f"not {checks[each.name]}"
-                self._counts.append(Count(f"{step.name}: {each.name}", every.count(unmet), step.name, each))
-            self._quarantine(step, every, checks)
+                unmet = rows.count(f"not {checks[each.name]}")
+                self._counts.append(Count(f"{step.name}: {each.name}", unmet, step.name, each))
+            self._quarantine(step, rows, checks)
         for each in step.expectations:
             if each.otherwise is Otherwise.FAIL:
-                refusal = f"raise_error({unmet_message(step, each, every)}) is null"
-                self._must_hold.append(every.holds_or(checks[each.name], refusal))
+                refusal = f"raise_error({unmet_message(step, each, self._place(rows))}) is null"
+                self._must_hold.append(rows.holds_or(checks[each.name], refusal))
         refusing = [checks[each.name] for each in step.expectations if each.otherwise in REFUSING]
         if refusing:
-            self._rows[step.name] = self._columns.add(rows.name, every.filtered(all_of(refusing)))
+            kept = self._columns.add(f"__kept_{step.name}", rows.filtered(all_of(refusing)))
+            self._rows[step.name] = rows.narrowed(kept)
 
-    def _quarantine(self, step: Step, every: Rows, checks: Mapping[str, str]) -> None:
+    def _quarantine(self, step: Step, rows: Rows, checks: Mapping[str, str]) -> None:
         quarantining = [each for each in step.expectations if each.otherwise is Otherwise.QUARANTINE]
-        if not quarantining or self._pipeline.dead_letters is None:
+        if not quarantining:
             return
-        bad = self._columns.add(
-            f"__bad_{step.name}", every.filtered(f"not ({all_of([checks[each.name] for each in quarantining])})")
-        )
-        scope = Scope(step.name.lower(), bad)
-        again = {each.name: f"coalesce({scope.text(each.check)}, false)" for each in quarantining}
-        parts = {REASON: reason_of(quarantining, again)}
-        if ORIGIN in bad.fields.names:
-            parts[ORIGIN] = f"{bad.row}.{ORIGIN}"
+        reason = reason_of(quarantining, checks)
+        if rows.array is None:
+            column = self._columns.add(f"__reason_{step.name}", rows.mapped(reason))
+            refused = Rows({**rows.fields, REJECTED: (column,)}, f"{quoted(column)} is not null")
         else:
-            shown = {name: f"{bad.row}.{quoted(name)}" for name in visible_names(bad.fields.names)}
-            parts["json"] = f"to_json({struct_of(shown)})"
-        refused = self._columns.add(f"__refused_{step.name}", bad.mapped(struct_of(parts)))
-        self._add_letters(step.name, refused)
+            bad = rows.filtered(f"not ({all_of([checks[each.name] for each in quarantining])})")
+            fields = {name: text_of(path) for name, path in rows.fields.items()}
+            made = f"transform({bad}, {ROW} -> {struct_of({**fields, REJECTED: reason})})"
+            refused = Rows.several(self._columns.add(f"__refused_{step.name}", made), [*fields, REJECTED])
+        self._refused[step.name] = refused
 
-    def _add_letters(self, place: str, refused: Rows) -> None:
-        topic = self._pipeline.dead_letters
-        assert topic is not None
-        self._letters.append(add_letters(self._columns, self._pipeline.name, place, refused, topic))
+    def _place(self, rows: Rows) -> list[str]:
+        is_known = self._columns.has_origin and not rows.is_many
+        return [self._columns.origin(name) for name in PLACE_FIELDS] if is_known else []
 
 
-def rows_name(name: str) -> str:
-    return f"__rows_{name}"
+def origin_of(source: Source) -> dict[str, Path]:
+    """The columns of a topic's rows that hold the record; a definition may have put its own in their place."""
+    own = {each.name.lower() for each in source.columns}
+    return {name: (ORIGIN, name) if f"_{name}" in own else (f"_{name}",) for name in ORIGIN_FIELDS}
 
 
 def all_of(conditions: Sequence[str]) -> str:
     return " and ".join(conditions)
 
 
-def unmet_message(step: Step, expectation: Expectation, rows: Rows) -> str:
+def unmet_message(step: Step, expectation: Expectation, place: Sequence[str]) -> str:
     """Why the pipeline stops, with the record that is to blame where it is known."""
     said = f"step '{step.name}': a row does not meet '{expectation.name}', which stops the pipeline"
-    if rows.is_many or ORIGIN not in rows.fields.names:
+    if not place:
         return literal(said)
-    origin = f"{rows.row}.{ORIGIN}"
-    place = f"{origin}.topic, '-', {origin}.partition, ' at offset ', {origin}.offset"
-    return f"concat({literal(f'{said} (record of ')}, {place}, ')')"
+    topic, partition, offset = place
+    return f"concat({literal(f'{said} (record of ')}, {topic}, '-', {partition}, ' at offset ', {offset}, ')')"
 
 
 def reason_of(expectations: Sequence[Expectation], checks: Mapping[str, str]) -> str:

@@ -16,77 +16,83 @@ from odradek.pipelines.spark.dead_letters import (
     STEP_HEADER,
     TOPIC_HEADER,
 )
-from odradek.pipelines.spark.hidden_columns import ORIGIN, quoted, visible_names
-from odradek.pipelines.spark.one_pass.row_columns import literal, struct_of
+from odradek.pipelines.spark.hidden_columns import REJECTED, visible_names
+from odradek.pipelines.spark.one_pass.row_columns import PLACE_FIELDS, Rows, literal, struct_of, text_of
 from odradek.pipelines.spark.one_pass.selecting import Scope
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Sink, TopicTarget
-    from odradek.pipelines.spark.one_pass.row_columns import RowColumns, Rows
+    from odradek.pipelines.spark.one_pass.row_columns import RowColumns
 
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
-REASON = "reason"
 
 
-def add_letters(columns: RowColumns, pipeline: str, place: str, refused: Rows, topic: str) -> Rows:
-    """Dead letters of what was refused: rows with an origin and a reason, or without origin with the row as JSON."""
-    row = refused.row
+def letters_of(columns: RowColumns, pipeline: str, place: str, refused: Rows, topic: str) -> str:
+    """Dead letters of what was refused: rows with a reason beside their fields."""
     headers = {
-        REASON_HEADER: f"{row}.{REASON}",
+        REASON_HEADER: text_of(refused.path(REJECTED)),
         PIPELINE_HEADER: literal(pipeline),
         STEP_HEADER: literal(place),
     }
-    if ORIGIN in refused.fields.names:
-        origin = f"{row}.{ORIGIN}"
-        key, value, own = f"{origin}.key", f"{origin}.value", f"coalesce({origin}.headers, {NO_HEADERS})"
-        headers[TOPIC_HEADER] = f"{origin}.topic"
-        headers[SOURCE_HEADER] = f"concat_ws(':', {origin}.partition, {origin}.offset)"
-        headers[ID_HEADER] = identity(pipeline, place, origin_parts(row))
+    if columns.has_origin:
+        key, value = columns.origin("key"), columns.origin("value")
+        own = f"coalesce({columns.origin('headers')}, {NO_HEADERS})"
+        headers[TOPIC_HEADER] = columns.origin("topic")
+        headers[SOURCE_HEADER] = f"concat_ws(':', {columns.origin('partition')}, {columns.origin('offset')})"
+        headers[ID_HEADER] = identity(pipeline, place, origin_parts(columns))
     else:
-        key, value, own = "cast(null as binary)", f"cast({row}.json as binary)", NO_HEADERS
-        headers[ID_HEADER] = identity(pipeline, place, [f"hex(xxhash64({row}.json))"])
+        whole = f"to_json({refused.struct(visible_names(refused.fields))})"
+        refused = with_fields(columns, place, refused, {REJECTED: headers[REASON_HEADER], "json": whole})
+        headers[REASON_HEADER] = text_of(refused.path(REJECTED))
+        json = text_of(refused.path("json"))
+        key, value, own = "cast(null as binary)", f"cast({json} as binary)", NO_HEADERS
+        headers[ID_HEADER] = identity(pipeline, place, [f"hex(xxhash64({json}))"])
     record = {
         "topic": literal(topic),
         "key": key,
         "value": value,
         "headers": f"concat({headers_sql(headers)}, {own})",
     }
-    return columns.add(f"__letters_{place}", refused.mapped(struct_of(record)))
+    return refused.mapped(struct_of(record))
 
 
-def add_records(columns: RowColumns, pipeline: str, sink: Sink, target: TopicTarget, rows: Rows) -> Rows:
-    """The records of a topic sink."""
+def encoded(columns: RowColumns, sink: Sink, target: TopicTarget, rows: Rows) -> Rows:
+    """The rows of a topic sink with key, value and headers instead of their fields."""
     scope = Scope(sink.input.lower(), rows)
     key = "cast(null as binary)" if target.key is None else as_bytes(columns, rows, scope.text(target.key))
     if target.encoding is Encoding.JSON:
-        names = target.value or visible_names(rows.fields.names)
-        fields = struct_of({name: scope.text(quoted(name)) for name in names})
+        fields = rows.struct(target.value or visible_names(rows.fields))
         value = f"cast(to_json({fields}, {JSON_OPTIONS}) as binary)"
     else:
         value = as_bytes(columns, rows, scope.text(target.value[0]))
-    own = {each.name: scope.text(each.expression) for each in target.headers}
-    parts = {"key": key, "value": value}
-    if own:
-        parts["own"] = headers_sql(own)
-    if ORIGIN in rows.fields.names:
-        parts[ORIGIN] = f"{rows.row}.{ORIGIN}"
-    made = columns.add(f"__made_{sink.name}", rows.mapped(struct_of(parts)))
-    row = made.row
-    origin = origin_parts(row) if ORIGIN in parts else []
-    id_header = headers_sql(
-        {ID_HEADER: identity(pipeline, sink.name, [*origin, f"hex(xxhash64({row}.key, {row}.value))"])}
-    )
-    record = {
-        "topic": literal(target.topic),
-        "key": f"{row}.key",
-        "value": f"{row}.value",
-        "headers": f"concat({id_header}, {row}.own)" if own else id_header,
-    }
-    return columns.add(f"__records_{sink.name}", made.mapped(struct_of(record)))
+    headers = {header_field(each.name): as_text(scope.text(each.expression)) for each in target.headers}
+    return with_fields(columns, sink.name, rows, {"key": key, "value": value, **headers})
 
 
-def origin_parts(row: str) -> list[str]:
-    return [f"cast({row}.{ORIGIN}.{name} as string)" for name in ("topic", "partition", "offset")]
+def records_of(columns: RowColumns, pipeline: str, sink: Sink, target: TopicTarget, rows: Rows) -> str:
+    """The records of a topic sink, of rows that are encoded."""
+    key, value = text_of(rows.path("key")), text_of(rows.path("value"))
+    parts = [*(origin_parts(columns) if columns.has_origin else ()), f"hex(xxhash64({key}, {value}))"]
+    headers = {ID_HEADER: identity(pipeline, sink.name, parts)}
+    headers |= {each.name: text_of(rows.path(header_field(each.name))) for each in target.headers}
+    record = {"topic": literal(target.topic), "key": key, "value": value, "headers": headers_sql(headers)}
+    return rows.mapped(struct_of(record))
+
+
+def header_field(name: str) -> str:
+    return f"header_{name}"
+
+
+def with_fields(columns: RowColumns, name: str, rows: Rows, fields: dict[str, str]) -> Rows:
+    """The same rows with these fields instead of their own, each computed once."""
+    if rows.is_many:
+        return Rows.several(columns.add(f"__made_{name}", rows.mapped(struct_of(fields))), fields)
+    made = {each: (columns.add(f"__{each}_{name}", rows.mapped(value)),) for each, value in fields.items()}
+    return Rows(made, rows.condition)
+
+
+def origin_parts(columns: RowColumns) -> list[str]:
+    return [as_text(columns.origin(name)) for name in PLACE_FIELDS]
 
 
 def identity(pipeline: str, place: str, parts: list[str]) -> str:
@@ -94,16 +100,18 @@ def identity(pipeline: str, place: str, parts: list[str]) -> str:
 
 
 def headers_sql(headers: dict[str, str]) -> str:
-    if not headers:
-        return NO_HEADERS
     made = (
-        struct_of({"key": literal(name), "value": f"cast(cast({value} as string) as binary)"})
+        struct_of({"key": literal(name), "value": f"cast({as_text(value)} as binary)"})
         for name, value in headers.items()
     )
     return f"array({', '.join(made)})"
 
 
+def as_text(expression: str) -> str:
+    return f"cast({expression} as string)"
+
+
 def as_bytes(columns: RowColumns, rows: Rows, expression: str) -> str:
     """Bytes as they are, anything else as its text."""
     is_binary = isinstance(columns.type_of(rows, expression), T.BinaryType)
-    return expression if is_binary else f"cast(cast({expression} as string) as binary)"
+    return expression if is_binary else f"cast({as_text(expression)} as binary)"

@@ -1,26 +1,32 @@
 """Sources and steps as columns of one frame, beside the record that their rows are made of.
 
-A step that makes at most one row of a record is a struct, null where there is no row; one that may make several is an
-array of structs. `mapped` and `filtered` write the expression for either.
+A step that makes at most one row of a record has no rows of its own: each of its fields is the path of a column that is
+there already, or a column more, and a condition says whether there is a row at all. So nothing is packed into structs
+only to be taken out again, and Spark plans and generates half as much for each batch. A step that may make several
+rows of a record is an array of structs. `mapped` and `filtered` write the expression for either.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.hidden_columns import quoted
+from odradek.pipelines.spark.hidden_columns import ORIGIN, ORIGIN_FIELDS, quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pyspark.sql import DataFrame
 
+    Path = tuple[str, ...]  # a column, and fields within it
+
 ROW = "__row"  # the variable that stands for an element of an array
+ALWAYS = "true"
+PLACE_FIELDS = ("topic", "partition", "offset")
 
 
 class NotLiftable(Exception):
@@ -29,91 +35,130 @@ class NotLiftable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """A column of rows."""
+    """What a source or a step makes of a record."""
 
-    name: str
-    fields: T.StructType
-    is_many: bool
+    fields: Mapping[str, Path]  # of one row
+    condition: str = ALWAYS  # that there is a row
+    array: str | None = None  # the column that holds them, where there may be several
 
-    @property
-    def column(self) -> str:
-        return quoted(self.name)
-
-    @property
-    def variable(self) -> str:
-        """What stands for one row in an expression that `mapped` or `filtered` is given."""
-        return ROW if self.is_many else self.name
+    @classmethod
+    def several(cls, array: str, names: Iterable[str]) -> Rows:
+        return cls({name: (ROW, name) for name in names}, array=array)
 
     @property
-    def row(self) -> str:
-        return quoted(self.variable)
+    def is_many(self) -> bool:
+        return self.array is not None
+
+    def path(self, name: str) -> Path:
+        """Where a field is, however its name is written."""
+        found = [path for known, path in self.fields.items() if known.lower() == name.lower()]
+        if len(found) != 1:
+            raise NotLiftable(name) from LookupError(name)
+        return found[0]
 
     def mapped(self, expression: str) -> str:
         """The expression for every row; nothing where there is none."""
-        if self.is_many:
-            return f"transform({self.column}, {ROW} -> {expression})"
-        return f"if({self.column} is not null, {expression}, null)"
+        if self.array is not None:
+            return f"transform({quoted(self.array)}, {ROW} -> {expression})"
+        return expression if self.condition == ALWAYS else f"if({self.condition}, {expression}, null)"
 
     def filtered(self, condition: str) -> str:
-        if self.is_many:
-            return f"filter({self.column}, {ROW} -> {condition})"
-        return f"if({self.column} is not null and {condition}, {self.column}, null)"
+        """Those of several for which a condition holds; of one, that it is there and the condition holds."""
+        if self.array is not None:
+            return f"filter({quoted(self.array)}, {ROW} -> {condition})"
+        return condition if self.condition == ALWAYS else f"if({self.condition}, {condition}, false)"
+
+    def narrowed(self, column: str) -> Rows:
+        """To what `filtered` gave, which has become a column."""
+        return replace(self, array=column) if self.is_many else replace(self, condition=quoted(column))
 
     def count(self, condition: str) -> str:
         """An aggregate: of how many rows it is true."""
         if self.is_many:
-            return f"coalesce(sum(size(filter({self.column}, {ROW} -> {condition}))), 0)"
-        return f"count_if({self.column} is not null and {condition})"
+            return f"coalesce(sum(size({self.filtered(condition)})), 0)"
+        return f"count(if({self.filtered(condition)}, 1, null))"
 
     def holds_or(self, condition: str, otherwise: str) -> str:
         """True of a record if the condition holds for all its rows, else what `otherwise` gives."""
-        unmet = f"exists({self.column}, {ROW} -> not {condition})" if self.is_many else f"not {condition}"
-        return f"if({self.column} is not null and {unmet}, {otherwise}, true)"
+        if self.array is not None:
+            unmet = f"coalesce(exists({quoted(self.array)}, {ROW} -> not {condition}), false)"
+        else:
+            unmet = self.filtered(f"not {condition}")
+        return f"if({unmet}, {otherwise}, true)"
+
+    def struct(self, names: Iterable[str] | None = None) -> str:
+        return struct_of({name: text_of(self.path(name)) for name in (self.fields if names is None else names)})
 
 
 class RowColumns:
-    """A frame that grows by a column for each source, step and output."""
+    """A frame that grows by columns for its sources, steps and outputs."""
 
-    def __init__(self, frame: DataFrame) -> None:
-        self.frame = frame
+    def __init__(self, frame: DataFrame, origin: Mapping[str, Path] | None = None) -> None:
+        self._frame = frame
+        self._pending: dict[str, str] = {}  # columns that do not need one another are added at once
+        self._origin = {name: (ORIGIN, name) for name in ORIGIN_FIELDS} if origin is None else origin
+        self.has_origin = origin is not None or ORIGIN in frame.columns
 
-    def add(self, name: str, expression: str) -> Rows:
+    @property
+    def frame(self) -> DataFrame:
         """What Spark does not take here it may take as a query of its own, or say there what is wrong with it."""
-        try:
-            self.frame = self.frame.withColumn(name, F.expr(expression))
-        except (AnalysisException, ParseException) as error:
-            raise NotLiftable(name) from error
-        return self.rows(name)
+        if self._pending:
+            added = {name: F.expr(expression) for name, expression in self._pending.items()}
+            self._pending = {}
+            try:
+                self._frame = self._frame.withColumns(added)
+            except (AnalysisException, ParseException) as error:
+                raise NotLiftable(", ".join(added)) from error
+        return self._frame
 
-    def add_record(self, name: str, columns: Sequence[str], condition: str | None = None) -> Rows:
-        """The record itself as a row of these columns, if the condition holds."""
-        row = struct_of({each: quoted(each) for each in columns})
-        return self.add(name, row if condition is None else f"if({condition}, {row}, null)")
-
-    def rows(self, name: str) -> Rows:
-        kind = self.frame.schema[name].dataType
-        is_many = isinstance(kind, T.ArrayType)
-        fields = kind.elementType if isinstance(kind, T.ArrayType) else kind
-        return Rows(name, cast("T.StructType", fields), is_many)
+    def add(self, name: str, expression: str) -> str:
+        """The column's name again."""
+        if any(quoted(each) in expression for each in self._pending):
+            _ = self.frame
+        self._pending[name] = expression
+        return name
 
     def type_of(self, rows: Rows, expression: str) -> T.DataType:
         """What an expression over single rows gives."""
-        kind = self.frame.select(F.expr(rows.mapped(expression)).alias("it")).schema["it"].dataType
+        try:
+            kind = self.frame.select(F.expr(rows.mapped(expression)).alias("it")).schema["it"].dataType
+        except (AnalysisException, ParseException) as error:
+            raise NotLiftable(expression) from error
         return kind.elementType if rows.is_many and isinstance(kind, T.ArrayType) else kind
 
+    def origin(self, name: str) -> str:
+        """A field of the record that all rows are made of."""
+        return text_of(self._origin[name])
 
-def frame_of(frame: DataFrame, rows: Rows) -> DataFrame:
-    """The rows of a column as a frame."""
-    each = F.explode(F.col(rows.column)) if rows.is_many else F.col(rows.column)
-    return frame.select(each.alias("__it")).where("__it is not null").select("__it.*")
+    def add_table(self, name: str, rows: Rows) -> Table:
+        """Rows for those who read them as a frame of its own, with the place of their record."""
+        fields = {each: text_of(path) for each, path in rows.fields.items()}
+        if self.has_origin:
+            fields[ORIGIN] = struct_of({each: self.origin(each) for each in PLACE_FIELDS})
+        return Table(self.add(name, rows.mapped(struct_of(fields))), rows.is_many)
 
 
-def together(columns: Sequence[Rows]) -> str:
-    """Rows of the same fields in one array; what is not there is null in it."""
-    single = [each.column for each in columns if not each.is_many]
-    several = [f"coalesce({each.column}, array())" for each in columns if each.is_many]
-    arrays = ([f"array({', '.join(single)})"] if single else []) + several
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A column of structs, null where there is no row, or of arrays of them."""
+
+    column: str
+    is_many: bool
+
+    def read(self, frame: DataFrame) -> DataFrame:
+        each = F.explode(F.col(quoted(self.column))) if self.is_many else F.col(quoted(self.column))
+        return frame.select(each.alias("__it")).where("__it is not null").select("__it.*")
+
+
+def together(single: Sequence[str], several: Sequence[str]) -> str:
+    """Structs of one kind, and arrays of such, in one array; what is not there is null in it."""
+    arrays = [f"array({', '.join(single)})"] if single else []
+    arrays += [f"coalesce({each}, array())" for each in several]
     return arrays[0] if len(arrays) == 1 else f"concat({', '.join(arrays)})"
+
+
+def text_of(path: Path) -> str:
+    return ".".join(map(quoted, path))
 
 
 def struct_of(fields: Mapping[str, str]) -> str:

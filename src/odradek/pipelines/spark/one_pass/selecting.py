@@ -1,13 +1,13 @@
-"""A plain SELECT of one table as an expression over the rows of its input.
+"""A plain SELECT of one table as columns made of the rows of its input.
 
-Columns are led back to the variable that holds them; the rest of the text stays as it is. What is no plain SELECT
+Columns are led back to what holds them; the rest of the text stays as it is. What is no plain SELECT
 (unions, aggregates, subqueries, joins) raises `NotLiftable`.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import types as T  # noqa: N812 - its usual name
@@ -17,14 +17,14 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 from sqlglot.tokenizer_core import TokenType
 
 from odradek.pipelines.definition.sql_text import DIALECT, WINDOW_STAND_IN, parse_expression, parse_query
-from odradek.pipelines.spark.hidden_columns import ORIGIN, quoted
-from odradek.pipelines.spark.one_pass.row_columns import NotLiftable, struct_of
+from odradek.pipelines.spark.hidden_columns import quoted
+from odradek.pipelines.spark.one_pass.row_columns import ROW, NotLiftable, Rows, struct_of, text_of
 from odradek.pipelines.spark.steps_sql import carrying_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
-    from odradek.pipelines.spark.one_pass.row_columns import Rows
+    from odradek.pipelines.spark.one_pass.row_columns import Path, RowColumns
 
 MADE, ITEM = "__made", "__item"  # variables: a row that LATERAL VIEW made, an element of what it explodes
 PLAIN_PARTS = frozenset({"expressions", "from_", "from", "where", "laterals", "kind"})
@@ -55,18 +55,22 @@ class Scope:
         refuse_doubled_quotes(expression)
         return self.sql(parse_expression(expression))
 
+    def path(self, column: exp.Column) -> Path:
+        """What a column is led back to."""
+        parts = [part.name for part in column.parts]
+        if len(parts) > 1 and parts[0].lower() == self.made_alias:
+            return (MADE, *parts[1:])
+        if len(parts) > 1 and parts[0].lower() == self.alias:
+            parts = parts[1:]
+        elif parts[0].lower() in map(str.lower, self.made):
+            return (MADE, *parts)
+        return (*self.rows.path(parts[0]), *parts[1:])
+
     def _resolved(self, node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Column):
             return node
-        parts = [part.name for part in node.parts]
-        variable = self.rows.variable
-        if len(parts) > 1 and parts[0].lower() == self.made_alias:
-            variable, parts = MADE, parts[1:]
-        elif len(parts) > 1 and parts[0].lower() == self.alias:
-            parts = parts[1:]
-        elif parts[0].lower() in map(str.lower, self.made):
-            variable = MADE
-        return exp.Dot.build([exp.to_identifier(name, quoted=True) for name in (variable, *parts)])
+        first, *others = (exp.to_identifier(name, quoted=True) for name in self.path(node))
+        return exp.Dot.build([first, *others]) if others else first
 
 
 def refuse_doubled_quotes(text: str) -> None:
@@ -77,8 +81,8 @@ def refuse_doubled_quotes(text: str) -> None:
             raise NotLiftable(text)
 
 
-def select_expression(text: str, known: Mapping[str, Rows]) -> str:
-    """A query as an expression; `known` are the tables that it may read."""
+def select_rows(columns: RowColumns, name: str, text: str, known: Mapping[str, Rows]) -> Rows:
+    """The rows of a query, as columns; `known` are the tables that it may read."""
     refuse_doubled_quotes(text)
     table = carrying_table(text, set(known))
     query = parse_query(text)
@@ -92,29 +96,43 @@ def select_expression(text: str, known: Mapping[str, Rows]) -> str:
     scope = Scope((named.alias or named.name).lower(), rows)
     where = query.args.get("where")
     if laterals:
-        return lateral_expression(query, laterals, scope, where)
-    made = projection(query, scope)
-    if where is None:
-        return rows.mapped(made)
-    if rows.is_many:
-        return f"transform({rows.filtered(scope.sql(where.this))}, {rows.variable} -> {made})"
-    return f"if({rows.column} is not null and ({scope.sql(where.this)}), {made}, null)"
+        return lateral_rows(columns, name, query, laterals, scope)
+    if rows.array is not None:
+        made = projection(query, columns, scope)
+        found = quoted(rows.array) if where is None else rows.filtered(scope.sql(where.this))
+        return Rows.several(columns.add(f"__rows_{name}", f"transform({found}, {ROW} -> {struct_of(made)})"), made)
+    if where is not None:
+        condition = columns.add(f"__has_{name}", rows.filtered(f"coalesce({scope.sql(where.this)}, false)"))
+        rows = rows.narrowed(condition)
+    return single_rows(columns, name, query, replace(scope, rows=rows))
 
 
-def lateral_expression(query: exp.Expr, laterals: list[exp.Expr], scope: Scope, where: exp.Expr | None) -> str:
+def single_rows(columns: RowColumns, name: str, query: exp.Expr, scope: Scope) -> Rows:
+    """Columns of the input are used where they are, anything else becomes a column."""
+    fields: dict[str, Path] = {}
+    for each, value in projected(query, columns, scope).items():
+        if isinstance(value, str):
+            fields[each] = (columns.add(f"__{name}.{each}", scope.rows.mapped(value)),)
+        else:
+            fields[each] = value
+    return Rows(fields, scope.rows.condition)
+
+
+def lateral_rows(columns: RowColumns, name: str, query: exp.Expr, laterals: list[exp.Expr], scope: Scope) -> Rows:
     if len(laterals) > 1 or laterals[0].args.get("outer"):
         raise NotLiftable(query.sql(DIALECT))
-    view = laterals[0]
+    view, where = laterals[0], query.args.get("where")
     names = tuple(each.name for each in view.args["alias"].args.get("columns") or ())
     made = made_rows(view.this, names, scope)
     inner = Scope(scope.alias, scope.rows, view.args["alias"].name.lower(), names)
     found = made if where is None else f"filter({made}, {MADE} -> {inner.sql(where.this)})"
-    several = f"transform({found}, {MADE} -> {projection(query, inner)})"
-    if not scope.rows.is_many:
-        return scope.rows.mapped(several)
-    return (
-        f"flatten({scope.rows.mapped(f'coalesce({several}, array())')})"  # a null among arrays makes all of them null
-    )
+    fields = projection(query, columns, inner)
+    several = f"transform({found}, {MADE} -> {struct_of(fields)})"
+    if scope.rows.is_many:  # a null among arrays would make all of them null
+        every = f"flatten({scope.rows.mapped(f'coalesce({several}, array())')})"
+    else:
+        every = scope.rows.mapped(several)
+    return Rows.several(columns.add(f"__rows_{name}", every), fields)
 
 
 def made_rows(generator: exp.Expr, names: tuple[str, ...], scope: Scope) -> str:
@@ -129,20 +147,25 @@ def made_rows(generator: exp.Expr, names: tuple[str, ...], scope: Scope) -> str:
     raise NotLiftable(generator.key)
 
 
-def projection(query: exp.Expr, scope: Scope) -> str:
-    """The columns of a SELECT as a struct, and the origin with them."""
-    fields: dict[str, str] = {}
+def projection(query: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, str]:
+    return {
+        name: value if isinstance(value, str) else text_of(value)
+        for name, value in projected(query, columns, scope).items()
+    }
+
+
+def projected(query: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, str | Path]:
+    """The columns of a SELECT: where they are, or the expression that they are."""
+    fields: dict[str, str | Path] = {}
     for each in query.expressions:
         if isinstance(each, exp.Star) or (isinstance(each, exp.Column) and isinstance(each.this, exp.Star)):
-            fields |= star_fields(each, scope)
+            fields |= star_fields(each, columns, scope)
         elif isinstance(each, exp.Alias | exp.Column | exp.Dot):
             value = each.this if isinstance(each, exp.Alias) else each
-            fields[each.alias_or_name] = scope.sql(value)
+            fields[each.alias_or_name] = scope.path(value) if isinstance(value, exp.Column) else scope.sql(value)
         else:
             raise NotLiftable(each.sql(DIALECT))
-    if ORIGIN in scope.rows.fields.names:
-        fields[ORIGIN] = f"{scope.rows.row}.{ORIGIN}"
-    return struct_of(fields)
+    return fields
 
 
 def has_others(node: exp.Expr, known: Set[str]) -> bool:
@@ -150,15 +173,14 @@ def has_others(node: exp.Expr, known: Set[str]) -> bool:
     return any(value for key, value in node.args.items() if key not in known)
 
 
-def star_fields(star: exp.Expr, scope: Scope) -> dict[str, str]:
+def star_fields(star: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, Path]:
     if has_others(star.this if isinstance(star, exp.Column) else star, set()):
         raise NotLiftable(star.sql(DIALECT))  # EXCEPT and the like
     table = star.table.lower() if isinstance(star, exp.Column) else ""
-    row, columns = scope.rows.row, scope.rows.fields
     if table in {"", scope.alias}:
-        own = {name: f"{row}.{quoted(name)}" for name in columns.names if name != ORIGIN}
-        return own | ({} if table else {name: f"{MADE}.{quoted(name)}" for name in scope.made})
-    found = next((each for each in columns.fields if each.name.lower() == table), None)
-    if found is None or not isinstance(found.dataType, T.StructType):
+        return dict(scope.rows.fields) | ({} if table else {name: (MADE, name) for name in scope.made})
+    path = scope.rows.path(table)
+    kind = columns.type_of(scope.rows, text_of(path))
+    if not isinstance(kind, T.StructType):
         raise NotLiftable(star.sql(DIALECT))
-    return {name: f"{row}.{quoted(found.name)}.{quoted(name)}" for name in found.dataType.names}
+    return {name: (*path, name) for name in kind.names}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
 LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # what a topic takes is its own to say
+# A batch of Spark is written when all of it is flushed: until then there is no hurry, and large requests cost less.
+UNHURRIED = {"linger.ms": "100", "batch.size": str(128 * 1024)}
 
 
 class Producer(NamedTuple):
@@ -94,6 +96,6 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Tr
             every.write.format("kafka").options(**producer_options(producer)).save()
 
 
-def producer_options(producer: Producer) -> dict[str, str]:
-    client = {**dict(producer.settings), "bootstrap.servers": producer.servers}
+def producer_options(producer: Producer, defaults: Mapping[str, str] = UNHURRIED) -> dict[str, str]:
+    client = {**defaults, **dict(producer.settings), "bootstrap.servers": producer.servers}
     return {f"kafka.{key}": value for key, value in client.items()}

@@ -1,0 +1,50 @@
+"""A plan that is optimized before its query starts.
+
+Spark optimizes the plan of a stream anew for each batch, which takes as long as the batch itself where batches are
+small. The plan of a pass is the same for every batch: what Spark would find each time is put into the frame once, and
+the query is told not to look for it again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from pyspark.sql import DataFrame
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JavaObject, JVMView
+    from pyspark.sql import SparkSession
+
+EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
+
+
+def optimized(frame: DataFrame) -> DataFrame:
+    """The same rows by the plan that Spark would make; as it is where that would stop the clock at the start."""
+    session = frame.sparkSession
+    jvm = cast("JVMView", session._jvm)  # noqa: SLF001 - PySpark has no name for it
+    plan = java_frame(frame).queryExecution().analyzed()
+    if plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()):
+        return frame
+    better = optimizer_of(session).execute(plan)
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, better), session)  # noqa: SLF001 - dito
+
+
+def needless_rules(session: SparkSession) -> str:
+    """What can be left out where a plan is optimized, as a setting of Spark; beside what a user leaves out."""
+    optimizer = optimizer_of(session)
+    needed = set(scala_items(optimizer.nonExcludableRules()))
+    names = [rule.ruleName() for batch in scala_items(optimizer.batches()) for rule in scala_items(batch.rules())]
+    chosen = [name for name in (session.conf.get(EXCLUDED_RULES, "") or "").split(",") if name]
+    return ",".join(dict.fromkeys([*chosen, *(name for name in names if name not in needed)]))
+
+
+def optimizer_of(session: SparkSession) -> JavaObject:
+    return session._jsparkSession.sessionState().optimizer()  # noqa: SLF001 - dito
+
+
+def java_frame(frame: DataFrame) -> JavaObject:
+    return frame._jdf  # noqa: SLF001 - dito
+
+
+def scala_items(sequence: JavaObject) -> list[JavaObject]:
+    return [sequence.apply(index) for index in range(sequence.size())]
