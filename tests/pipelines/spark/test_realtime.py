@@ -92,6 +92,40 @@ def test_one_pass_writes_what_branches_write(stage: Stage, definition: str) -> N
     assert lifted == branched
 
 
+CAREFUL = """
+dead_letters: "@dead"
+sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE", columns: {_topic: "concat('my ', _topic)"}}}
+steps:
+  sound:
+    sql: |
+      select ID, Pressure as p, _topic as topic, upper(_topic) as value, 7 as partition from readings where pressure > 0
+    expect: {"low": {check: p < 400, otherwise: quarantine}, "odd": {check: id % 2 = 1, otherwise: drop}}
+  told:
+    sql: select *, if(p is null or p >= 400 or p <= 0, raise_error('no row, no value'), p * 2) as twice from sound
+sinks:
+  told: {from: told, topic: "@told", key: id, headers: {topic: topic, partition: partition}}
+  sound: {from: sound, topic: "@sound", value: [id, value]}
+"""
+
+
+def test_fields_are_those_of_their_step_and_only_of_rows_that_are_there(stage: Stage) -> None:
+    """Names that the record has too, names in another case, and an expression that fails where there is no row."""
+    stage.create("in")
+    values = [
+        {"id": 1, "pressure": 100},
+        {"id": 2, "pressure": 100},
+        {"id": 3, "pressure": 500},
+        {"id": 5, "pressure": -1},
+    ]
+    stage.produce("in", [*values, b"no JSON", {"id": 7}, {"id": 9, "pressure": 2}])
+    lifted, branched = both(stage, stage.pipeline(CAREFUL))
+    assert lifted == branched
+    assert sorted(str(record[0]).partition("-")[2] for record in lifted) == ["dead"] * 2 + ["sound"] * 2 + ["told"] * 2
+    assert {dict(record[3])["topic"] for record in lifted if str(record[0]).endswith("told")} == {  # type: ignore[call-overload]
+        f"my {stage.topic('in')}".encode()
+    }
+
+
 @pytest.mark.parametrize(
     "sql",
     [

@@ -21,6 +21,7 @@ from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
+from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.expectations import has_quarantine, quarantined
 from odradek.pipelines.spark.flows import Flow, streaming_names
 from odradek.pipelines.spark.one_pass.passing import whole_pass
@@ -64,7 +65,8 @@ class RealtimeEngine:
         passes: dict[str, Pass] = {}
         writer: Any = self._writer(passes)  # PySpark's types do not know this trigger yet
         running = Running(Reports(passes, self._report))
-        running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
+        with query_settings(self._session, checkpoint_settings(self._pipeline)):
+            running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
         return running
 
     def _writer(self, passes: dict[str, Pass]) -> DataStreamWriter:

@@ -15,6 +15,7 @@ from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.continuing import source_at
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
+from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.flows import split_flows
 from odradek.pipelines.spark.one_pass.batches import write_batch
@@ -78,7 +79,9 @@ class StandardEngine:
             for flow, writer in prepared:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
                 is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
-                settings = {EMPTY_BATCHES: "false"} if is_endless else {}
+                settings = checkpoint_settings(self._pipeline)
+                if is_endless:
+                    settings[EMPTY_BATCHES] = "false"
                 if flow.name in self._planned:
                     settings[EXCLUDED_RULES] = needless_rules(self._session)
                 begin = functools.partial(self._begin, flow, triggered, settings)
@@ -91,18 +94,9 @@ class StandardEngine:
         return running
 
     def _begin(self, flow: Flow, writer: DataStreamWriter, settings: Mapping[str, str]) -> StreamingQuery:
-        """A query has the settings that its session has when it starts."""
         self._session.sparkContext.setLocalProperty("spark.scheduler.pool", flow.name)
-        before = {key: self._session.conf.get(key, None) for key in settings}
-        try:
-            for key, value in settings.items():
-                self._session.conf.set(key, value)
+        with query_settings(self._session, settings):
             return writer.start()
-        finally:
-            for key, old in before.items():
-                self._session.conf.unset(key)
-                if old is not None:
-                    self._session.conf.set(key, old)
 
     def _writer(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> DataStreamWriter:
         load = functools.partial(self._load, start=self._starts.get(flow.name))

@@ -1,0 +1,94 @@
+"""Queries that are planned once: what a plan keeps, and which settings a query has that its session has not."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.spark.engines.settings import LOCAL_CHECKPOINTS, checkpoint_settings, query_settings
+from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, needless_rules, optimized
+from odradek.pipelines.spark.topics import prepare_topics
+from tests.pipelines.spark.stage import renamed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tests.pipelines.spark.stage import Stage
+
+pytestmark = pytest.mark.spark
+
+DEFINITION = """
+sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE", columns: {seen: SEEN}}}
+sinks: {all: {from: readings, topic: "@out", value: [id, pressure, seen]}}
+"""
+
+
+def layered(session: SparkSession) -> DataFrame:
+    frame = session.range(10).withColumn("twice", F.expr("id * 2"))
+    return frame.withColumn("more", F.expr("twice + 1")).where("more > 5").select("more")
+
+
+def nodes_of(frame: DataFrame) -> int:
+    return len(frame._jdf.queryExecution().analyzed().toString().splitlines())
+
+
+def test_optimized_frame_has_the_same_rows_by_a_smaller_plan(stage: Stage) -> None:
+    frame = layered(stage.spark)
+    better = optimized(frame)
+    assert better.collect() == frame.collect()
+    assert better.schema == frame.schema
+    assert nodes_of(better) < nodes_of(frame)
+
+
+@pytest.mark.parametrize("clock", ["now()", "current_date()", "localtimestamp()", "unix_timestamp()"])
+def test_clock_does_not_stop_when_the_query_starts(stage: Stage, clock: str) -> None:
+    frame = layered(stage.spark).withColumn("at", F.expr(clock))
+    assert optimized(frame) is frame
+
+
+def test_rules_that_spark_needs_are_not_left_out(stage: Stage) -> None:
+    mine = "org.apache.spark.sql.catalyst.optimizer.ConstantFolding"
+    with query_settings(stage.spark, {EXCLUDED_RULES: mine}):
+        found = needless_rules(stage.spark).split(",")
+    assert found[0] == mine
+    assert len(found) == len(set(found)) > 50
+    assert "org.apache.spark.sql.catalyst.optimizer.CollapseProject" in found
+    assert "org.apache.spark.sql.catalyst.optimizer.Optimizer$FinishAnalysis" not in found
+
+
+@pytest.mark.parametrize("clock", [None, "now()"])
+def test_only_planned_queries_leave_rules_out(stage: Stage, clock: str | None) -> None:
+    stage.create("in")
+    stage.produce("in", [{"id": 1, "pressure": 100.5}, {"id": 2}])
+    pipeline = stage.pipeline(DEFINITION.replace("SEEN", clock or "id + 1"))
+    running = StandardEngine(stage.spark, pipeline, prepare_topics(pipeline)).start(until_caught_up=True)
+    try:
+        query = running.queries["readings"]
+        settings = query._jsq.streamingQuery().sparkSessionForStream().conf()
+        assert bool(settings.get(EXCLUDED_RULES, "")) == (clock is None)
+        assert settings.get("fs.file.impl", "") == LOCAL_CHECKPOINTS["fs.file.impl"]
+        running.wait(lambda: False)
+    finally:
+        running.stop()
+    assert not stage.spark.conf.get(EXCLUDED_RULES, "")
+    assert stage.spark.conf.get("fs.file.impl", None) is None
+    assert sorted(each.json["id"] for each in stage.read("out")) == [1, 2]
+
+
+def test_settings_are_put_back_when_a_query_does_not_start(stage: Stage) -> None:
+    stage.spark.conf.set("odradek.kept", "before")
+    with pytest.raises(RuntimeError), query_settings(stage.spark, {"odradek.kept": "a", "odradek.new": "b"}):
+        raise RuntimeError
+    assert stage.spark.conf.get("odradek.kept") == "before"
+    assert stage.spark.conf.get("odradek.new", None) is None
+    stage.spark.conf.unset("odradek.kept")
+
+
+def test_checkpoints_elsewhere_and_own_choices_are_left_alone(stage: Stage) -> None:
+    pipeline = stage.pipeline(DEFINITION.replace("SEEN", "id"))
+    assert checkpoint_settings(pipeline) == LOCAL_CHECKPOINTS
+    assert checkpoint_settings(renamed(pipeline, checkpoints="s3a://bucket/checkpoints")) == {}
+    assert "fs.file.impl" not in checkpoint_settings(renamed(pipeline, spark={"fs.file.impl": "mine"}))
