@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
 
 # In a folder of this machine, Spark starts processes for each file that it writes: `readlink` to find it, `chmod` for
-# it and for its checksum, which is a good part of what a small batch takes. Where files are renamed by the plain way and
-# without Hadoop's checksums, one `chmod` is left; Spark's own checksums stay.
+# it and for its checksum: a good part of what a small batch takes. Where files are renamed by the plain way and have
+# no checksums of Hadoop's, one `chmod` is left; Spark's own checksums stay.
 LOCAL_CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
