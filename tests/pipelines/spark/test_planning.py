@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.engines.settings import LOCAL_CHECKPOINTS, checkpoint_settings, query_settings
+from odradek.pipelines.spark.engines.settings import (
+    LOCAL_CHECKPOINTS,
+    checkpoint_settings,
+    is_local,
+    query_settings,
+)
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, needless_rules, optimized
+from odradek.pipelines.spark.sinks.topics import Producer, producer_options
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
 
@@ -20,6 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 DEFINITION = """
 sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE", columns: {seen: SEEN}}}
 sinks: {all: {from: readings, topic: "@out", value: [id, pressure, seen]}}
@@ -43,7 +50,9 @@ def test_optimized_frame_has_the_same_rows_by_a_smaller_plan(stage: Stage) -> No
     assert nodes_of(better) < nodes_of(frame)
 
 
-@pytest.mark.parametrize("clock", ["now()", "current_date()", "localtimestamp()", "unix_timestamp()"])
+@pytest.mark.parametrize(
+    "clock", ["now()", "current_date()", "localtimestamp()", "unix_timestamp()", "cast('today' as date)"]
+)
 def test_clock_does_not_stop_when_the_query_starts(stage: Stage, clock: str) -> None:
     frame = layered(stage.spark).withColumn("at", F.expr(clock))
     assert optimized(frame) is frame
@@ -69,12 +78,12 @@ def test_only_planned_queries_leave_rules_out(stage: Stage, clock: str | None) -
         query = running.queries["readings"]
         settings = query._jsq.streamingQuery().sparkSessionForStream().conf()
         assert bool(settings.get(EXCLUDED_RULES, "")) == (clock is None)
-        assert settings.get("fs.file.impl", "") == LOCAL_CHECKPOINTS["fs.file.impl"]
+        assert settings.get(MANAGER, "") == LOCAL_CHECKPOINTS[MANAGER]
         running.wait(lambda: False)
     finally:
         running.stop()
     assert not stage.spark.conf.get(EXCLUDED_RULES, "")
-    assert stage.spark.conf.get("fs.file.impl", None) is None
+    assert stage.spark.conf.get(MANAGER, None) is None
     assert sorted(each.json["id"] for each in stage.read("out")) == [1, 2]
 
 
@@ -89,6 +98,15 @@ def test_settings_are_put_back_when_a_query_does_not_start(stage: Stage) -> None
 
 def test_checkpoints_elsewhere_and_own_choices_are_left_alone(stage: Stage) -> None:
     pipeline = stage.pipeline(DEFINITION.replace("SEEN", "id"))
-    assert checkpoint_settings(pipeline) == LOCAL_CHECKPOINTS
-    assert checkpoint_settings(renamed(pipeline, checkpoints="s3a://bucket/checkpoints")) == {}
-    assert "fs.file.impl" not in checkpoint_settings(renamed(pipeline, spark={"fs.file.impl": "mine"}))
+    assert checkpoint_settings(stage.spark, pipeline) == LOCAL_CHECKPOINTS
+    assert checkpoint_settings(stage.spark, renamed(pipeline, checkpoints="s3a://bucket/checkpoints")) == {}
+    assert MANAGER not in checkpoint_settings(stage.spark, renamed(pipeline, spark={MANAGER: "mine"}))
+    assert is_local(stage.spark, "file:///somewhere")
+    assert not is_local(stage.spark, "hdfs://somewhere")
+
+
+def test_waiting_does_not_exceed_the_time_that_a_producer_is_given() -> None:
+    assert producer_options(Producer("b:1", ()))["kafka.linger.ms"] == "100"
+    assert producer_options(Producer("b:1", (("linger.ms", "5"),)))["kafka.linger.ms"] == "5"
+    assert "kafka.linger.ms" not in producer_options(Producer("b:1", (("delivery.timeout.ms", "30000"),)))
+    assert "kafka.batch.size" not in producer_options(Producer("b:1", (("buffer.memory", "65536"),)))

@@ -104,7 +104,10 @@ steps:
     sql: select *, if(p is null or p >= 400 or p <= 0, raise_error('no row, no value'), p * 2) as twice from sound
 sinks:
   told: {from: told, topic: "@told", key: id, headers: {topic: topic, partition: partition}}
-  sound: {from: sound, topic: "@sound", value: [id, value]}
+  sound: {from: sound, topic: "@sound", value: [id, value], headers: {odradek-id: id}}
+  high_sound: {from: sound, topic: "@more", value: [id], headers: {trace: "'high'"}}
+  sound_more: {from: sound, topic: "@more", value: [id], headers: {high: "'more'"}}
+  more: {from: sound, topic: "@more", value: [id], headers: {high_sound: "'less'"}}
 """
 
 
@@ -120,7 +123,9 @@ def test_fields_are_those_of_their_step_and_only_of_rows_that_are_there(stage: S
     stage.produce("in", [*values, b"no JSON", {"id": 7}, {"id": 9, "pressure": 2}])
     lifted, branched = both(stage, stage.pipeline(CAREFUL))
     assert lifted == branched
-    assert sorted(str(record[0]).partition("-")[2] for record in lifted) == ["dead"] * 2 + ["sound"] * 2 + ["told"] * 2
+    assert sorted(str(record[0]).partition("-")[2] for record in lifted) == (
+        ["dead"] * 2 + ["more"] * 6 + ["sound"] * 2 + ["told"] * 2
+    )
     assert {dict(record[3])["topic"] for record in lifted if str(record[0]).endswith("told")} == {  # type: ignore[call-overload]
         f"my {stage.topic('in')}".encode()
     }
@@ -138,6 +143,7 @@ def test_fields_are_those_of_their_step_and_only_of_rows_that_are_there(stage: S
         "select explode(array(id, id)) as each from readings",
         "select id + 1 as more, more * 2 as twice from readings",
         "select to_char(id, '99') as text from readings",
+        "select filter(array(1, 2), id -> id > readings.id) as high from readings",
     ],
 )
 def test_what_cannot_be_lifted_is_left_to_branches(stage: Stage, sql: str) -> None:

@@ -65,7 +65,7 @@ class RealtimeEngine:
         passes: dict[str, Pass] = {}
         writer: Any = self._writer(passes)  # PySpark's types do not know this trigger yet
         running = Running(Reports(passes, self._report))
-        with query_settings(self._session, checkpoint_settings(self._pipeline)):
+        with query_settings(self._session, checkpoint_settings(self._session, self._pipeline)):
             running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
         return running
 

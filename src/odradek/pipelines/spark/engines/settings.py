@@ -14,22 +14,28 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
 
-# In a folder of this machine, Spark starts processes for each file that it writes: `readlink` to find it, `chmod` for
-# it and for its checksum: a good part of what a small batch takes. Where files are renamed by the plain way and have
-# no checksums of Hadoop's, one `chmod` is left; Spark's own checksums stay.
+# In a folder of this machine, Spark starts processes for each file that it writes: `readlink` several times to find it,
+# `chmod` for it and for Hadoop's checksum of it. Renamed by the plain way it needs no looking for; and what Hadoop has
+# checksums of needs no others, which would be files too.
 LOCAL_CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
-    "fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
-    "fs.file.impl.disable.cache": "true",  # else the one that the session has is taken
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
 }
 
 
-def checkpoint_settings(pipeline: Pipeline) -> dict[str, str]:
-    if "://" in checkpoint_folder(pipeline):
+def checkpoint_settings(session: SparkSession, pipeline: Pipeline) -> dict[str, str]:
+    """Of a query whose checkpoint is on this machine; what a user has set stays."""
+    if not is_local(session, checkpoint_folder(pipeline)):
         return {}
     return {key: value for key, value in LOCAL_CHECKPOINTS.items() if key not in pipeline.spark}
+
+
+def is_local(session: SparkSession, folder: str) -> bool:
+    """A path that does not say where it is, is where Hadoop's settings say."""
+    default = session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")  # noqa: SLF001 - PySpark has no name for it
+    return (folder if "://" in folder else default).startswith("file:")
 
 
 @contextmanager

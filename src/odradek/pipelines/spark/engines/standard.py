@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import Deduplication, FilesTarget, KeyedState, PythonFunction, RunningAggregate
@@ -49,6 +49,13 @@ MOST_THREADS = 32
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
+class Prepared(NamedTuple):
+    """A query that can be started, and settings of its own."""
+
+    writer: DataStreamWriter
+    settings: Mapping[str, str]
+
+
 class StandardEngine:
     """Starts the flows of a pipeline; `report` is told of each batch, on Spark's thread."""
 
@@ -67,23 +74,22 @@ class StandardEngine:
         self._starts = starts or {}
         self._unhurried = 0  # Spark begins batches at multiples of the interval: those of one interval at the same time
         self._connector = connector_of(session, pipeline.connector)
-        self._planned: set[str] = set()  # flows whose plans are optimized
 
     def start(self, *, until_caught_up: bool = False) -> Running:
         graph = build_graph(self._pipeline)
         passes: dict[str, Pass] = {}
         reports = Reports(passes, self._report)
         running = Running(reports)
-        prepared = [(flow, self._writer(flow, graph, running, passes)) for flow in split_flows(self._pipeline, graph)]
+        prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in split_flows(self._pipeline, graph)]
         try:
-            for flow, writer in prepared:
+            for flow, (writer, own) in prepared:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
                 is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
-                settings = checkpoint_settings(self._pipeline)
-                if is_endless:
-                    settings[EMPTY_BATCHES] = "false"
-                if flow.name in self._planned:
-                    settings[EXCLUDED_RULES] = needless_rules(self._session)
+                settings = {
+                    **checkpoint_settings(self._session, self._pipeline),
+                    **({EMPTY_BATCHES: "false"} if is_endless else {}),
+                    **own,
+                }
                 begin = functools.partial(self._begin, flow, triggered, settings)
                 running.begin(flow.name, begin)
                 if self._connector is Connector.PYTHON:
@@ -98,11 +104,11 @@ class StandardEngine:
         with query_settings(self._session, settings):
             return writer.start()
 
-    def _writer(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> DataStreamWriter:
+    def _prepared(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> Prepared:
         load = functools.partial(self._load, start=self._starts.get(flow.name))
         frame = stream_of(self._session, self._pipeline, graph, flow, load)
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
-            return self._file_writer(flow, frame, flow.files.target)
+            return Prepared(self._file_writer(flow, frame, flow.files.target), {})
         try:
             made = passes[flow.name] = whole_pass(self._pipeline, flow, frame)
         except NotLiftable as reason:
@@ -113,12 +119,12 @@ class StandardEngine:
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
                 self._report(fan_out(batch, stamp.number, stamp))
 
-            return self._named(flow, frame).foreachBatch(self._taker(flow, running, plan_and_write))
+            return Prepared(self._named(flow, frame).foreachBatch(self._taker(flow, running, plan_and_write)), {})
         is_direct = made.is_direct and self._connector is Connector.JVM
         if is_direct and self._pipeline.delivery is Delivery.AT_LEAST_ONCE:
-            return self._record_writer(flow, made)
+            return self._of_records(flow, made)
         write = functools.partial(write_batch, self._pipeline, flow, made)
-        return self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write))
+        return Prepared(self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write)), {})
 
     def _check_steps(self, flow: Flow, graph: Graph, load: Callable[[Source], DataFrame]) -> None:
         """What Spark refuses is told now, with the step that it is in; functions are called with batches only."""
@@ -139,13 +145,12 @@ class StandardEngine:
         writer = writer.option("path", below(self._pipeline, target.path))
         return writer.partitionBy(*target.partition_by) if target.partition_by else writer
 
-    def _record_writer(self, flow: Flow, made: Pass) -> DataStreamWriter:
+    def _of_records(self, flow: Flow, made: Pass) -> Prepared:
         """Spark's own Kafka sink: nothing of a batch passes through Python."""
         ((producer, records),) = made.records_in(made.observed())
-        planned = optimized(records)
-        if planned is not records:
-            self._planned.add(flow.name)
-        return self._named(flow, planned).format("kafka").options(**producer_options(producer))
+        planned = optimized(records) if made.is_of_topic else records  # state is left where Spark puts it
+        writer = self._named(flow, planned).format("kafka").options(**producer_options(producer))
+        return Prepared(writer, {} if planned is records else {EXCLUDED_RULES: needless_rules(self._session)})
 
     def _taker(
         self, flow: Flow, running: Running, write: Callable[[DataFrame, BatchNumber], None]

@@ -1,6 +1,6 @@
 """One pass over the rows of a flow's root: every step, expectation and output of the flow as a column of one frame.
 
-The frame is planned once, when the query starts, and not again for each batch. `observe` counts along the way.
+The frame is analysed once, when the query starts, and not again for each batch. `observe` counts along the way.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Pass:
     tables: Mapping[str, Table]  # what sinks other than topics, and views, read
     counts: tuple[Count, ...]
     must_hold: tuple[str, ...]  # conditions that raise an error instead of being false
+    is_of_topic: bool = False  # its rows are the records of a topic as Spark reads them
 
     @property
     def is_direct(self) -> bool:
@@ -131,7 +132,7 @@ class PassBuilder:
         if source.name in self._flow.owned:
             self._counts.append(Count(f"rejected {source.name}", f"count({REJECTED})"))
             self._refused[source.name] = Rows({**fields, REJECTED: (REJECTED,)}, f"{REJECTED} is not null")
-        made = self._finished()
+        made = replace(self._finished(), is_of_topic=True)
         if self._pipeline.delivery is Delivery.EXACTLY_ONCE:
             return replace(made, frame=made.frame.withColumn(SPLIT, origin_split()))
         return made
@@ -200,7 +201,7 @@ class PassBuilder:
 
     def _quarantine(self, step: Step, rows: Rows, checks: Mapping[str, str]) -> None:
         quarantining = [each for each in step.expectations if each.otherwise is Otherwise.QUARANTINE]
-        if not quarantining:
+        if not quarantining or self._pipeline.dead_letters is None:
             return
         reason = reason_of(quarantining, checks)
         if rows.array is None:

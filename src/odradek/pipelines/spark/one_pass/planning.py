@@ -1,8 +1,8 @@
 """A plan that is optimized before its query starts.
 
 Spark optimizes the plan of a stream anew for each batch, which takes as long as the batch itself where batches are
-small. The plan of a pass is the same for every batch: what Spark would find each time is put into the frame once, and
-the query is told not to look for it again.
+small. That of a flow from a topic to topics is the same for every batch: what Spark would find each time is put into
+the frame once, and the query is told not to look for it again.
 """
 
 from __future__ import annotations
@@ -23,19 +23,22 @@ def optimized(frame: DataFrame) -> DataFrame:
     session = frame.sparkSession
     jvm = cast("JVMView", session._jvm)  # noqa: SLF001 - PySpark has no name for it
     plan = java_frame(frame).queryExecution().analyzed()
-    if plan.containsPattern(jvm.org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE()):
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    has_words = not catalyst.optimizer.SpecialDatetimeValues.apply(plan).fastEquals(plan)  # cast('today' as date)
+    if has_words or plan.containsPattern(catalyst.trees.TreePattern.CURRENT_LIKE()):
         return frame
     better = optimizer_of(session).execute(plan)
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, better), session)  # noqa: SLF001 - dito
 
 
 def needless_rules(session: SparkSession) -> str:
-    """What can be left out where a plan is optimized, as a setting of Spark; beside what a user leaves out."""
+    """What of Spark's can be left out where a plan is optimized, as a setting; beside what a user leaves out."""
     optimizer = optimizer_of(session)
     needed = set(scala_items(optimizer.nonExcludableRules()))
     names = [rule.ruleName() for batch in scala_items(optimizer.batches()) for rule in scala_items(batch.rules())]
     chosen = [name for name in (session.conf.get(EXCLUDED_RULES, "") or "").split(",") if name]
-    return ",".join(dict.fromkeys([*chosen, *(name for name in names if name not in needed)]))
+    needless = [name for name in names if name not in needed and name.startswith("org.apache.spark.sql.")]
+    return ",".join(dict.fromkeys([*chosen, *needless]))
 
 
 def optimizer_of(session: SparkSession) -> JavaObject:

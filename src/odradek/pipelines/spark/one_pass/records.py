@@ -21,6 +21,8 @@ from odradek.pipelines.spark.one_pass.row_columns import PLACE_FIELDS, Rows, lit
 from odradek.pipelines.spark.one_pass.selecting import Scope
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from odradek.pipelines.definition.model import Sink, TopicTarget
     from odradek.pipelines.spark.one_pass.row_columns import RowColumns
 
@@ -51,7 +53,7 @@ def letters_of(columns: RowColumns, pipeline: str, place: str, refused: Rows, to
         "topic": literal(topic),
         "key": key,
         "value": value,
-        "headers": f"concat({headers_sql(headers)}, {own})",
+        "headers": f"concat({headers_sql(headers.items())}, {own})",
     }
     return refused.mapped(struct_of(record))
 
@@ -73,8 +75,8 @@ def records_of(columns: RowColumns, pipeline: str, sink: Sink, target: TopicTarg
     """The records of a topic sink, of rows that are encoded."""
     key, value = text_of(rows.path("key")), text_of(rows.path("value"))
     parts = [*(origin_parts(columns) if columns.has_origin else ()), f"hex(xxhash64({key}, {value}))"]
-    headers = {ID_HEADER: identity(pipeline, sink.name, parts)}
-    headers |= {each.name: text_of(rows.path(header_field(each.name))) for each in target.headers}
+    headers = [(ID_HEADER, identity(pipeline, sink.name, parts))]
+    headers += [(each.name, text_of(rows.path(header_field(each.name)))) for each in target.headers]
     record = {"topic": literal(target.topic), "key": key, "value": value, "headers": headers_sql(headers)}
     return rows.mapped(struct_of(record))
 
@@ -99,11 +101,8 @@ def identity(pipeline: str, place: str, parts: list[str]) -> str:
     return f"concat_ws(':', {', '.join([literal(f'{pipeline}/{place}'), *parts])})"
 
 
-def headers_sql(headers: dict[str, str]) -> str:
-    made = (
-        struct_of({"key": literal(name), "value": f"cast({as_text(value)} as binary)"})
-        for name, value in headers.items()
-    )
+def headers_sql(headers: Iterable[tuple[str, str]]) -> str:
+    made = (struct_of({"key": literal(name), "value": f"cast({as_text(value)} as binary)"}) for name, value in headers)
     return f"array({', '.join(made)})"
 
 

@@ -86,8 +86,8 @@ class Rows:
             unmet = self.filtered(f"not {condition}")
         return f"if({unmet}, {otherwise}, true)"
 
-    def struct(self, names: Iterable[str] | None = None) -> str:
-        return struct_of({name: text_of(self.path(name)) for name in (self.fields if names is None else names)})
+    def struct(self, names: Iterable[str]) -> str:
+        return struct_of({name: text_of(self.path(name)) for name in names})
 
 
 class RowColumns:
@@ -96,6 +96,7 @@ class RowColumns:
     def __init__(self, frame: DataFrame, origin: Mapping[str, Path] | None = None) -> None:
         self._frame = frame
         self._pending: dict[str, str] = {}  # columns that do not need one another are added at once
+        self._added = 0
         self._origin = {name: (ORIGIN, name) for name in ORIGIN_FIELDS} if origin is None else origin
         self.has_origin = origin is not None or ORIGIN in frame.columns
 
@@ -112,7 +113,9 @@ class RowColumns:
         return self._frame
 
     def add(self, name: str, expression: str) -> str:
-        """The column's name again."""
+        """What the column is called: a name that no other column has."""
+        self._added += 1
+        name = f"{name}__{self._added}"
         if any(quoted(each) in expression for each in self._pending):
             _ = self.frame
         self._pending[name] = expression

@@ -41,7 +41,10 @@ class Scope:
     made: tuple[str, ...] = ()
 
     def sql(self, expression: exp.Expr) -> str:
-        """The expression with every column led back to the variable that holds it."""
+        """The expression with every column led back to what holds it."""
+        variables = {name.name.lower() for each in expression.find_all(exp.Lambda) for name in each.expressions}
+        if any(self.path(each)[0].lower() in variables for each in expression.find_all(exp.Column)):
+            raise NotLiftable(expression.sql(DIALECT))  # Spark would take the column for the lambda's variable
         resolved = expression.copy().transform(self._resolved)
         try:
             text = resolved.sql(DIALECT, unsupported_level=ErrorLevel.RAISE)

@@ -28,6 +28,7 @@ JSON_OPTIONS = {"ignoreNullFields": "false"}
 LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # what a topic takes is its own to say
 # A batch of Spark is written when all of it is flushed: until then there is no hurry, and large requests cost less.
 UNHURRIED = {"linger.ms": "100", "batch.size": str(128 * 1024)}
+LIMITS = {"linger.ms": "delivery.timeout.ms", "batch.size": "buffer.memory"}  # what a producer compares them with
 
 
 class Producer(NamedTuple):
@@ -97,5 +98,7 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Tr
 
 
 def producer_options(producer: Producer, defaults: Mapping[str, str] = UNHURRIED) -> dict[str, str]:
-    client = {**defaults, **dict(producer.settings), "bootstrap.servers": producer.servers}
+    own = dict(producer.settings)
+    fitting = {key: value for key, value in defaults.items() if LIMITS.get(key) not in own}
+    client = {**fitting, **own, "bootstrap.servers": producer.servers}
     return {f"kafka.{key}": value for key, value in client.items()}
