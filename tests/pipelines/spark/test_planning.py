@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.spark.engines.realtime import AT_ONCE
 from odradek.pipelines.spark.engines.settings import (
     LOCAL_CHECKPOINTS,
     checkpoint_settings,
@@ -108,5 +109,6 @@ def test_checkpoints_elsewhere_and_own_choices_are_left_alone(stage: Stage) -> N
 def test_waiting_does_not_exceed_the_time_that_a_producer_is_given() -> None:
     assert producer_options(Producer("b:1", ()))["kafka.linger.ms"] == "100"
     assert producer_options(Producer("b:1", (("linger.ms", "5"),)))["kafka.linger.ms"] == "5"
+    assert producer_options(Producer("b:1", (("delivery.timeout.ms", "30000"),)), AT_ONCE)["kafka.linger.ms"] == "0"
     assert "kafka.linger.ms" not in producer_options(Producer("b:1", (("delivery.timeout.ms", "30000"),)))
     assert "kafka.batch.size" not in producer_options(Producer("b:1", (("buffer.memory", "65536"),)))

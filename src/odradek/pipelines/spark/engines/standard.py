@@ -81,15 +81,12 @@ class StandardEngine:
         reports = Reports(passes, self._report)
         running = Running(reports)
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in split_flows(self._pipeline, graph)]
+        checkpoints = checkpoint_settings(self._session, self._pipeline)
         try:
             for flow, (writer, own) in prepared:
                 triggered = self._triggered(flow, writer, until_caught_up=until_caught_up)
                 is_endless = until_caught_up and keeps_processing_time(self._pipeline, graph, flow)
-                settings = {
-                    **checkpoint_settings(self._session, self._pipeline),
-                    **({EMPTY_BATCHES: "false"} if is_endless else {}),
-                    **own,
-                }
+                settings = {**checkpoints, **({EMPTY_BATCHES: "false"} if is_endless else {}), **own}
                 begin = functools.partial(self._begin, flow, triggered, settings)
                 running.begin(flow.name, begin)
                 if self._connector is Connector.PYTHON:

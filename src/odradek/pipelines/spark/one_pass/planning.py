@@ -28,7 +28,7 @@ def optimized(frame: DataFrame) -> DataFrame:
     if has_words or plan.containsPattern(catalyst.trees.TreePattern.CURRENT_LIKE()):
         return frame
     better = optimizer_of(session).execute(plan)
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, better), session)  # noqa: SLF001 - dito
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, better), session)  # noqa: SLF001 - as above
 
 
 def needless_rules(session: SparkSession) -> str:
@@ -42,11 +42,11 @@ def needless_rules(session: SparkSession) -> str:
 
 
 def optimizer_of(session: SparkSession) -> JavaObject:
-    return session._jsparkSession.sessionState().optimizer()  # noqa: SLF001 - dito
+    return session._jsparkSession.sessionState().optimizer()  # noqa: SLF001 - as above
 
 
 def java_frame(frame: DataFrame) -> JavaObject:
-    return frame._jdf  # noqa: SLF001 - dito
+    return frame._jdf  # noqa: SLF001 - as above
 
 
 def scala_items(sequence: JavaObject) -> list[JavaObject]:

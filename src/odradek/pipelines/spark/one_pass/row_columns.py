@@ -102,14 +102,7 @@ class RowColumns:
 
     @property
     def frame(self) -> DataFrame:
-        """What Spark does not take here it may take as a query of its own, or say there what is wrong with it."""
-        if self._pending:
-            added = {name: F.expr(expression) for name, expression in self._pending.items()}
-            self._pending = {}
-            try:
-                self._frame = self._frame.withColumns(added)
-            except (AnalysisException, ParseException) as error:
-                raise NotLiftable(", ".join(added)) from error
+        self._settle()
         return self._frame
 
     def add(self, name: str, expression: str) -> str:
@@ -117,9 +110,19 @@ class RowColumns:
         self._added += 1
         name = f"{name}__{self._added}"
         if any(quoted(each) in expression for each in self._pending):
-            _ = self.frame
+            self._settle()
         self._pending[name] = expression
         return name
+
+    def _settle(self) -> None:
+        """What Spark does not take here it may take as a query of its own, or say there what is wrong with it."""
+        added, self._pending = self._pending, {}
+        if not added:
+            return
+        try:
+            self._frame = self._frame.withColumns({name: F.expr(text) for name, text in added.items()})
+        except (AnalysisException, ParseException) as error:
+            raise NotLiftable(", ".join(added)) from error
 
     def type_of(self, rows: Rows, expression: str) -> T.DataType:
         """What an expression over single rows gives."""

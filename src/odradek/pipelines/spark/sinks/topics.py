@@ -97,8 +97,9 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Tr
             every.write.format("kafka").options(**producer_options(producer)).save()
 
 
-def producer_options(producer: Producer, defaults: Mapping[str, str] = UNHURRIED) -> dict[str, str]:
+def producer_options(producer: Producer, defaults: Mapping[str, str] | None = None) -> dict[str, str]:
     own = dict(producer.settings)
-    fitting = {key: value for key, value in defaults.items() if LIMITS.get(key) not in own}
-    client = {**fitting, **own, "bootstrap.servers": producer.servers}
+    if defaults is None:
+        defaults = {key: value for key, value in UNHURRIED.items() if LIMITS[key] not in own}
+    client = {**defaults, **own, "bootstrap.servers": producer.servers}
     return {f"kafka.{key}": value for key, value in client.items()}
