@@ -11,9 +11,9 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from odradek.configuration.broker_configs import BrokerConfig
+from odradek.configuration.listeners import Endpoint
 from odradek.handlers.context import ClientConnection, CloseConnection, Services
-from odradek.metadata.broker_configs import BrokerConfig
-from odradek.metadata.listeners import Endpoint
 from odradek.server.node import Node
 from tests.simulation.simulated_host import Simulation
 from tests.wire import WireClient, decode_response, encode_request

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from uuid import UUID
 
-from odradek.handlers.fetch_sessions import EVICTABLE_AFTER_MS, FetchSession, FetchSessions, TopicPartition
+from odradek.handlers.fetch_sessions import EVICTABLE_AFTER_MS, FetchKey, FetchSession, FetchSessions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
 from odradek.replica.partition import FetchResult
@@ -112,12 +112,12 @@ def test_forgotten_partitions_are_not_served_any_more() -> None:
     all_sessions = sessions()
     first = begun(all_sessions, request(0, 0, 0))
     begun(all_sessions, request(session_id=first.session_id, epoch=1, forgotten=(0, 2)))
-    assert list(first.partitions) == [TopicPartition(TOPIC_ID, 1)]
+    assert list(first.partitions) == [FetchKey(TOPIC_ID, 1)]
 
 
 def test_what_gave_data_is_served_last_next_time() -> None:
     first = begun(sessions(), request(0, 0, 0))
-    first.served(TopicPartition(TOPIC_ID, 0))
+    first.served(FetchKey(TOPIC_ID, 0))
     assert [key.partition for key in first.partitions] == [1, 2, 0]
 
 

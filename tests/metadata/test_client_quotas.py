@@ -11,8 +11,8 @@ from odradek.metadata.client_quotas import (
     decide_quota,
     describe_client_quotas,
 )
-from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.refusal import Refusal
 
 Entity = list[tuple[str, str | None]]
 ADMIN: Entity = [("user", "admin")]

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.host.real_disk import RealDisk
 from odradek.metadata.changes import (
     Change,
@@ -23,7 +24,6 @@ from odradek.metadata.changes import (
     TopicCreated,
     TopicDeleted,
 )
-from odradek.metadata.config_types import ConfigResourceType
 from odradek.metadata.embedded_store import EmbeddedStore
 from odradek.metadata.image import MetadataImage, PartitionImage, TopicImage
 from odradek.metadata.store import StoreError

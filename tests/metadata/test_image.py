@@ -2,6 +2,8 @@
 
 import uuid
 
+from odradek.configuration.config_types import ConfigResourceType
+from odradek.configuration.listeners import Endpoint
 from odradek.metadata.changes import (
     ClientQuotaChanged,
     ConfigsChanged,
@@ -12,9 +14,7 @@ from odradek.metadata.changes import (
     TopicDeleted,
 )
 from odradek.metadata.client_quotas import QuotaEntity
-from odradek.metadata.config_types import ConfigResourceType
 from odradek.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
-from odradek.metadata.listeners import Endpoint
 
 EMPTY = MetadataImage(version=0, cluster_id="c", controller_id=0)
 TOPIC_ID = uuid.UUID(int=1)

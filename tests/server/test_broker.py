@@ -7,9 +7,9 @@ import socket
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
+from odradek.configuration.broker_configs import BrokerConfig
 from odradek.host.host import real_host
 from odradek.host.network import CannotListen, run_on_fast_loop
-from odradek.metadata.broker_configs import BrokerConfig
 from odradek.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from odradek.server import broker as broker_module
 from odradek.server.broker import Broker
@@ -161,7 +161,7 @@ def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
         await broker.start()
         port = broker._listeners[0].port
         await ask(port, MetadataRequest(topics=None), MetadataResponse, 12)
-        from odradek.metadata.topic_decisions import NewTopic
+        from odradek.controller.topic_decisions import NewTopic
 
         await broker._node._controller.create_topics([NewTopic(name="t", partition_count=2)])
         partition = broker._node._table.find("t", 0)

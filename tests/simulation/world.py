@@ -10,9 +10,9 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.configuration.broker_configs import BrokerConfig
+from odradek.configuration.listeners import Endpoint
 from odradek.handlers.context import ClientConnection
-from odradek.metadata.broker_configs import BrokerConfig
-from odradek.metadata.listeners import Endpoint
 from odradek.server.node import Node
 from tests.simulation.simulated_host import Simulation
 from tests.wire import decode_response, encode_request

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from odradek.metadata.config_types import ConfigResourceType
+from odradek.configuration.config_types import ConfigResourceType
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -9,6 +9,7 @@ import asyncio
 import functools
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.controller.topic_decisions import NewTopic
 from odradek.coordinator.consumer.patterns import match_new_pattern, match_patterns
 from odradek.coordinator.group_journal import GroupJournal
 from odradek.coordinator.group_loading import load_shard
@@ -18,20 +19,19 @@ from odradek.coordinator.group_timers import GroupTimers
 from odradek.coordinator.java_strings import partition_of
 from odradek.coordinator.offsets.offset_operations import expire_offsets, forget_topics
 from odradek.host.logs import get_logger
-from odradek.metadata.image import NO_LEADER
-from odradek.metadata.topic_decisions import NewTopic
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_LEADER
 from odradek.replica.partition import Role
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator
 
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.controller.controller import Controller
     from odradek.coordinator.consumer.patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import TimerKey
     from odradek.host.clock import Timer
     from odradek.host.host import Host
-    from odradek.metadata.broker_configs import BrokerConfig
-    from odradek.metadata.controller import Controller
     from odradek.metadata.image import MetadataImage, TopicImage
     from odradek.replica.believed_time import BelievedTime
     from odradek.replica.partition import Partition

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import UUID, Message, Struct, array, bytes_, int32, int64, string, uuid
+from odradek.protocol.sentinels import NO_TIMESTAMP, NO_TOPIC_ID
 
 if TYPE_CHECKING:
     from odradek.protocol.schema import Part
 
 M = TypeVar("M", bound=Message)
 
-NO_TIMESTAMP = -1
-NO_TOPIC_ID = UUID(int=0)
 
 # The layouts that Kafka 4.3 writes; all that it reads are read.
 GROUP_METADATA_VERSION = 3

@@ -11,7 +11,7 @@ from odradek.coordinator.assignors.by_name import ASSIGNORS
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.metadata.broker_configs import BrokerConfig
+    from odradek.configuration.broker_configs import BrokerConfig
 
 MINUTE_MS = 60_000
 

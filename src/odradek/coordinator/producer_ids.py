@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from odradek.metadata.controller import Controller
+    from odradek.controller.controller import Controller
 
 BLOCK_SIZE = 1000
 

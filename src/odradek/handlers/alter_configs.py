@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.controller.config_decisions import ConfigReplacement
 from odradek.handlers.config_access import split_by_access
-from odradek.metadata.config_decisions import ConfigReplacement
 from odradek.protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,

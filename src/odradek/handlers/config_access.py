@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from odradek.metadata.config_types import ConfigResourceType
-from odradek.metadata.results import ConfigResult
+from odradek.configuration.config_types import ConfigResourceType
+from odradek.controller.results import ConfigResult
 from odradek.protocol.errors import ErrorCode
 from odradek.security.authorizer import Operation, ResourceType
 

@@ -9,12 +9,12 @@ from odradek.coordinator.consumer.heartbeat import ConsumerHeartbeat
 from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
 from odradek.coordinator.consumer.topic_patterns import InvalidPattern
 from odradek.handlers.group_access import WaitingResponse, allows_on_group, offers_consumer_protocol
-from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
 )
+from odradek.protocol.refusal import Refusal
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:

@@ -12,13 +12,13 @@ from odradek.security.authorizer import Authorizer, Operation, ResourceType, aut
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.controller.controller import Controller
     from odradek.coordinator.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.handlers.api_versions import AdvertisedApis
     from odradek.handlers.fetch_sessions import FetchSessions
     from odradek.host.host import Host
-    from odradek.metadata.broker_configs import BrokerConfig
-    from odradek.metadata.controller import Controller
     from odradek.metadata.image import MetadataImage
     from odradek.replica.partition_table import PartitionTable
 

@@ -6,9 +6,8 @@ Departures from Kafka: the topic can be used when the answer comes, so `timeout_
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
-from odradek.metadata.topic_decisions import Assignment, NewTopic
+from odradek.controller.topic_decisions import Assignment, NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -17,13 +16,12 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from odradek.protocol.sentinels import NO_TOPIC_ID
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from odradek.controller.results import TopicResult
     from odradek.handlers.context import RequestContext
-    from odradek.metadata.results import TopicResult
-
-NO_TOPIC_ID = UUID(int=0)
 
 
 async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import (
@@ -11,12 +10,14 @@ from odradek.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from odradek.protocol.sentinels import NO_TOPIC_ID
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from odradek.handlers.context import RequestContext
 
-NO_TOPIC_ID = UUID(int=0)
 FIRST_VERSION_WITH_TOPIC_IDS = 6
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.metadata.client_quotas import QuotaFilter, describe_client_quotas
-from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
@@ -14,6 +13,7 @@ from odradek.protocol.messages.describe_client_quotas import (
     EntryData,
     ValueData,
 )
+from odradek.protocol.refusal import Refusal
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.handlers.config_access import config_refusal
-from odradek.metadata.config_descriptions import (
+from odradek.configuration.config_descriptions import (
     describe_broker_configs,
     describe_client_metrics_configs,
     describe_default_broker_configs,
     describe_group_configs,
     describe_topic_configs,
 )
-from odradek.metadata.config_types import ConfigEntry, ConfigResourceType
-from odradek.metadata.refusal import Refusal
+from odradek.configuration.config_types import ConfigEntry, ConfigResourceType
+from odradek.handlers.config_access import config_refusal
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
@@ -27,6 +26,7 @@ from odradek.protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from odradek.protocol.refusal import Refusal
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:

@@ -18,7 +18,8 @@ from odradek.protocol.messages.fetch import (
     FetchResponse,
     PartitionData,
 )
-from odradek.replica.partition import UNKNOWN_EPOCH, FetchResult, Role
+from odradek.protocol.sentinels import NO_EPOCH
+from odradek.replica.partition import FetchResult, Role
 from odradek.replica.waiting_requests import WaitingFetch
 from odradek.security.authorizer import Operation
 
@@ -153,7 +154,7 @@ def _read(
                 break
             round_.size_bytes += size
             remaining_bytes = max(0, remaining_bytes - size)
-        elif result.error is not _NONE or result.diverging_epoch != UNKNOWN_EPOCH:
+        elif result.error is not _NONE or result.diverging_epoch != NO_EPOCH:
             round_.has_news = True
         results.append((wanted, partition, result))
     return round_
@@ -180,7 +181,7 @@ def _read_one(
         return result
     except OSError as problem:
         if partition.role is not _LEADER:  # its files went while a worker looked
-            return FetchResult(partition.check_epoch(UNKNOWN_EPOCH))
+            return FetchResult(partition.check_epoch(NO_EPOCH))
         log.error("read failed", topic=partition.topic, partition=partition.index, reason=str(problem))
         return FetchResult(ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -235,6 +236,6 @@ def _partition_data(index: int, result: FetchResult, is_committed_only: bool) ->
         aborted_transactions=[] if is_committed_only else None,
         records=b"" if result.records is None else result.records,
     )
-    if result.diverging_epoch != UNKNOWN_EPOCH:
+    if result.diverging_epoch != NO_EPOCH:
         data.diverging_epoch = EpochEndOffset(epoch=result.diverging_epoch, end_offset=result.diverging_end_offset)
     return data

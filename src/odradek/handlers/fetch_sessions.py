@@ -31,7 +31,7 @@ UNKNOWN = -1
 _NONE = ErrorCode.NONE  # an attribute of an enum takes long to look up
 
 
-class TopicPartition(NamedTuple):
+class FetchKey(NamedTuple):
     """A partition as the client names it: by topic name, or by topic id from version 13."""
 
     topic: str | UUID
@@ -52,7 +52,7 @@ class FetchedPartition:
     )
 
     def __init__(
-        self, key: TopicPartition, fetch_offset: int, max_bytes: int, current_leader_epoch: int, last_fetched_epoch: int
+        self, key: FetchKey, fetch_offset: int, max_bytes: int, current_leader_epoch: int, last_fetched_epoch: int
     ) -> None:
         self.key = key
         self.fetch_offset = fetch_offset
@@ -96,7 +96,7 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         self.is_incremental = False
         self.last_used_ms = 0.0
-        self.partitions: dict[TopicPartition, FetchedPartition] = {}
+        self.partitions: dict[FetchKey, FetchedPartition] = {}
 
     def put(self, wanted: Iterable[FetchedPartition]) -> None:
         partitions = self.partitions
@@ -107,7 +107,7 @@ class FetchSession:
             else:
                 known.take_over(partition)
 
-    def served(self, key: TopicPartition) -> None:
+    def served(self, key: FetchKey) -> None:
         """What gave data goes to the back, so that a small limit starves nobody."""
         partition = self.partitions.pop(key, None)
         if partition is not None:  # else another request of the session forgot it while a worker read
@@ -150,7 +150,7 @@ class FetchSessions:
         for forgotten in request.forgotten_topics_data:
             topic = forgotten.topic_id if uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
-                session.partitions.pop(TopicPartition(topic, index), None)
+                session.partitions.pop(FetchKey(topic, index), None)
         if not session.partitions:
             del self._sessions[session.session_id]
             return FetchSession(NO_SESSION_ID, uses_topic_ids)
@@ -185,7 +185,7 @@ def _wanted(request: FetchRequest, uses_topic_ids: bool) -> Iterable[FetchedPart
         name = topic.topic_id if uses_topic_ids else topic.topic
         for partition in topic.partitions:
             yield FetchedPartition(
-                TopicPartition(name, partition.partition),
+                FetchKey(name, partition.partition),
                 partition.fetch_offset,
                 partition.partition_max_bytes,
                 partition.current_leader_epoch,

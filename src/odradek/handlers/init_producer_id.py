@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
-
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
 
 
 async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:

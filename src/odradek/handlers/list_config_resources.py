@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.metadata.config_types import ConfigResourceType
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_config_resources import (
     ConfigResource,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.handlers.context import RequestContext
     from odradek.protocol.messages.list_offsets import ListOffsetsPartition
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
@@ -51,7 +52,7 @@ def handle(
 
 
 async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
-    found: dict[tuple[str, int], ListOffsetsPartitionResponse] = {}
+    found: dict[TopicPartition, ListOffsetsPartitionResponse] = {}
     for topic in request.topics:
         for asked in topic.partitions:
             if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
@@ -91,7 +92,7 @@ async def _by_time(
 def _answer(
     request: ListOffsetsRequest,
     context: RequestContext,
-    found: dict[tuple[str, int], ListOffsetsPartitionResponse],
+    found: dict[TopicPartition, ListOffsetsPartitionResponse],
 ) -> ListOffsetsResponse:
     counts = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions

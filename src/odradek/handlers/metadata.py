@@ -6,12 +6,11 @@ Departures from Kafka: a topic that is created automatically is in the answer at
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
+from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.coordinator.group_coordinator import OFFSETS_TOPIC
 from odradek.handlers.context import CLUSTER_NAME
 from odradek.handlers.partition_state import partition_state
-from odradek.metadata.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.metadata.topic_names import illegal_name_reason
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.metadata import (
@@ -22,6 +21,7 @@ from odradek.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from odradek.protocol.sentinels import NO_TOPIC_ID
 from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.metadata.image import TopicImage
 
-NO_TOPIC_ID = UUID(int=0)
 FIRST_VERSION_WITH_EMPTY_LIST = 1
 FIRST_VERSION_WITH_TOPIC_IDS = 12
 LAST_VERSION_WITH_CLUSTER_OPERATIONS = 10

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from odradek.handlers.context import RequestContext
+    from odradek.protocol.topic_partition import TopicPartition
 
 
 def handle(
@@ -28,7 +29,7 @@ def handle(
     if isinstance(shard, ErrorCode):
         return OffsetDeleteResponse(error_code=shard)
     answers: list[OffsetDeleteResponseTopic] = []
-    deletions: list[tuple[str, int]] = []
+    deletions: list[TopicPartition] = []
     deleted: list[OffsetDeleteResponsePartition] = []
     for wish in request.topics:
         partitions = [OffsetDeleteResponsePartition(partition_index=each.partition_index) for each in wish.partitions]

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
@@ -19,14 +18,15 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from odradek.protocol.sentinels import NO_OFFSET, NO_TOPIC_ID
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from odradek.coordinator.group_shard import GroupShard
     from odradek.handlers.context import RequestContext
 
-NO_TOPIC_ID = UUID(int=0)
-NO_OFFSET = -1
 FIRST_VERSION_WITH_GROUP_ERROR = 2
 FIRST_VERSION_WITH_SEVERAL_GROUPS = 8
 FIRST_VERSION_WITH_TOPIC_IDS = 10

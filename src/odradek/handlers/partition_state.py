@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.metadata.image import NO_LEADER
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_LEADER
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext

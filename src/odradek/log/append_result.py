@@ -3,9 +3,7 @@
 from typing import NamedTuple
 
 from odradek.protocol.errors import ErrorCode
-
-NO_OFFSET = -1
-NO_TIMESTAMP = -1
+from odradek.protocol.sentinels import NO_OFFSET, NO_TIMESTAMP
 
 
 class AppendResult(NamedTuple):

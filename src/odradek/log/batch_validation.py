@@ -19,12 +19,12 @@ from odradek.protocol.batch import (
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import SMALLEST_RECORD_BYTES
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 _MAGIC_POSITION = 16
 # The smallest batch length of any format: what is below cannot even be a message of magic 0.
 _SMALLEST_LEGACY_LENGTH = 14
 _UNUSUAL_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
-NO_TIMESTAMP = -1
 
 # An attribute of an enum takes as long to look up as several of these checks together.
 _LAST_COMPRESSION = int(Compression.ZSTD)

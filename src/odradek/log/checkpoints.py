@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from odradek.host.disk import Disk
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.topic_partition import TopicPartition
 
 _VERSION = 0
 
@@ -17,25 +18,25 @@ class OffsetCheckpoint:
         self._disk = disk
         self.path = path
 
-    def read(self) -> dict[tuple[str, int], int]:
+    def read(self) -> dict[TopicPartition, int]:
         try:
             data = self._disk.read_file(self.path)
         except FileNotFoundError:
             return {}
         return decode_checkpoint(data)
 
-    def write(self, offsets: Mapping[tuple[str, int], int]) -> None:
+    def write(self, offsets: Mapping[TopicPartition, int]) -> None:
         self._disk.replace_file(self.path, encode_checkpoint(offsets))
 
 
-def encode_checkpoint(offsets: Mapping[tuple[str, int], int]) -> bytes:
+def encode_checkpoint(offsets: Mapping[TopicPartition, int]) -> bytes:
     lines = [str(_VERSION), str(len(offsets))]
     lines += [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     return ("\n".join(lines) + "\n").encode()
 
 
-def decode_checkpoint(data: bytes) -> dict[tuple[str, int], int]:
-    offsets: dict[tuple[str, int], int] = {}
+def decode_checkpoint(data: bytes) -> dict[TopicPartition, int]:
+    offsets: dict[TopicPartition, int] = {}
     try:
         lines = data.decode().splitlines()
         version, count = int(lines[0]), int(lines[1])

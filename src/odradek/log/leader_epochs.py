@@ -9,10 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
 
 FILE_NAME = "leader-epoch-checkpoint"
-NO_EPOCH = -1
-NO_OFFSET = -1
 _VERSION = 0
 
 

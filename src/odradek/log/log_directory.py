@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from odradek.host.disk import Lock
 from odradek.host.host import Host
 from odradek.log.checkpoints import OffsetCheckpoint
+from odradek.protocol.topic_partition import TopicPartition
 
 LOCK_FILE = ".lock"
 META_PROPERTIES_FILE = "meta.properties"
@@ -169,7 +170,7 @@ class LogDirectory:
             raise ValueError(f"{topic!r} partition {index} is not a partition's name")
         return f"{self.path}/{topic}-{index}"
 
-    def partitions(self) -> dict[tuple[str, int], str]:
+    def partitions(self) -> dict[TopicPartition, str]:
         """The partitions whose directories are here."""
         found = {}
         for name in self._host.disk.list_directory(self.path):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
-from odradek.log.append_result import NO_TIMESTAMP, AppendResult
+from odradek.log.append_result import AppendResult
 from odradek.log.batch_conversion import convert_batch
 from odradek.log.batch_validation import check_batch
 from odradek.log.compaction.cleaned_segment import CleanedSegment, take_names
@@ -26,6 +26,7 @@ from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, fi
 from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import assign_offset, set_append_time
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 _new_tuple = tuple.__new__  # half the time of the constructor, once per append

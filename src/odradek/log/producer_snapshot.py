@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator
 from crc32c import crc32c
 
 from odradek.log.producer_state import (
-    NO_OFFSET,
-    NO_SEQUENCE,
     SEQUENCE_MASK,
     ProducerBatch,
     ProducerEntry,
 )
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.sentinels import NO_OFFSET, NO_SEQUENCE
 
 SNAPSHOT_SUFFIX = ".snapshot"
 _VERSION = 1

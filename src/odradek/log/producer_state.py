@@ -6,12 +6,10 @@ from typing import NamedTuple
 
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_OFFSET
 
 CACHED_BATCHES = 5  # a producer has at most five requests in flight
 SEQUENCE_MASK = 2**31 - 1  # sequence numbers go on at 0 after the largest int32
-NO_SEQUENCE = -1
-NO_OFFSET = -1
-NO_EPOCH = -1
 
 # Kafka bounds this only by expiry; a client that invents an id per batch would fill the memory first.
 PRODUCERS_LIMIT = 100_000

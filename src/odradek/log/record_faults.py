@@ -7,13 +7,13 @@ from odradek.log.log_config import LogConfig, TimestampType
 from odradek.protocol.batch import HEADER_SIZE_BYTES, LOG_APPEND_TIME_FLAG, read_batch_header
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import Record, read_records
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 # Records are read one by one on the event loop: of a larger batch only the first are looked at, and not all of them
 # are named. Kafka looks at all.
 MOST_RECORDS_READ = 1_000
 MOST_FAULTS = 100
 MOST_BYTES_UNPACKED = 1 << 20
-NO_TIMESTAMP = -1
 
 
 class RecordFault(NamedTuple):

@@ -10,8 +10,9 @@ from odradek.log.batch_scan import locate_batch, scan_checked, scan_headers
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.read_check import breaks_off, count_sound_bytes
 from odradek.log.recent_batches import LIMIT, RecentBatches
-from odradek.log.time_index import NO_TIMESTAMP, TimeIndex
+from odradek.log.time_index import TimeIndex
 from odradek.protocol.batch import BatchHeader
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"

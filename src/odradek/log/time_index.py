@@ -7,10 +7,10 @@ from bisect import bisect_left, bisect_right
 from contextlib import suppress
 
 from odradek.host.disk import Disk
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 ENTRY_BYTES = 12
 GROUP_ENTRIES = 64
-NO_TIMESTAMP = -1
 
 _ENTRY = struct.Struct(">qI")
 

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 from odradek.log.batch_scan import scan_headers
 from odradek.log.segment import Segment
-from odradek.log.time_index import NO_TIMESTAMP
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.records import Record, read_records
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 # Searches run on a worker, and batches that were stored unread may be larger inside than a topic would unpack now.
 DECOMPRESSED_LIMIT_BYTES = 128 << 20

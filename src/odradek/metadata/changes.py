@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
 
+    from odradek.configuration.config_types import ConfigResourceType
     from odradek.metadata.client_quotas import QuotaEntity
-    from odradek.metadata.config_types import ConfigResourceType
     from odradek.metadata.image import PartitionImage, TopicImage
 
 

@@ -12,8 +12,8 @@ import sqlite3
 import uuid
 from typing import TYPE_CHECKING
 
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata import changes as change_types
-from odradek.metadata.config_types import ConfigResourceType
 from odradek.metadata.disk_reserve import DiskReserve
 from odradek.metadata.image import ConfigResource, MetadataImage, PartitionImage, TopicImage
 from odradek.metadata.store import StoreError

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata.changes import (
     ClientQuotaChanged,
     ConfigsChanged,
@@ -17,19 +18,17 @@ from odradek.metadata.changes import (
     TopicCreated,
     TopicDeleted,
 )
-from odradek.metadata.config_types import ConfigResourceType
 from odradek.metadata.topic_names import collision_key
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterable, Mapping
 
+    from odradek.configuration.listeners import Endpoint
     from odradek.metadata.changes import Change
     from odradek.metadata.client_quotas import QuotaEntity
-    from odradek.metadata.listeners import Endpoint
 
 V = TypeVar("V")
-NO_LEADER = -1
 
 
 class ConfigResource(NamedTuple):

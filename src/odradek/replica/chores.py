@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from odradek.metadata.broker_configs import BrokerConfig
+    from odradek.configuration.broker_configs import BrokerConfig
 
 
 class Chore(Protocol):

@@ -14,18 +14,18 @@ from odradek.log.compaction.choice import Cleanable, assess, choose_first_dirty_
 from odradek.log.compaction.cleaned_segment import discard_unused
 from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, CompactionOutcome, compact
 from odradek.log.compaction.segment_reader import DamagedSegment
-from odradek.log.producer_state import NO_OFFSET
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.sentinels import NO_OFFSET
 from odradek.replica.partition import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
     from odradek.log.compaction.cleaned_segment import CleanedSegment
     from odradek.log.log_directory import LogDirectory
     from odradek.log.segment import Segment
-    from odradek.metadata.broker_configs import BrokerConfig
     from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
 

@@ -15,9 +15,9 @@ from odradek.replica.partition import Role
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.clock import Timer
     from odradek.host.host import Host
-    from odradek.metadata.broker_configs import BrokerConfig
     from odradek.replica.believed_time import BelievedTime
     from odradek.replica.chores import Chore
     from odradek.replica.partition import Partition

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.metadata.image import MetadataImage, PartitionImage, TopicImage
+    from odradek.protocol.topic_partition import TopicPartition
 
 log = get_logger(__name__)
 
@@ -55,7 +56,7 @@ def survey(
     return places, not told <= {(place.topic.name, place.partition.index) for place in places}
 
 
-def _find_on_disk(image: MetadataImage, directories: Sequence[LogDirectory]) -> dict[tuple[str, int], LogDirectory]:
+def _find_on_disk(image: MetadataImage, directories: Sequence[LogDirectory]) -> dict[TopicPartition, LogDirectory]:
     known = {}
     for directory in directories:
         for (name, index), path in directory.partitions().items():

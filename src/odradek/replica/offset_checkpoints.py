@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from odradek.host.workers import Workers
     from odradek.log.checkpoints import OffsetCheckpoint
     from odradek.log.log_directory import LogDirectory
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
 
 
 class _Row(NamedTuple):
-    key: tuple[str, int]
+    key: TopicPartition
     recovery_point_offset: int
     log_start_offset: int
     high_watermark: int
@@ -74,7 +75,7 @@ def _write(directory: LogDirectory, rows: Sequence[_Row], only_starts: bool) -> 
         directory.high_watermarks.write({row.key: row.high_watermark for row in rows})
 
 
-def read_checkpoint(checkpoint: OffsetCheckpoint) -> dict[tuple[str, int], int]:
+def read_checkpoint(checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
     """As Kafka does with one that cannot be read: it is done without, at the price of a longer recovery."""
     try:
         return checkpoint.read()

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.host.disk import is_refusal
 from odradek.log.append_result import AppendResult
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
 from odradek.replica.flushing import LogFlusher
 
 if TYPE_CHECKING:
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from odradek.replica.waiting_requests import WaitingFetch
 
 ALL_IN_SYNC = -1  # acks=all
-UNKNOWN_EPOCH = -1
-UNKNOWN_OFFSET = -1
 
 # An attribute of an enum takes longer to look up than the comparison with it.
 _NONE = ErrorCode.NONE
@@ -50,16 +49,16 @@ class FetchResult:
     def __init__(
         self,
         error: ErrorCode,
-        high_watermark: int = UNKNOWN_OFFSET,
-        log_start_offset: int = UNKNOWN_OFFSET,
+        high_watermark: int = NO_OFFSET,
+        log_start_offset: int = NO_OFFSET,
         records: FileSlice | None = None,
     ) -> None:
         self.error = error
         self.high_watermark = high_watermark
         self.log_start_offset = log_start_offset
         self.records = records
-        self.diverging_epoch = UNKNOWN_EPOCH
-        self.diverging_end_offset = UNKNOWN_OFFSET
+        self.diverging_epoch = NO_EPOCH
+        self.diverging_end_offset = NO_OFFSET
 
 
 class Partition:
@@ -145,7 +144,7 @@ class Partition:
         """KIP-320: a client with an older view of the leadership is fenced, one with a newer view must wait for us."""
         if self.role is not _LEADER:
             return self._absence
-        if current_leader_epoch in (UNKNOWN_EPOCH, self.leader_epoch):
+        if current_leader_epoch in (NO_EPOCH, self.leader_epoch):
             return _NONE
         if current_leader_epoch < self.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
@@ -167,7 +166,7 @@ class Partition:
         if error is not _NONE:
             return FetchResult(error)
         log, high_watermark = self.log, self.high_watermark
-        if last_fetched_epoch not in (UNKNOWN_EPOCH, self.leader_epoch):
+        if last_fetched_epoch not in (NO_EPOCH, self.leader_epoch):
             diverged = self._find_divergence(fetch_offset, last_fetched_epoch)
             if diverged is not None:
                 return diverged
@@ -180,8 +179,8 @@ class Partition:
         epoch = self.leader_epoch
         return (
             self.role is _LEADER
-            and current_leader_epoch in (UNKNOWN_EPOCH, epoch)
-            and last_fetched_epoch in (UNKNOWN_EPOCH, epoch)
+            and current_leader_epoch in (NO_EPOCH, epoch)
+            and last_fetched_epoch in (NO_EPOCH, epoch)
         )
 
     def needs_disk(self, fetch_offset: int) -> bool:
@@ -191,7 +190,7 @@ class Partition:
     def _find_divergence(self, fetch_offset: int, last_fetched_epoch: int) -> FetchResult | None:
         """KIP-595: the reader's history must be a prefix of ours, otherwise it is told where they part."""
         epoch, end_offset = self.log.epoch_end_offset(last_fetched_epoch)
-        if epoch == UNKNOWN_EPOCH:
+        if epoch == NO_EPOCH:
             return FetchResult(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch == last_fetched_epoch and end_offset >= fetch_offset:
             return None

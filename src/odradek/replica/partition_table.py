@@ -10,12 +10,12 @@ import itertools
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from odradek.configuration.config_types import ConfigResourceType
+from odradek.configuration.topic_configs import log_config
 from odradek.host.disk import is_refusal
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
-from odradek.metadata.config_types import ConfigResourceType
-from odradek.metadata.topic_configs import log_config
 from odradek.replica.log_opening import Place, open_logs, survey
 from odradek.replica.offset_checkpoints import OffsetCheckpoints
 from odradek.replica.partition import Partition, Role
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
     from uuid import UUID
 
+    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
-    from odradek.metadata.broker_configs import BrokerConfig
     from odradek.metadata.image import MetadataImage, TopicImage
 
 log = get_logger(__name__)

@@ -15,8 +15,8 @@ from odradek.replica.partition import Role
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
-    from odradek.metadata.broker_configs import BrokerConfig
     from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
 

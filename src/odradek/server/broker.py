@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.configuration.listeners import advertised_endpoints
 from odradek.host.logs import get_logger
 from odradek.host.network import ShortAnswers, machine_name
-from odradek.metadata.listeners import advertised_endpoints
 from odradek.server.connection_limits import ConnectionLimits
 from odradek.server.listener import Listener
 from odradek.server.node import Node
 
 if TYPE_CHECKING:
+    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
-    from odradek.metadata.broker_configs import BrokerConfig
 
 log = get_logger(__name__)
 

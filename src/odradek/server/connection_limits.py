@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from odradek.metadata.broker_configs import BrokerConfig
+    from odradek.configuration.broker_configs import BrokerConfig
 
 
 class Limit(NamedTuple):

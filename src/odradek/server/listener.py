@@ -13,10 +13,10 @@ from odradek.server.frame_buffer import ReceiveBuffers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.handlers.dispatch import Dispatcher
     from odradek.host.clock import Clock, Timer
     from odradek.host.network import ShortAnswers
-    from odradek.metadata.broker_configs import BrokerConfig
     from odradek.server.connection_limits import ConnectionLimits
 
 log = get_logger(__name__)

@@ -20,7 +20,7 @@ from odradek.server.properties import PropertiesError, broker_config, load_prope
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.metadata.broker_configs import BrokerConfig
+    from odradek.configuration.broker_configs import BrokerConfig
 
 log = get_logger(__name__)
 

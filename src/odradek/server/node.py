@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.controller.controller import Controller
 from odradek.coordinator.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
 from odradek.handlers.api_versions import AdvertisedApis
@@ -17,7 +18,6 @@ from odradek.handlers.fetch_sessions import FetchSessions
 from odradek.handlers.registry import build_registry
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_durable_directory
-from odradek.metadata.controller import Controller
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
 from odradek.replica.believed_time import BelievedTime
@@ -30,9 +30,9 @@ from odradek.security.authorizer import AllowAll
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.configuration.listeners import Endpoint
     from odradek.host.host import Host
-    from odradek.metadata.broker_configs import BrokerConfig
-    from odradek.metadata.listeners import Endpoint
 
 log = get_logger(__name__)
 

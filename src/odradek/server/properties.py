@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.metadata.broker_configs import BrokerConfig, known_names
-from odradek.metadata.config_types import ConfigError
-from odradek.metadata.known_properties import UnknownPropertyError, is_known
+from odradek.configuration.broker_configs import BrokerConfig, known_names
+from odradek.configuration.config_types import ConfigError
+from odradek.configuration.known_properties import UnknownPropertyError, is_known
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

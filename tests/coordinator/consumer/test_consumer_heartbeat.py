@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from odradek.configuration.config_types import ConfigResourceType
 from odradek.coordinator.consumer.patterns import PatternMatch, match_patterns
 from odradek.coordinator.consumer.records import regular_expression_record
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group import Committer
 from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets, delete_group, delete_offsets
 from odradek.metadata.changes import ConfigsChanged
-from odradek.metadata.config_types import ConfigResourceType
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.consumer.consumer_bench import (
     CONSUMER_REBALANCE_MS,

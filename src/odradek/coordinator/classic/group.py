@@ -11,12 +11,12 @@ from odradek.coordinator.classic.members import ClassicMember, restore_member
 from odradek.coordinator.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from odradek.coordinator.group import NO_MEMBER_ID, GroupKind, commit_time
 from odradek.coordinator.group_records import (
-    NO_TIMESTAMP,
     GroupMetadataValue,
     group_metadata_record,
     group_metadata_tombstone,
 )
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -26,12 +26,12 @@ from odradek.coordinator.consumer.targets import update_target
 from odradek.coordinator.consumer_protocol import CONSUMER_PROTOCOL_TYPE, decode_subscription, encode_assignment
 from odradek.coordinator.decision import TimerKey, TimerKind
 from odradek.coordinator.group import NO_MEMBER_ID
-from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.join_group import JoinGroupResponse
 from odradek.protocol.messages.leave_group import MemberResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
+from odradek.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     from odradek.coordinator.classic.join import Join

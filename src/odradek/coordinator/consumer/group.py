@@ -34,8 +34,9 @@ from odradek.coordinator.group_records import (
     TargetAssignmentMemberKey,
     decode_value,
 )
-from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.refusal import Refusal
+from odradek.protocol.sentinels import NO_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 
 FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH = 9
 INITIAL_EPOCH = 1
-NO_EPOCH = -1
 NO_ASSIGNMENT_YET_MS = 0
 
 

@@ -24,13 +24,13 @@ from odradek.coordinator.consumer.migration import open_group
 from odradek.coordinator.consumer.subscriptions import Subscriber, refresh_subscriptions
 from odradek.coordinator.consumer.targets import update_target
 from odradek.coordinator.decision import TimerKey, TimerKind
-from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from odradek.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

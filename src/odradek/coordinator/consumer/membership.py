@@ -10,8 +10,8 @@ from odradek.coordinator.consumer.group import ConsumerGroup
 from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_STATIC_EPOCH, ConsumerMember, MemberState
 from odradek.coordinator.consumer.reconciliation import Goal, reconcile
 from odradek.coordinator.decision import TimerKey, TimerKind
-from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable

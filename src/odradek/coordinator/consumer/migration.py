@@ -22,10 +22,10 @@ from odradek.coordinator.consumer_protocol import (
     encode_assignment,
 )
 from odradek.coordinator.decision import TimerKey, TimerKind
-from odradek.metadata.refusal import Refusal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -6,7 +6,7 @@ never looks at the one before it, and bytes cost the garbage collector nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from odradek.coordinator.group_records import check_offset, decode_offset
 
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator, KeysView
 
     from odradek.coordinator.group_records import CommittedOffset
-
-TopicPartition: TypeAlias = tuple[str, int]
+    from odradek.protocol.topic_partition import TopicPartition
 
 
 class CommittedOffsets:

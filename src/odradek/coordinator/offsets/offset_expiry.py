@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.group_records import NO_TIMESTAMP
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.coordinator.group import Group
     from odradek.coordinator.group_records import CommittedOffset
-    from odradek.coordinator.offsets.committed_offsets import TopicPartition
+    from odradek.protocol.topic_partition import TopicPartition
 
 
 def expired_offsets(

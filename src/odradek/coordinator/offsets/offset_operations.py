@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.classic.group import ClassicGroup
 from odradek.coordinator.group_records import (
-    NO_TIMESTAMP,
     CommittedOffset,
     offset_commit_record,
     offset_tombstone,
@@ -14,6 +13,7 @@ from odradek.coordinator.group_records import (
 from odradek.coordinator.java_strings import java_length
 from odradek.coordinator.offsets.offset_expiry import expired_offsets
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group_records import CoordinatorRecord
     from odradek.coordinator.group_shard import GroupShard
     from odradek.metadata.image import TopicImage
+    from odradek.protocol.topic_partition import TopicPartition
 
 FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP = 9
 
@@ -79,7 +80,7 @@ def _check_committer(shard: GroupShard, committer: Committer) -> ErrorCode | Par
 
 
 def delete_offsets(
-    shard: GroupShard, group_id: str, partitions: Iterable[tuple[str, int]]
+    shard: GroupShard, group_id: str, partitions: Iterable[TopicPartition]
 ) -> ErrorCode | list[ErrorCode]:
     """One error for the group, or one answer for each partition."""
     group = shard.groups.get(group_id)

@@ -22,11 +22,11 @@ from odradek.protocol.batch import (
     write_batch,
 )
 from odradek.protocol.compression import Compression, compress, decompress
+from odradek.protocol.sentinels import NO_TIMESTAMP
 from odradek.protocol.varints import Bytes
 
 # Compaction runs in a process of its own; batches that were stored unread may be larger inside than a topic allows.
 DECOMPRESSED_LIMIT_BYTES = 128 << 20
-NO_TIMESTAMP = -1
 
 # What an emptied batch keeps of its attributes.
 _LASTING_FLAGS = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG

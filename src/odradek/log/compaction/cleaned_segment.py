@@ -19,7 +19,8 @@ from odradek.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
     file_path,
 )
-from odradek.log.time_index import NO_TIMESTAMP, TimeIndex
+from odradek.log.time_index import TimeIndex
+from odradek.protocol.sentinels import NO_TIMESTAMP
 from odradek.protocol.varints import Bytes
 
 CLEANED_SUFFIX = ".cleaned"

@@ -1,0 +1,153 @@
+"""The broker's properties that mean something here: addresses, limits, data directories, and topics' defaults.
+
+Names, types, defaults and limits are Kafka 4.3's, apart from two: `listeners` is this machine alone, because nothing
+is authenticated yet, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs.
+"""
+
+from odradek.configuration.config_table import read_table
+from odradek.configuration.coordinator_config_table import COORDINATOR_CONFIGS
+from odradek.configuration.topic_config_table import gzip_level
+
+SERVER_CONFIGS = read_table(
+    """
+advertised.listeners LIST - - -
+    The addresses clients are told to connect to; by default those of `listeners`.
+auto.create.topics.enable BOOLEAN true - -
+    Whether asking for a topic that does not exist creates it.
+broker.id INT -1 - -
+    The older name of node.id.
+broker.rack STRING - - -
+    The rack or zone this broker stands in; replicas of a partition are spread over racks.
+compression.gzip.level INT -1 gzip-level cluster
+    Default of the topic setting compression.gzip.level.
+compression.lz4.level INT 9 [1,17] cluster
+    Default of the topic setting compression.lz4.level.
+compression.type STRING producer {uncompressed,zstd,lz4,snappy,gzip,producer} cluster
+    Default of the topic setting compression.type.
+compression.zstd.level INT 3 [-131072,22] cluster
+    Default of the topic setting compression.zstd.level.
+connections.max.idle.ms LONG 600000 - -
+    After how long without a request a connection is closed; a negative number never closes it.
+default.replication.factor INT 1 - -
+    How many replicas a topic gets when its creator does not say.
+delete.topic.enable BOOLEAN true - -
+    Whether topics can be deleted.
+fetch.max.bytes INT 57671680 [1024,] -
+    The most bytes one fetch is answered with, whatever the client asks for.
+inter.broker.listener.name STRING - - -
+    The listener through which brokers reach each other.
+listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT - -
+    Which security protocol each listener speaks. PLAINTEXT is the only one so far.
+listeners LIST PLAINTEXT://127.0.0.1:9092 - -
+    The addresses this broker listens on, as NAME://host:port; an empty host means every interface.
+log.cleaner.backoff.ms LONG 15000 [0,] cluster
+    How often compacted topics are looked over for one that is worth compacting.
+log.cleaner.dedupe.buffer.size LONG 134217728 - cluster
+    The memory for the keys of one round of compaction; what has more keys is compacted in several rounds.
+log.cleaner.delete.retention.ms LONG 86400000 [0,] cluster
+    Default of the topic setting delete.retention.ms.
+log.cleaner.enable BOOLEAN true - -
+    Whether topics are compacted at all.
+log.cleaner.io.max.bytes.per.second DOUBLE 1.7976931348623157E308 - cluster
+    How many bytes compaction reads and writes a second at most.
+log.cleaner.max.compaction.lag.ms LONG 9223372036854775807 [1,] cluster
+    Default of the topic setting max.compaction.lag.ms.
+log.cleaner.min.cleanable.ratio DOUBLE 0.5 [0,1] cluster
+    Default of the topic setting min.cleanable.dirty.ratio.
+log.cleaner.min.compaction.lag.ms LONG 0 [0,] cluster
+    Default of the topic setting min.compaction.lag.ms.
+log.cleanup.policy LIST delete {compact,delete} cluster
+    Default of the topic setting cleanup.policy.
+log.dir LIST /tmp/odradek-logs - -
+    The directory for data when log.dirs is not set.
+log.dirs LIST - - -
+    The directories that hold the data, separated by commas.
+log.flush.interval.messages LONG 9223372036854775807 [1,] cluster
+    Default of the topic setting flush.messages.
+log.flush.interval.ms LONG - - cluster
+    Default of the topic setting flush.ms.
+log.flush.offset.checkpoint.interval.ms INT 60000 [0,] -
+    How often the point up to which each log is safely on disk is written down.
+log.flush.scheduler.interval.ms LONG 9223372036854775807 - -
+    How often logs are looked at for records that are due to be flushed.
+log.flush.start.offset.checkpoint.interval.ms INT 60000 [0,] -
+    How often each log's first offset is written down.
+log.index.interval.bytes INT 4096 [0,] cluster
+    Default of the topic setting index.interval.bytes.
+log.index.size.max.bytes INT 10485760 [4,] cluster
+    Default of the topic setting segment.index.bytes.
+log.local.retention.bytes LONG -2 [-2,] cluster
+    Default of the topic setting local.retention.bytes.
+log.local.retention.ms LONG -2 [-2,] cluster
+    Default of the topic setting local.retention.ms.
+log.message.timestamp.after.max.ms LONG 3600000 [0,] cluster
+    Default of the topic setting message.timestamp.after.max.ms.
+log.message.timestamp.before.max.ms LONG 9223372036854775807 [0,] cluster
+    Default of the topic setting message.timestamp.before.max.ms.
+log.message.timestamp.type STRING CreateTime {CreateTime,LogAppendTime} cluster
+    Default of the topic setting message.timestamp.type.
+log.preallocate BOOLEAN false - cluster
+    Default of the topic setting preallocate.
+log.retention.bytes LONG -1 - cluster
+    Default of the topic setting retention.bytes.
+log.retention.check.interval.ms LONG 300000 [1,] -
+    How often logs are looked at for segments that are too old or too many.
+log.retention.hours INT 168 - -
+    Default of the topic setting retention.ms in hours; used when the finer ones are not set.
+log.retention.minutes INT - - -
+    Default of the topic setting retention.ms in minutes; used when log.retention.ms is not set.
+log.retention.ms LONG - - cluster
+    Default of the topic setting retention.ms.
+log.roll.hours INT 168 [1,] -
+    Default of the topic setting segment.ms in hours; used when log.roll.ms is not set.
+log.roll.jitter.hours INT 0 [0,] -
+    Default of the topic setting segment.jitter.ms in hours; used when log.roll.jitter.ms is not set.
+log.roll.jitter.ms LONG - - cluster
+    Default of the topic setting segment.jitter.ms.
+log.roll.ms LONG - - cluster
+    Default of the topic setting segment.ms.
+log.segment.bytes INT 1073741824 [1048576,] cluster
+    Default of the topic setting segment.bytes.
+log.segment.delete.delay.ms LONG 60000 [0,] cluster
+    Default of the topic setting file.delete.delay.ms.
+max.connections INT 2147483647 [0,] cluster
+    The most connections that are open at one time.
+max.connections.per.ip INT 2147483647 [0,] cluster
+    The most connections that are open at one time from one address.
+max.incremental.fetch.session.cache.slots INT 1000 [0,] -
+    How many consumers' incremental fetch sessions are remembered.
+max.request.partition.size.limit INT 2000 [1,] -
+    The most partitions one DescribeTopicPartitions answer holds.
+message.max.bytes INT 1048588 [0,] cluster
+    Default of the topic setting max.message.bytes.
+min.insync.replicas INT 1 [1,] cluster
+    Default of the topic setting min.insync.replicas.
+node.id INT - [0,] -
+    This broker's number in the cluster.
+num.partitions INT 1 [1,] -
+    How many partitions a topic gets when its creator does not say.
+producer.id.expiration.check.interval.ms INT 600000 [1,] internal
+    How often forgotten producers are looked for.
+producer.id.expiration.ms INT 86400000 [1,] cluster
+    After how long without a write a producer's sequence numbers are forgotten.
+replica.high.watermark.checkpoint.interval.ms LONG 5000 - -
+    How often each partition's high watermark is written down.
+replica.lag.time.max.ms LONG 30000 - -
+    How long a follower may lag behind before it leaves the in-sync set.
+request.timeout.ms INT 30000 - -
+    How long this broker waits for an answer from another.
+socket.listen.backlog.size INT 50 [1,] -
+    How many connections may wait to be accepted.
+socket.receive.buffer.bytes INT 102400 - -
+    The receive buffer of each connection's socket; -1 leaves it to the operating system.
+socket.request.max.bytes INT 104857600 [1,] -
+    The largest request that is read; a larger one closes the connection.
+socket.send.buffer.bytes INT 102400 - -
+    The send buffer of each connection's socket; -1 leaves it to the operating system.
+unclean.leader.election.enable BOOLEAN false - cluster
+    Default of the topic setting unclean.leader.election.enable.
+""",
+    {"gzip-level": gzip_level},
+)
+
+BROKER_CONFIGS = dict(sorted({**SERVER_CONFIGS, **COORDINATOR_CONFIGS}.items()))

@@ -1,0 +1,42 @@
+"""What the controller answers for each thing that was asked: an error code, Kafka's sentence, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    import uuid
+
+    from odradek.configuration.config_types import ConfigEntry
+    from odradek.metadata.client_quotas import QuotaEntity
+    from odradek.metadata.image import TopicImage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicResult:
+    """`configs` are a new topic's effective settings, which CreateTopics 5 and later tells."""
+
+    name: str | None
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    topic_id: uuid.UUID | None = None
+    topic: TopicImage | None = None
+    configs: tuple[ConfigEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigResult:
+    resource_type: int
+    resource_name: str
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaResult:
+    entity: QuotaEntity
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
