@@ -27,13 +27,13 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from odradek.security.authorizer import Operation, ResourceType
+from odradek.security.authorizer import ResourceType
 from tests.coordinator.group_world import GROUP, TOPIC, GroupWorld
+from tests.security.authorizers import Forbids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.security.principals import Principal
 
 JOIN: dict[str, Any] = {
     "group_id": GROUP,
@@ -202,25 +202,15 @@ def test_a_group_is_the_same_after_a_restart(world: ConsumerWorld) -> None:
     world.run(scenario())
 
 
-class Hiding:
-    """Hides one resource from everybody."""
-
-    def __init__(self, hidden: tuple[ResourceType, str]) -> None:
-        self._hidden = hidden
-
-    def allows(self, principal: Principal, operation: Operation, resource_type: ResourceType, name: str) -> bool:
-        return (resource_type, name) != self._hidden
-
-
 def test_what_may_not_be_seen_is_not_shown(world: ConsumerWorld) -> None:
-    services = world.node.dispatcher._services  # the broker has no authorizer to choose yet
+    services = world.node.dispatcher._services
     everybody = services.authorizer
     world.run(world.beat(**JOIN))
-    services.authorizer = Hiding((ResourceType.TOPIC, TOPIC))
+    services.authorizer = Forbids((ResourceType.TOPIC, TOPIC))
     assert world.run(world.beat(**{**JOIN, "member_id": "b"})).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
     described = world.run(world.describe())
     assert (described.error_code, described.members) == (ErrorCode.TOPIC_AUTHORIZATION_FAILED, [])
-    services.authorizer = Hiding((ResourceType.GROUP, GROUP))
+    services.authorizer = Forbids((ResourceType.GROUP, GROUP))
     assert world.run(world.beat(**JOIN)).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
     assert world.run(world.describe()).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
     services.authorizer = everybody

@@ -14,25 +14,12 @@ from odradek.protocol.messages.consumer_group_heartbeat import (
 from odradek.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from odradek.security.authorizer import AllowAll, ResourceType
 from tests.coordinator.group_world import GROUP, TOPIC, GroupWorld
+from tests.security.authorizers import Forbids
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.protocol.messages.join_group import JoinGroupResponse
-    from odradek.security.authorizer import Operation
-    from odradek.security.principals import Principal
-
-
-class Forbids:
-    """Everything about one resource."""
-
-    def __init__(self, resource_type: ResourceType, name: str) -> None:
-        self._forbidden = (resource_type, name)
-
-    def allows(
-        self, principal: Principal, operation: Operation, resource_type: ResourceType, resource_name: str
-    ) -> bool:
-        return (resource_type, resource_name) != self._forbidden
 
 
 @pytest.fixture
@@ -44,7 +31,7 @@ def world() -> Iterator[GroupWorld]:
 
 
 def forbid(world: GroupWorld, resource_type: ResourceType, name: str) -> None:
-    world.node.dispatcher._services.authorizer = Forbids(resource_type, name)
+    world.node.dispatcher._services.authorizer = Forbids((resource_type, name))
 
 
 def allow(world: GroupWorld) -> None:

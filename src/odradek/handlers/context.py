@@ -1,4 +1,4 @@
-"""All that a handler may touch: the broker's parts, who asks, and in which version.
+"""All that a handler may touch: the broker's services, the client, and the version of the request.
 
 Handlers get everything from here; there are no globals, and the composition root (`server/broker`) builds it once.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.security.authorizer import Authorizer, Operation, ResourceType, authorized_operations
+from odradek.security.authorizer import Authorizer, Operation, Resource, ResourceType, authorized_operations
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -26,11 +26,11 @@ CLUSTER_NAME = "kafka-cluster"  # the one cluster resource's name in Kafka's aut
 
 
 class CloseConnection(Exception):
-    """Raised by a handler when the protocol's only answer is to hang up; the text says why."""
+    """Raised by a handler when the protocol has no error code for the failure; the text is the reason for the log."""
 
 
 class ClientConnection:
-    """Who is at the other end, and through which listener it came."""
+    """The peer of one connection: its address, its listener, and its principal."""
 
     __slots__ = ("host", "listener_name", "principal")
 
@@ -42,7 +42,7 @@ class ClientConnection:
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """The broker's parts, one owner each."""
+    """The services of a broker that handlers use."""
 
     host: Host
     controller: Controller
@@ -55,7 +55,7 @@ class Services:
 
     @property
     def config(self) -> BrokerConfig:
-        """As it is now: some settings change at run time."""
+        """The current configuration: some settings change at run time."""
         return self.controller.broker_config
 
     @property
@@ -64,7 +64,7 @@ class Services:
 
 
 class RequestContext:
-    """One request's surroundings."""
+    """The services, client, API version and client id of one request."""
 
     __slots__ = ("api_version", "client_id", "connection", "services")
 
@@ -77,12 +77,12 @@ class RequestContext:
         self.client_id = client_id
 
     def allows(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """The one place where a handler asks whether the principal may do a thing."""
-        return self.services.authorizer.allows(self.connection.principal, operation, resource_type, resource_name)
+        """Whether this request's client may perform the operation; every handler asks here."""
+        return self.services.authorizer.allows(self.connection, operation, Resource(resource_type, resource_name))
 
     def authorized_operations(self, resource_type: ResourceType, resource_name: str) -> int:
-        """All that the principal may do with a resource, as clients are told it: a bit for each operation."""
-        return authorized_operations(self.services.authorizer, self.connection.principal, resource_type, resource_name)
+        """All operations that the client may perform on a resource, one bit for each."""
+        return authorized_operations(self.services.authorizer, self.connection, Resource(resource_type, resource_name))
 
     def allows_on_cluster(self, operation: Operation) -> bool:
         return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME)

@@ -133,13 +133,15 @@ def _read(
         if wanted_topic is not topic:  # partitions of a topic mostly come together
             topic = wanted_topic
             partitions = _find_topic(context, topic)
-            is_allowed = bool(partitions) and context.allows_on_topic(Operation.READ, partitions[0].topic)
+            name = topic if isinstance(topic, str) else partitions[0].topic if partitions else None
+            # An unknown topic id reveals nothing, so it is answered as unknown.
+            is_allowed = name is None or context.allows_on_topic(Operation.READ, name)
         if 0 <= index < len(partitions):
             partition = partitions[index]
-        if partition is None:
-            result = FetchResult(_unknown(topic, partitions))
-        elif not is_allowed:
+        if not is_allowed:
             result = FetchResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        elif partition is None:
+            result = FetchResult(_unknown(topic, partitions))
         elif is_replica:
             result = FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif not may_block and partition.needs_disk(wanted.fetch_offset):

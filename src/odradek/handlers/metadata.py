@@ -55,6 +55,7 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
         and topic.topic_id == NO_TOPIC_ID
         and topic.name not in topics
         and illegal_name_reason(topic.name) is None
+        and context.allows_on_topic(Operation.DESCRIBE, topic.name)
         and (context.allows_on_cluster(Operation.CREATE) or context.allows_on_topic(Operation.CREATE, topic.name))
     ]
     # The controller would refuse so many, after looking at each of them.

@@ -115,12 +115,18 @@ def _find_topic(
 ) -> Sequence[Partition] | ErrorCode:
     """The topic's partitions, or why nothing may be appended to it."""
     table = context.services.partitions
-    partitions = table.topic_by_id(topic.topic_id) if uses_topic_ids else table.topic(topic.name)
-    if not partitions:
-        return ErrorCode.UNKNOWN_TOPIC_ID if uses_topic_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    name = partitions[0].topic
+    if uses_topic_ids:
+        partitions = table.topic_by_id(topic.topic_id)
+        if not partitions:
+            return ErrorCode.UNKNOWN_TOPIC_ID
+        name = partitions[0].topic
+    else:
+        partitions, name = table.topic(topic.name), topic.name
+    # Before existence, which a client without access must not learn.
     if not context.allows_on_topic(Operation.WRITE, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if not partitions:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     return partitions

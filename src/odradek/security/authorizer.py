@@ -1,8 +1,8 @@
-"""The one seam through which a handler asks whether a principal may do a thing. Everything is allowed today;
-access control lists will be another `Authorizer`. The enumerations carry Kafka's codes."""
+"""The interface through which handlers ask whether a client may perform an operation on a resource.
+The enumerations carry Kafka's codes."""
 
 import enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from odradek.security.principals import Principal
 
@@ -71,33 +71,46 @@ SUPPORTED_OPERATIONS: dict[ResourceType, tuple[Operation, ...]] = {
 }
 
 
+class Resource(NamedTuple):
+    type: ResourceType
+    name: str
+
+
+class Client(Protocol):
+    """The peer of a connection: access may depend on who it is, on its address, and on the listener it came through."""
+
+    @property
+    def principal(self) -> Principal: ...
+
+    @property
+    def host(self) -> str: ...
+
+    @property
+    def listener_name(self) -> str: ...
+
+
 class Authorizer(Protocol):
-    def allows(
-        self, principal: Principal, operation: Operation, resource_type: ResourceType, resource_name: str
-    ) -> bool: ...
+    def allows(self, client: Client, operation: Operation, resource: Resource) -> bool: ...
 
 
 class AllowAll:
-    """What a broker without access control lists does, as Apache Kafka without an authorizer."""
+    """A broker without access control lists, as Apache Kafka without an authorizer."""
 
     __slots__ = ()
 
     def allows(
         self,
-        principal: Principal,  # noqa: ARG002 - the seam's shape
+        client: Client,  # noqa: ARG002 - the interface's signature
         operation: Operation,  # noqa: ARG002
-        resource_type: ResourceType,  # noqa: ARG002
-        resource_name: str,  # noqa: ARG002
+        resource: Resource,  # noqa: ARG002
     ) -> bool:
         return True
 
 
-def authorized_operations(
-    authorizer: Authorizer, principal: Principal, resource_type: ResourceType, resource_name: str
-) -> int:
+def authorized_operations(authorizer: Authorizer, client: Client, resource: Resource) -> int:
     """The bit field of Metadata, DescribeCluster and DescribeGroups: bit n is set when operation n is allowed."""
     bits = 0
-    for operation in SUPPORTED_OPERATIONS.get(resource_type, ()):
-        if authorizer.allows(principal, operation, resource_type, resource_name):
+    for operation in SUPPORTED_OPERATIONS.get(resource.type, ()):
+        if authorizer.allows(client, operation, resource):
             bits |= 1 << operation
     return bits

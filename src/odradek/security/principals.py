@@ -1,4 +1,4 @@
-"""Who is asking. Every connection has a principal; before authentication exists, all are anonymous users."""
+"""The identity behind a connection. A connection without authentication is the anonymous user's."""
 
 from dataclasses import dataclass
 

@@ -1,0 +1,25 @@
+"""Authorizers for tests."""
+
+from odradek.security.authorizer import Client, Operation, Resource, ResourceType
+
+
+class Forbids:
+    """Denies every operation on the given resources and allows everything else."""
+
+    def __init__(self, *forbidden: tuple[ResourceType, str]) -> None:
+        self._forbidden = forbidden
+        self.clients: list[Client] = []
+
+    def allows(self, client: Client, operation: Operation, resource: Resource) -> bool:
+        self.clients.append(client)
+        return resource not in self._forbidden
+
+
+class AllowsOnly:
+    """Allows the given operations on every resource."""
+
+    def __init__(self, *operations: Operation) -> None:
+        self._operations = operations
+
+    def allows(self, client: Client, operation: Operation, resource: Resource) -> bool:
+        return operation in self._operations
