@@ -19,7 +19,7 @@ from odradek.cli.pipeline_options import ENGINES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.pipelines.definition.loading import Definition
+    from odradek.pipelines.definition.checked import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problem
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.controller.controller import Controller
     from odradek.coordinator.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
-    from odradek.handlers.api_versions import AdvertisedApis
+    from odradek.handlers.api import AdvertisedApis
     from odradek.handlers.fetch_sessions import FetchSessions
     from odradek.host.host import Host
     from odradek.metadata.image import MetadataImage

@@ -16,8 +16,8 @@ from odradek.protocol.schema import Response
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
+    from odradek.handlers.api import Api
     from odradek.handlers.context import ClientConnection, Services
-    from odradek.handlers.registry import Api
     from odradek.protocol.slices import Part
 
 log = get_logger(__name__)

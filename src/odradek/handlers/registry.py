@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odradek.handlers import (
@@ -40,25 +39,10 @@ from odradek.handlers import (
     produce,
     sync_group,
 )
+from odradek.handlers.api import Api
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.protocol.schema import Request, Response
-
-
-@dataclass(frozen=True, slots=True)
-class Api:
-    """One Kafka API: its tables, its handler, the versions that are served and the smallest that is advertised."""
-
-    key: int
-    name: str
-    request: type[Request]
-    response: type[Response]
-    handle: Callable[[Any, Any], Any]
-    min_version: int
-    max_version: int
-    advertised_min_version: int
 
 
 def _api(module: Any, name: str, *, advertised_min_version: int | None = None) -> Api:

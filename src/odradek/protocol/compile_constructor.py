@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from odradek.protocol.fields import UNSET
+from odradek.protocol.fields import UNSET, StructType
 from odradek.protocol.source import Source
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.protocol.schema import Struct
 
-_shared_defaults: dict[type[Struct], Struct] = {}
+_shared_defaults: dict[StructType, Any] = {}
 
 
-def compile_constructor(struct_type: type[Struct]) -> Callable[..., None]:
+def compile_constructor(struct_type: StructType) -> Callable[..., None]:
     source = Source()
     parameters = ["self"]
     assignments = []
@@ -38,7 +37,7 @@ def compile_constructor(struct_type: type[Struct]) -> Callable[..., None]:
     return constructor
 
 
-def shared_default(struct_type: Any) -> Struct:
+def shared_default(struct_type: Any) -> Any:
     """The struct with every field at its default. Ten partitions of a fetch share three of these instead of making
     thirty, so they must not change: assign a new struct to the field instead."""
     shared = _shared_defaults.get(struct_type)

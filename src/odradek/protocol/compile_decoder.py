@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from odradek.protocol.compile_constructor import shared_default
-from odradek.protocol.fields import FIXED_FORMATS, UNSET, Field, includes
+from odradek.protocol.fields import FIXED_FORMATS, UNSET, Field, StructType, includes
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.source import Source, compiled_format
 from odradek.protocol.tagged_fields import skip_tagged_fields
@@ -21,7 +21,6 @@ from odradek.protocol.varints import finish_unsigned_varint
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.protocol.schema import Message, Struct
 
 REMEMBERED_UUIDS = 4096
 
@@ -39,7 +38,9 @@ class _Uuids(dict[bytes, UUID]):
 _uuids = _Uuids()
 
 
-def compile_decoder(struct_type: type[Message], version: int, flexible: bool) -> Callable[[memoryview, int], Any]:
+def compile_decoder(
+    struct_type: StructType, version: int, flexible: bool, element_limit: int
+) -> Callable[[memoryview, int], Any]:
     source = Source()
     source.namespace.update(
         MalformedMessage=MalformedMessage,
@@ -52,7 +53,7 @@ def compile_decoder(struct_type: type[Message], version: int, flexible: bool) ->
     )
     with source.block("def decode(buffer, position):"):
         source.line("limit = len(buffer)")
-        source.line(f"elements_left = {struct_type.element_limit}")
+        source.line(f"elements_left = {element_limit}")
         with source.block("try:"):
             writer = _DecoderWriter(source, version, flexible)
             target = writer.new_struct(struct_type)
@@ -113,12 +114,12 @@ class _DecoderWriter:
             source.line(line)
         self.formats, self.targets, self.afterwards = [], [], []
 
-    def new_struct(self, struct_type: type[Struct]) -> str:
+    def new_struct(self, struct_type: StructType) -> str:
         target = self.source.fresh("value")
         self.source.line(f"{target} = new({self.source.bind(struct_type.__name__, struct_type)})")
         return target
 
-    def struct(self, struct_type: type[Struct], target: str) -> None:
+    def struct(self, struct_type: StructType, target: str) -> None:
         tagged = []
         for field in struct_type.fields:
             if not includes(field.versions, self.version):

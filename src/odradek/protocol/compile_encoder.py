@@ -10,7 +10,7 @@ import struct
 from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.compile_constructor import shared_default
-from odradek.protocol.fields import FIXED_FORMATS, UNSET, Field, includes
+from odradek.protocol.fields import FIXED_FORMATS, UNSET, Field, StructType, includes
 from odradek.protocol.source import Source
 from odradek.protocol.tagged_fields import append_tagged_fields
 from odradek.protocol.varints import SINGLE_BYTE_VARINTS, encode_unsigned_varint
@@ -18,11 +18,10 @@ from odradek.protocol.varints import SINGLE_BYTE_VARINTS, encode_unsigned_varint
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.protocol.schema import Struct
     from odradek.protocol.slices import Part
 
 
-def compile_encoder(struct_type: type[Struct], version: int, flexible: bool) -> Callable[[Any], list[Part]]:
+def compile_encoder(struct_type: StructType, version: int, flexible: bool) -> Callable[[Any], list[Part]]:
     source = Source()
     source.namespace.update(
         append_tagged_fields=append_tagged_fields,
@@ -64,7 +63,7 @@ class _EncoderWriter:
             return repr(bytes(len(formats)))
         return f"{self.source.packer(''.join(formats))}({', '.join(values)})"
 
-    def struct(self, struct_type: type[Struct], value: str) -> None:
+    def struct(self, struct_type: StructType, value: str) -> None:
         tagged = []
         for field in struct_type.fields:
             if not includes(field.versions, self.version):

@@ -1,17 +1,15 @@
-"""What a table says about one field, and the words it says it with: `index: int = int32(versions="3+")`.
+"""The fields of a message's table, as declared in a class body: `index: int = int32(versions="3+")`.
 
-The words return Any, so that the annotation types the field and mypy takes the right side for its default.
+The functions that declare a field return Any, so that the annotation gives the field's type and mypy accepts the
+right side as its default.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, dataclass_transform
 from uuid import UUID
 
-if TYPE_CHECKING:
-    from odradek.protocol.schema import Struct
-
-# struct's letter for each kind of fixed size; a UUID is 16 bytes that are then looked up.
+# The format character of the struct module for each kind of fixed size; a UUID is 16 bytes that are then looked up.
 FIXED_FORMATS = {
     "int8": "b",
     "int16": "h",
@@ -37,7 +35,7 @@ UNSET: Final = _Unset()
 
 
 class Field:
-    """One line of a table. Versions stay text until a message is compiled: most never are."""
+    """One row of a table. Version ranges stay text until a message is compiled, because most messages never are."""
 
     __slots__ = ("default", "element", "kind", "name", "nullable", "tag", "tagged", "versions")
 
@@ -50,7 +48,7 @@ class Field:
         nullable: str | None = None,
         tag: int | None = None,
         tagged: str | None = None,
-        element: Field | type[Struct] | None = None,
+        element: Field | StructType | None = None,
     ) -> None:
         self.name = ""
         self.kind = kind
@@ -63,6 +61,27 @@ class Field:
 
     def __repr__(self) -> str:
         return f"Field({self.name}: {self.kind}, versions={self.versions!r})"
+
+
+@dataclass_transform(kw_only_default=True)
+class StructType(type):
+    """The class of a struct: turns the fields of a class body into slots and keeps them as a table."""
+
+    fields: tuple[Field, ...]
+
+    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **keywords: Any) -> StructType:
+        fields = []
+        for field_name, value in namespace.items():
+            if isinstance(value, Field):
+                value.name = field_name
+                fields.append(value)
+        for field in fields:
+            del namespace[field.name]
+        namespace["__slots__"] = tuple(field.name for field in fields)
+        created = super().__new__(cls, name, bases, namespace, **keywords)
+        if fields:
+            created.fields = tuple(fields)
+        return created
 
 
 def includes(versions: str | None, version: int) -> bool:
@@ -135,7 +154,7 @@ def records(
 
 
 def array(
-    element: type[Struct] | Any,
+    element: Any,
     *,
     versions: str = ALWAYS,
     nullable: str | None = None,
@@ -143,12 +162,12 @@ def array(
     tag: int | None = None,
     tagged: str | None = None,
 ) -> Any:
-    """A list of a struct, or of what a word without arguments says: `array(Topic)`, `array(int32())`."""
+    """A list of structs or of primitive values: `array(Topic)`, `array(int32())`."""
     return Field("array", default, versions, nullable=nullable, tag=tag, tagged=tagged, element=element)
 
 
 def struct(
-    element: type[Struct],
+    element: StructType,
     *,
     versions: str = ALWAYS,
     nullable: str | None = None,
@@ -156,5 +175,5 @@ def struct(
     tag: int | None = None,
     tagged: str | None = None,
 ) -> Any:
-    """A struct; its default is one of defaults, shared and therefore unchangeable, or None."""
+    """A nested struct; its default is None or a shared, immutable struct of default values."""
     return Field("struct", default, versions, nullable=nullable, tag=tag, tagged=tagged, element=element)

@@ -1,19 +1,19 @@
-"""How a message is declared: a class whose fields are words of `fields`, one table for all of its versions.
+"""Declaration of messages: a class with fields from `fields`, one table for all versions of the message.
 
-What the table means is compiled on first use, per version: constructors, decoders and encoders are Python source made
-for that one shape (see `compile_decoder` and `compile_encoder`), which is several times as fast as walking the table.
+Constructors, decoders and encoders are compiled on first use, per version, to Python source for that one layout (see
+`compile_decoder` and `compile_encoder`), which is several times as fast as interpreting the table.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from uuid import UUID
 
 from odradek.protocol.compile_constructor import compile_constructor
 from odradek.protocol.compile_decoder import compile_decoder
 from odradek.protocol.compile_encoder import compile_encoder
 from odradek.protocol.fields import (
-    Field,
+    StructType,
     array,
     boolean,
     bytes_,
@@ -58,35 +58,14 @@ __all__ = [
 Records: TypeAlias = bytes | bytearray | memoryview | Slice
 
 
-@dataclass_transform(kw_only_default=True)
-class StructType(type):
-    """Turns the fields of a class body into slots and keeps them as a table."""
-
-    fields: tuple[Field, ...]
-
-    def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **keywords: Any) -> StructType:
-        fields = []
-        for field_name, value in namespace.items():
-            if isinstance(value, Field):
-                value.name = field_name
-                fields.append(value)
-        for field in fields:
-            del namespace[field.name]
-        namespace["__slots__"] = tuple(field.name for field in fields)
-        created = super().__new__(cls, name, bases, namespace, **keywords)
-        if fields:
-            created.fields = tuple(fields)
-        return created
-
-
 class Struct(metaclass=StructType):
-    """Values under the names of a table's fields; the constructor takes them by keyword, each with Kafka's default."""
+    """A record with one attribute per field; the constructor takes them by keyword, with Kafka's defaults."""
 
     if not TYPE_CHECKING:
         fields = ()
 
         def __init__(self, **values):
-            # Compiled on first use, it then stands in this one's place.
+            # Compiled on first use; the compiled constructor replaces this one.
             struct_type = type(self)
             struct_type.__init__ = compile_constructor(struct_type)
             struct_type.__init__(self, **values)
@@ -104,10 +83,11 @@ class Struct(metaclass=StructType):
 
 
 class Message(Struct):
-    """A struct that stands at the top: it knows its API and its versions, and goes to bytes and back."""
+    """A request or a response: a struct with an API key and versions, which can be encoded and decoded."""
 
-    # Of all arrays of one message together. An element of a byte or two becomes an object of fifty to three hundred:
-    # without this a frame of 100 MiB would cost gigabytes. A request for 10,000 partitions has some 20,000.
+    # Limit on the number of elements in all arrays of one message. An element of a byte or two becomes an object of 50
+    # to 300 bytes, so that without this limit a frame of 100 MiB would take gigabytes. A request for 10,000 partitions
+    # has about 20,000 elements.
     element_limit: ClassVar[int] = 200_000
     api_key: ClassVar[int]
     versions: ClassVar[tuple[int, int]]
@@ -118,7 +98,7 @@ class Message(Struct):
     def __init_subclass__(
         cls, *, api_key: int = -1, versions: tuple[int, int] = (0, 0), flexible: int | None = None
     ) -> None:
-        """`versions` are the first and the last, `flexible` is the first with compact lengths and tagged fields."""
+        """`versions`: the first and the last. `flexible`: the first version with compact lengths and tagged fields."""
         cls.api_key = api_key
         cls.versions = versions
         cls.flexible_from = flexible
@@ -131,19 +111,21 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, buffer: memoryview, position: int, version: int) -> Self:
-        """What stands in `buffer` from `position` on, in a version of the table's; records are views into it.
+        """Decodes the message at `position` of `buffer`; records are views into the buffer.
 
-        Raises MalformedMessage, and nothing else, whatever the bytes are.
+        Raises MalformedMessage, and nothing else, for any bytes that are no such message.
         """
         decoder = cls._decoders.get(version)
         if decoder is None:
             cls._check_version(version)
-            decoder = cls._decoders[version] = compile_decoder(cls, version, cls.is_flexible(version))
+            decoder = cls._decoders[version] = compile_decoder(
+                cls, version, cls.is_flexible(version), cls.element_limit
+            )
         decoded: Self = decoder(buffer, position)
         return decoded
 
     def encode(self, version: int) -> list[Part]:
-        """The bytes in order; fields that this version does not have are left out, whatever their value."""
+        """The encoded parts in order; fields that this version lacks are left out."""
         encoder = self._encoders.get(version)
         if encoder is None:
             self._check_version(version)
@@ -162,5 +144,5 @@ class Request(Message):
 
 
 class Response(Message):
-    # From a broker that its client chose to trust; a large cluster's metadata is one message.
+    # A client trusts its broker, and the metadata of a large cluster is one message.
     element_limit = 10_000_000

@@ -7,7 +7,7 @@ one is out of our hands. That keeps order without a queue, and a client that nev
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.host.logs import get_logger
@@ -18,10 +18,28 @@ from odradek.server.frame_buffer import FrameBuffer, InvalidFrameSize
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from odradek.handlers.dispatch import Answer
-    from odradek.server.listener import Listener
+    from odradek.handlers.dispatch import Answer, Dispatcher
+    from odradek.host.clock import Clock
+    from odradek.host.network import ShortAnswers
+    from odradek.server.frame_buffer import ReceiveBuffers
 
 log = get_logger(__name__)
+
+
+class ConnectionOwner(Protocol):
+    """What a connection needs of the listener that accepted it."""
+
+    name: str
+    clock: Clock
+    loop: asyncio.AbstractEventLoop
+    dispatcher: Dispatcher
+    receive_buffers: ReceiveBuffers
+    short_answers: ShortAnswers
+    largest_frame_bytes: int
+
+    def connection_opened(self, connection: Connection) -> None: ...
+
+    def connection_closed(self, connection: Connection) -> None: ...
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -38,7 +56,7 @@ class Connection(asyncio.BufferedProtocol):
         "last_active_ms",
     )
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: ConnectionOwner) -> None:
         self._listener = listener
         self._frames = FrameBuffer(listener.receive_buffers, listener.largest_frame_bytes)
         self._waiting: asyncio.Future[None] | None = None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.controller.controller import Controller
 from odradek.coordinator.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
-from odradek.handlers.api_versions import AdvertisedApis
+from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from odradek.pipelines.definition.loading import Definition, define_yaml
+from odradek.pipelines.definition.loading import define_yaml
 from odradek.pipelines.definition.places import Problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from odradek.pipelines.definition.checked import Definition
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.vocabulary import Engine
 

@@ -303,7 +303,7 @@ LIKELY_TREES = st.recursive(
     | LIKELY_TREES
 )
 def test_no_tree_crashes_the_parser_or_the_checks(tree: Any) -> None:
-    from odradek.pipelines.definition.loading import finished
+    from odradek.pipelines.definition.checked import finished
     from odradek.pipelines.definition.parsing import parse_pipeline
 
     problems = Problems()

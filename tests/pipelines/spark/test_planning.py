@@ -16,7 +16,7 @@ from odradek.pipelines.spark.engines.settings import (
 )
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, needless_rules, optimized
-from odradek.pipelines.spark.sinks.topics import Producer, producer_options
+from odradek.pipelines.spark.producers import Producer, producer_options
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
 

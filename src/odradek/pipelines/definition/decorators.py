@@ -24,7 +24,7 @@ from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.python_nodes import CallSite, call_site, place_at, to_node
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.loading import Definition
+    from odradek.pipelines.definition.checked import Definition
     from odradek.pipelines.definition.vocabulary import Engine
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -80,7 +80,7 @@ class Pipeline:
 
     def define(self, engine: Engine | None = None) -> Definition:
         """The model and all that is wrong with it."""
-        from odradek.pipelines.definition.loading import finished  # noqa: PLC0415 - importing a definition stays cheap
+        from odradek.pipelines.definition.checked import finished  # noqa: PLC0415 - importing a definition stays cheap
         from odradek.pipelines.definition.parsing import parse_pipeline  # noqa: PLC0415
 
         problems = Problems()

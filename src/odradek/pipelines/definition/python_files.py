@@ -8,9 +8,10 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.checked import Definition, finished
 from odradek.pipelines.definition.decorators import Pipeline
-from odradek.pipelines.definition.loading import Definition, finished, read_text
 from odradek.pipelines.definition.places import Place, Problems
+from odradek.pipelines.definition.text_files import read_text
 
 if TYPE_CHECKING:
     from types import ModuleType

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.spark.flows import Flow
-    from odradek.pipelines.spark.sinks.topics import Producer
+    from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 
 SPLITS = 4  # when we make the topic that stands for them; whoever makes it first may choose another number

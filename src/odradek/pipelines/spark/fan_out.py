@@ -21,10 +21,11 @@ from odradek.pipelines.spark.expectations import (
     violation_counts,
 )
 from odradek.pipelines.spark.hidden_columns import REJECTED
+from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.progress import BatchReport
 from odradek.pipelines.spark.records import decoded, rejects_of
 from odradek.pipelines.spark.sinks.batches import topic_frames, write_others, write_tables
-from odradek.pipelines.spark.sinks.topics import producer_of, write_records
+from odradek.pipelines.spark.sinks.topics import write_records
 from odradek.pipelines.spark.sources import is_topic
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Step
     from odradek.pipelines.spark.flows import Flow
-    from odradek.pipelines.spark.sinks.topics import Producer
+    from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 
 

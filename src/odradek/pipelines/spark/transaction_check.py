@@ -11,12 +11,12 @@ from confluent_kafka import KafkaException, Producer
 from odradek.pipelines.definition.model import TopicTarget
 from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.sinks.topics import producer_of
+from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.transactional_writer import DEFAULTS
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.spark.sinks.topics import Producer as Settings
+    from odradek.pipelines.spark.producers import Producer as Settings
 
 CHECK_S = 30.0
 SLICE_S = 0.5

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.loading import load_file, read_text
+from odradek.pipelines.definition.loading import load_file
 from odradek.pipelines.definition.nodes import MappingNode, describe
 from odradek.pipelines.definition.parsing_fields import Fields
 from odradek.pipelines.definition.places import Place, ProblemList, Problems
+from odradek.pipelines.definition.text_files import read_text
 from odradek.pipelines.definition.yaml_nodes import read_yaml
 from odradek.pipelines.trial.given import check_given
 from odradek.pipelines.trial.model import CaseFile

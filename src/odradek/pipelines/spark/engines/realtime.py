@@ -26,8 +26,9 @@ from odradek.pipelines.spark.expectations import has_quarantine, quarantined
 from odradek.pipelines.spark.flows import Flow, streaming_names
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
+from odradek.pipelines.spark.producers import producer_of, producer_options
 from odradek.pipelines.spark.records import rejects_of
-from odradek.pipelines.spark.sinks.topics import producer_of, producer_options, records_of
+from odradek.pipelines.spark.sinks.topics import records_of
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, needless_rules, optimized
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
+from odradek.pipelines.spark.producers import producer_options
 from odradek.pipelines.spark.sinks.batches import shown
-from odradek.pipelines.spark.sinks.topics import producer_options
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
 from odradek.pipelines.spark.views import running_aggregate

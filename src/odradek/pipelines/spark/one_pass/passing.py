@@ -28,8 +28,8 @@ from odradek.pipelines.spark.one_pass.row_columns import (
     together,
 )
 from odradek.pipelines.spark.one_pass.selecting import Scope, select_rows
+from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.records import decoded, unfiltered_rows
-from odradek.pipelines.spark.sinks.topics import producer_of
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.transactional_writer import SPLIT
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Expectation, Pipeline, Source, Step
     from odradek.pipelines.spark.flows import Flow
     from odradek.pipelines.spark.one_pass.row_columns import Path, Table
-    from odradek.pipelines.spark.sinks.topics import Producer
+    from odradek.pipelines.spark.producers import Producer
 
 OBSERVED = "counts"
 REFUSING = frozenset({Otherwise.DROP, Otherwise.QUARANTINE})

@@ -21,8 +21,9 @@ from odradek.pipelines.definition.model import (
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.failures import PipelineError, told_with_place
 from odradek.pipelines.spark.hidden_columns import quoted, visible_columns, without_hidden
+from odradek.pipelines.spark.producers import Producer, producer_of
 from odradek.pipelines.spark.python_references import load_reference
-from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS, Producer, producer_of, records_of
+from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS, records_of
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, TableChange, check_database, parsed_url, warehouse
 from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import latest_rows, running_aggregate, view_key, view_order

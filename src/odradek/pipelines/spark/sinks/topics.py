@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -14,10 +14,11 @@ from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.dead_letters import ID_HEADER, header, origin_id
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns
+from odradek.pipelines.spark.producers import Producer, producer_of, producer_options
 from odradek.pipelines.spark.python_source.writing import write_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from pyspark.sql import Column
 
@@ -25,25 +26,6 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.delivery import Transactions
 
 JSON_OPTIONS = {"ignoreNullFields": "false"}
-LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # what a topic takes is its own to say
-# A batch of Spark is written when all of it is flushed: until then there is no hurry, and large requests cost less.
-UNHURRIED = {"linger.ms": "100", "batch.size": str(128 * 1024)}
-LIMITS = {"linger.ms": "delivery.timeout.ms", "batch.size": "buffer.memory"}  # what a producer compares them with
-
-
-class Producer(NamedTuple):
-    """Who writes: records of the same one are written together."""
-
-    servers: str
-    settings: tuple[tuple[str, str], ...]
-    connector: Connector | None = None  # None: the session's
-
-
-def producer_of(pipeline: Pipeline, target: TopicTarget | None = None) -> Producer:
-    own: Mapping[str, str] = {} if target is None else target.kafka
-    servers = (target.bootstrap_servers if target is not None else None) or pipeline.bootstrap_servers
-    settings = {"max.request.size": LARGEST_REQUEST_BYTES, **pipeline.kafka, **own}
-    return Producer(servers, tuple(sorted(settings.items())), pipeline.connector)
 
 
 def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipeline) -> DataFrame:
@@ -95,11 +77,3 @@ def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Tr
             write_topics(every, producer.servers, producer.settings)
         else:
             every.write.format("kafka").options(**producer_options(producer)).save()
-
-
-def producer_options(producer: Producer, defaults: Mapping[str, str] | None = None) -> dict[str, str]:
-    own = dict(producer.settings)
-    if defaults is None:
-        defaults = {key: value for key, value in UNHURRIED.items() if LIMITS[key] not in own}
-    client = {**defaults, **own, "bootstrap.servers": producer.servers}
-    return {f"kafka.{key}": value for key, value in client.items()}

@@ -1,0 +1,44 @@
+"""One Kafka API as the broker serves it, and the list of them that clients learn from ApiVersions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from odradek.protocol.schema import Request, Response
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """Message tables, handler, the versions that are served and the smallest that is advertised."""
+
+    key: int
+    name: str
+    request: type[Request]
+    response: type[Response]
+    handle: Callable[[Any, Any], Any]
+    min_version: int
+    max_version: int
+    advertised_min_version: int
+
+
+class AdvertisedApis:
+    """The ApiVersions responses of this broker."""
+
+    def __init__(self, apis: Iterable[Api]) -> None:
+        self._keys = [
+            ApiVersion(api_key=api.key, min_version=api.advertised_min_version, max_version=api.max_version)
+            for api in sorted(apis, key=lambda api: api.key)
+        ]
+
+    def supported(self) -> ApiVersionsResponse:
+        return ApiVersionsResponse(api_keys=self._keys, finalized_features_epoch=0)
+
+    def unsupported_version(self) -> ApiVersionsResponse:
+        return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=self._keys)
