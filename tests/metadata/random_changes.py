@@ -26,7 +26,7 @@ from odradek.metadata.topic_names import is_internal
 NAMES = ["a", "b.c", "__consumer_offsets", "d-e"]
 
 broker_ids = st.lists(st.integers(0, 5), max_size=3).map(tuple)
-texts = st.text(st.characters(codec="utf-8"), max_size=8)
+texts = st.text("aé漢🎈\0", max_size=4)
 
 
 def partition(index: int, partition_epoch: int) -> st.SearchStrategy[PartitionImage]:
@@ -103,7 +103,7 @@ def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
 
 
 @st.composite
-def commits(draw: st.DrawFn, image: MetadataImage, most: int = 12) -> list[list[Change]]:
+def commits(draw: st.DrawFn, image: MetadataImage, most: int = 5) -> list[list[Change]]:
     """Commits that follow each other from this image on."""
     made: list[list[Change]] = []
     for _ in range(draw(st.integers(1, most))):

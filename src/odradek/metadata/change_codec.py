@@ -43,6 +43,7 @@ _INT64 = struct.Struct(">q")
 _DOUBLE = struct.Struct(">d")
 _COUNT = struct.Struct(">I")
 _UUID_BYTES = 16
+_TOPIC_HEADER = struct.Struct(">16sI")  # the id and the length of the name
 _ABSENT, _PRESENT = 0, 1
 
 V = TypeVar("V")
@@ -163,8 +164,7 @@ def _put_broker(out: bytearray, broker: BrokerImage) -> None:
 def _decode_change(reader: _Reader) -> Change:
     tag = reader.byte()
     if tag == _TOPIC_CREATED:
-        topic_id, name = reader.uuid(), reader.text()
-        return change_types.TopicCreated(TopicImage(name, topic_id, reader.partitions(), is_internal(name)))
+        return change_types.TopicCreated(reader.topic())
     if tag == _TOPIC_DELETED:
         return change_types.TopicDeleted(reader.uuid())
     if tag == _PARTITIONS_ADDED:
@@ -232,6 +232,12 @@ class _Reader:
             name = self.text()
             values[name] = read() if self.flag() else None
         return values
+
+    def topic(self) -> TopicImage:
+        topic_id, name_size = _TOPIC_HEADER.unpack_from(self._data, self.position)
+        self.position += _TOPIC_HEADER.size
+        name = self._take(name_size).decode()
+        return TopicImage(name, uuid.UUID(bytes=topic_id), self.partitions(), is_internal(name))
 
     def partitions(self) -> tuple[PartitionImage, ...]:
         partitions, self.position = decode_partitions(self._data, self.position)

@@ -65,7 +65,7 @@ def encode_partitions(out: bytearray, partitions: Sequence[PartitionImage]) -> N
 
 
 def decode_partitions(data: bytes, position: int) -> tuple[tuple[PartitionImage, ...], int]:
-    """The partitions at this position, and the position behind them."""
+    """The partitions at this position, and the position behind them. `struct.error` when the data is too short."""
     (count,) = _COUNT.unpack_from(data, position)
     position += _COUNT.size
     if count * _HEADER.size > len(data) - position:
@@ -73,7 +73,12 @@ def decode_partitions(data: bytes, position: int) -> tuple[tuple[PartitionImage,
     partitions = []
     for _ in range(count):
         index, leader, leader_epoch, partition_epoch, size, flags = _HEADER.unpack_from(data, position)
-        replicas, position = _decode_brokers(data, position + _HEADER.size, size)
+        position += _HEADER.size
+        if size < len(_BROKER_SETS):
+            replicas = _BROKER_SETS[size].unpack_from(data, position)
+            position += 4 * size
+        else:
+            replicas, position = _decode_brokers(data, position, size)
         if not flags:
             partitions.append(PartitionImage(index, replicas, replicas, leader, leader_epoch, partition_epoch))
             continue
