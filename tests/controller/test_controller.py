@@ -1,38 +1,19 @@
-"""The controller: one writer, every commit heard of in order, nothing half done."""
+"""Requests to the controller through the local channel: decided, committed, and visible once answered."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
-from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.configuration.listeners import Endpoint
 from odradek.controller.config_decisions import AlterOperation, ConfigAlteration, ConfigOperation, ConfigReplacement
-from odradek.controller.controller import Controller
 from odradek.controller.topic_decisions import NewPartitions, NewTopic
-from odradek.metadata.changes import Change, ProducerIdsAllocated
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
-from odradek.metadata.embedded_store import EmbeddedStore
-from odradek.metadata.image import BrokerImage, MetadataImage
-from odradek.metadata.store import StoreError
+from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
-from tests.metadata.inline_host import inline_host
+from tests.controller.local_controller import running
 
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
-
-
-@contextlib.asynccontextmanager
-async def running(path: Path, **properties: str) -> AsyncIterator[Controller]:
-    host = inline_host()
-    config = BrokerConfig.from_properties({name.replace("_", "."): value for name, value in properties.items()})
-    controller = Controller(EmbeddedStore(host, str(path / "metadata"), config.node_id), config, host.entropy)
-    await controller.load()
-    await controller.register_broker(BrokerImage(config.node_id, {"PLAINTEXT": Endpoint("localhost", 9092)}))
-    yield controller
-    await controller.close()
 
 
 def set_config(kind: int, name: str, key: str, value: str) -> list[ConfigAlteration]:
@@ -40,45 +21,44 @@ def set_config(kind: int, name: str, key: str, value: str) -> list[ConfigAlterat
 
 
 async def test_topics_survive_a_restart_with_new_epochs(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
+    async with running(tmp_path) as (controller, cache):
         (result,) = await controller.create_topics([NewTopic(name="t", partition_count=2, configs={"flush.ms": "9"})])
         assert result.error is ErrorCode.NONE
-        assert result.topic is controller.image.topics["t"]
+        assert result.topic == cache.image.topics["t"]
         assert {entry.name: entry.value for entry in result.configs}["flush.ms"] == "9"
-    async with running(tmp_path) as controller:
-        await controller.bump_leader_epochs()
-        topic = controller.image.topics["t"]
+    async with running(tmp_path) as (controller, cache):
+        topic = cache.image.topics["t"]
         assert topic.topic_id == result.topic_id
         assert [partition.leader_epoch for partition in topic.partitions] == [1, 1]
-        assert controller.image.configs_of(TOPIC, "t") == {"flush.ms": "9"}
+        assert cache.image.configs_of(TOPIC, "t") == {"flush.ms": "9"}
 
 
 async def test_results_come_for_each_topic_and_duplicates_once(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
+    async with running(tmp_path) as (controller, cache):
         results = await controller.create_topics([NewTopic(name=name) for name in ("a", "b", "a", "..")])
         assert [(result.name, result.error, result.message) for result in results] == [
             ("b", ErrorCode.NONE, None),
             ("..", ErrorCode.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: '..' is not allowed"),
             ("a", ErrorCode.INVALID_REQUEST, "Duplicate topic name."),
         ]
-        assert list(controller.image.topics) == ["b"]
+        assert list(cache.image.topics) == ["b"]
 
 
 async def test_validating_changes_nothing(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
+    async with running(tmp_path) as (controller, cache):
         (result,) = await controller.create_topics([NewTopic(name="t")], validate_only=True)
         assert result.topic is not None
         await controller.create_topics([NewTopic(name="real")])
-        before = controller.image
+        before = cache.image
         await controller.create_partitions([NewPartitions(name="real", count=5)], validate_only=True)
         await controller.incremental_alter_configs(set_config(TOPIC, "real", "flush.ms", "1"), validate_only=True)
         quota = QuotaAlteration([("user", "a")], [QuotaOperation("consumer_byte_rate", 1.0, remove=False)])
         await controller.alter_client_quotas([quota], validate_only=True)
-        assert controller.image is before
+        assert cache.image is before
 
 
 async def test_partitions_are_added(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
+    async with running(tmp_path) as (controller, cache):
         await controller.create_topics([NewTopic(name="t")])
         results = await controller.create_partitions(
             [NewPartitions(name=name, count=3) for name in ("t", "x", "twice", "twice")]
@@ -88,23 +68,23 @@ async def test_partitions_are_added(tmp_path: Path) -> None:
             "t": ErrorCode.NONE,
             "x": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         }
-        assert len(controller.image.topics["t"].partitions) == 3
+        assert len(cache.image.topics["t"].partitions) == 3
 
 
 async def test_topics_are_deleted_unless_that_is_disabled(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
+    async with running(tmp_path) as (controller, cache):
         await controller.create_topics([NewTopic(name="a"), NewTopic(name="b")])
-        results = await controller.delete_topics(["a"], [controller.image.topics["b"].topic_id])
+        results = await controller.delete_topics(["a"], [cache.image.topics["b"].topic_id])
         assert [result.error for result in results] == [ErrorCode.NONE, ErrorCode.NONE]
-        assert controller.image.topics == {}
+        assert cache.image.topics == {}
         await controller.create_topics([NewTopic(name="a")])
-    async with running(tmp_path, delete_topic_enable="false") as controller:
+    async with running(tmp_path, delete_topic_enable="false") as (controller, cache):
         (result,) = await controller.delete_topics(["a"])
         assert result.error is ErrorCode.TOPIC_DELETION_DISABLED
 
 
 async def test_settings_are_altered_and_replaced(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
+    async with running(tmp_path) as (controller, cache):
         await controller.create_topics([NewTopic(name="t")])
         (result,) = await controller.incremental_alter_configs(set_config(TOPIC, "t", "flush.ms", "1"))
         assert result.error is ErrorCode.NONE
@@ -123,128 +103,96 @@ async def test_settings_are_altered_and_replaced(tmp_path: Path) -> None:
             ErrorCode.INVALID_REQUEST,
         ]
         assert results[2].message == "Each resource must appear at most once."
-        assert controller.image.configs_of(TOPIC, "t") == {"segment.ms": "2"}
+        assert cache.image.configs_of(TOPIC, "t") == {"segment.ms": "2"}
 
 
 async def test_broker_settings_change_the_configuration_and_survive(tmp_path: Path) -> None:
-    async with running(tmp_path, message_max_bytes="100") as controller:
+    async with running(tmp_path, message_max_bytes="100") as (controller, cache):
         await controller.incremental_alter_configs(set_config(BROKER, "", "message.max.bytes", "200"))
-        assert controller.broker_config.message_max_bytes == 200
+        assert cache.broker_config.message_max_bytes == 200
         await controller.incremental_alter_configs(set_config(BROKER, "0", "message.max.bytes", "300"))
-        assert controller.broker_config.message_max_bytes == 300
-    async with running(tmp_path) as controller:
-        assert controller.broker_config.message_max_bytes == 300
+        assert cache.broker_config.message_max_bytes == 300
+    async with running(tmp_path) as (controller, cache):
+        assert cache.broker_config.message_max_bytes == 300
         await controller.alter_configs([ConfigReplacement(BROKER, "0", []), ConfigReplacement(BROKER, "", [])])
-        assert controller.broker_config.message_max_bytes == 1048588
+        assert cache.broker_config.message_max_bytes == 1048588
 
 
 async def test_quotas_are_kept(tmp_path: Path) -> None:
     alteration = QuotaAlteration([("user", "admin")], [QuotaOperation("consumer_byte_rate", 20000.0, remove=False)])
-    async with running(tmp_path) as controller:
+    async with running(tmp_path) as (controller, cache):
         (result,) = await controller.alter_client_quotas([alteration])
         assert result.error is ErrorCode.NONE
         (result,) = await controller.alter_client_quotas([alteration, alteration])
         assert result.error is ErrorCode.INVALID_REQUEST
-    async with running(tmp_path) as controller:
-        assert controller.image.client_quotas == {frozenset({("user", "admin")}): {"consumer_byte_rate": 20000.0}}
+    async with running(tmp_path) as (controller, cache):
+        assert cache.image.client_quotas == {frozenset({("user", "admin")}): {"consumer_byte_rate": 20000.0}}
 
 
 async def test_producer_ids_are_never_given_twice(tmp_path: Path) -> None:
     firsts = []
     for _ in range(3):
-        async with running(tmp_path) as controller:
+        async with running(tmp_path) as (controller, _):
             firsts += await asyncio.gather(*(controller.allocate_producer_ids(10) for _ in range(3)))
     assert sorted(firsts) == list(range(0, 90, 10))
 
 
 async def test_one_of_many_that_make_the_same_topic_wins(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
+    async with running(tmp_path) as (controller, _):
         results = await asyncio.gather(*(controller.create_topics([NewTopic(name="t")]) for _ in range(5)))
         errors = sorted(result.error for (result,) in results)
         assert errors == [ErrorCode.NONE] + [ErrorCode.TOPIC_ALREADY_EXISTS] * 4
 
 
-async def test_listeners_hear_of_every_commit_in_order(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
-        heard: list[tuple[int, int]] = []
+async def test_subscribers_follow_every_commit_in_order(tmp_path: Path) -> None:
+    async with running(tmp_path) as (controller, cache):
+        seen: list[tuple[int, int]] = []
 
-        async def slow_listener(before: MetadataImage, after: MetadataImage) -> None:
+        async def slow_subscriber(before: MetadataImage, after: MetadataImage) -> None:
             await asyncio.sleep(0)
-            heard.append((before.version, after.version))
+            seen.append((before.version, after.version))
 
-        controller.subscribe(slow_listener)
-        start = controller.image.version
+        cache.subscribe(slow_subscriber)
+        start = cache.image.version
         await asyncio.gather(*(controller.create_topics([NewTopic(name=f"t{n}")]) for n in range(4)))
-        assert heard == [(start + n, start + n + 1) for n in range(4)]
+        assert seen == [(start + n, start + n + 1) for n in range(4)]
 
 
-async def test_a_listener_that_fails_does_not_keep_others_from_hearing(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
-        heard: list[int] = []
+async def test_a_subscriber_that_fails_does_not_affect_the_others(tmp_path: Path) -> None:
+    async with running(tmp_path) as (controller, cache):
+        seen: list[int] = []
 
         def failing(before: MetadataImage, after: MetadataImage) -> None:
             raise OSError("disk full")
 
-        controller.subscribe(failing)
-        controller.subscribe(lambda before, after: heard.append(after.version))
-        with pytest.raises(OSError, match="disk full"):
-            await controller.create_topics([NewTopic(name="t")])
-        assert heard == [controller.image.version]
-        assert "t" in controller.image.topics
+        cache.subscribe(failing)
+        cache.subscribe(lambda before, after: seen.append(after.version))
+        await controller.create_topics([NewTopic(name="t")])
+        assert seen == [cache.image.version]
+        assert "t" in cache.image.topics
 
 
-async def test_an_asker_that_goes_away_does_not_stop_the_commit(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
+async def test_a_cancelled_request_does_not_stop_its_commit(tmp_path: Path) -> None:
+    async with running(tmp_path) as (controller, cache):
         entered, leave = asyncio.Event(), asyncio.Event()
 
         async def waiting(before: MetadataImage, after: MetadataImage) -> None:
             entered.set()
             await leave.wait()
 
-        controller.subscribe(waiting)
-        asking = asyncio.ensure_future(controller.create_topics([NewTopic(name="t")]))
+        cache.subscribe(waiting)
+        request = asyncio.ensure_future(controller.create_topics([NewTopic(name="t")]))
         await entered.wait()
-        asking.cancel()
+        request.cancel()
         with pytest.raises(asyncio.CancelledError):
-            await asking
+            await request
         leave.set()
         (result,) = await controller.create_topics([NewTopic(name="t")])
         assert result.error is ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-async def test_a_commit_by_someone_else_is_seen_and_the_decision_made_anew(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
-        other = EmbeddedStore(inline_host(), str(tmp_path / "metadata"), 0)
-        image = await other.load()
-        assert await other.commit([ProducerIdsAllocated(5000)], image.version)
-        await other.close()
-        assert await controller.allocate_producer_ids(10) == 5000
-        assert list(controller.image.brokers) == [0]
-
-
-async def test_a_store_that_always_changes_is_given_up(tmp_path: Path) -> None:
-    class Contended(EmbeddedStore):
-        async def commit(self, changes: Sequence[Change], expected_version: int) -> bool:
-            return False
-
-    host = inline_host()
-    store = Contended(host, str(tmp_path / "metadata"), 0)
-    controller = Controller(store, BrokerConfig.from_properties({}), host.entropy)
-    await controller.load()
-    with pytest.raises(StoreError, match="is another broker using it"):
-        await controller.allocate_producer_ids(1)
-    await controller.close()
-
-
-async def test_image_before_loading_is_a_bug(tmp_path: Path) -> None:
-    host = inline_host()
-    controller = Controller(EmbeddedStore(host, "unused", 0), BrokerConfig.from_properties({}), host.entropy)
-    with pytest.raises(RuntimeError):
-        _ = controller.image
-
-
 async def test_thousands_of_topics_are_made_at_once(tmp_path: Path) -> None:
-    async with running(tmp_path) as controller:
+    async with running(tmp_path) as (controller, _):
         results = await controller.create_topics([NewTopic(name=f"topic.{n}") for n in range(2000)])
         assert {result.error for result in results} == {ErrorCode.NONE}
         results = await controller.create_topics([NewTopic(name="big", partition_count=10_001)])

@@ -19,7 +19,7 @@ from odradek.controller.topic_decisions import (
     decide_topics,
     duplicates,
 )
-from odradek.metadata.changes import ConfigsChanged, PartitionsAdded, PartitionsChanged, TopicCreated
+from odradek.metadata.changes import BrokerRegistered, ConfigsChanged, PartitionsAdded, PartitionsChanged, TopicCreated
 from odradek.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
@@ -40,7 +40,7 @@ def cluster(*topics: TopicImage, brokers: Sequence[int] = (0,), **properties: st
     for each in topics:
         image = image.apply(TopicCreated(each))
     for broker in brokers:
-        image = image.with_broker(BrokerImage(broker, {}))
+        image = image.apply(BrokerRegistered(BrokerImage(broker, {})))
     config = BrokerConfig.from_properties({name.replace("_", "."): value for name, value in properties.items()})
     return Cluster(image, config, lambda bound: 0, lambda: TOPIC_ID)
 

@@ -8,6 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from odradek.coordinator import group_coordinator
+from odradek.coordinator.group_loading import load_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -335,9 +337,16 @@ def test_a_clock_that_leaps_ahead_expires_no_offsets(world: GroupWorld, caplog: 
     caplog.clear()
 
 
-def test_the_broker_speaks_for_its_groups_while_they_load(world: GroupWorld) -> None:
+def test_the_broker_speaks_for_its_groups_while_they_load(world: GroupWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    may_load = asyncio.Event()
+
+    async def load_when_allowed(*args: Any) -> int:
+        await may_load.wait()
+        return await load_shard(*args)
+
     async def scenario() -> None:
         await world.commit(7)
+        monkeypatch.setattr(group_coordinator, "load_shard", load_when_allowed)
         await world.restart()
         assert (await world.fetch()).groups[0].error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert (await world.fetch(version=1)).topics[0].partitions[0].error_code == (
@@ -348,6 +357,7 @@ def test_the_broker_speaks_for_its_groups_while_they_load(world: GroupWorld) -> 
         assert (await world.call(ListGroupsRequest(), ListGroupsResponse, 5)).error_code == (
             ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         )
+        may_load.set()
         await world.until_loaded()
         assert await world.committed() == 7
 

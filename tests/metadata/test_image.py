@@ -2,11 +2,17 @@
 
 import uuid
 
+import pytest
+
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.listeners import Endpoint
 from odradek.metadata.changes import (
+    BrokerRegistered,
+    BrokerRemoved,
+    Change,
     ClientQuotaChanged,
     ConfigsChanged,
+    ControllerElected,
     PartitionsAdded,
     PartitionsChanged,
     ProducerIdsAllocated,
@@ -14,15 +20,15 @@ from odradek.metadata.changes import (
     TopicDeleted,
 )
 from odradek.metadata.client_quotas import QuotaEntity
-from odradek.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from odradek.metadata.image import BrokerImage, InvalidChange, MetadataImage, PartitionImage, TopicImage
 
 EMPTY = MetadataImage(version=0, cluster_id="c", controller_id=0)
 TOPIC_ID = uuid.UUID(int=1)
 ALICE: QuotaEntity = frozenset({("user", "alice")})
 
 
-def partition(index: int, leader_epoch: int = 0) -> PartitionImage:
-    return PartitionImage(index, (0,), (0,), 0, leader_epoch, 0)
+def partition(index: int, leader_epoch: int = 0, partition_epoch: int = 0) -> PartitionImage:
+    return PartitionImage(index, (0,), (0,), 0, leader_epoch, partition_epoch)
 
 
 def with_topic(name: str = "t.1") -> MetadataImage:
@@ -48,10 +54,13 @@ def test_deleted_topic_takes_its_settings_along() -> None:
 
 def test_partitions_are_added_and_replaced() -> None:
     image = with_topic().apply_all(
-        [PartitionsAdded(TOPIC_ID, (partition(1),)), PartitionsChanged(TOPIC_ID, (partition(1, leader_epoch=5),))]
+        [
+            PartitionsAdded(TOPIC_ID, (partition(1),)),
+            PartitionsChanged(TOPIC_ID, (partition(1, leader_epoch=5, partition_epoch=1),)),
+        ]
     )
     assert image.version == 2
-    assert image.topics["t.1"].partitions == (partition(0), partition(1, leader_epoch=5))
+    assert image.topics["t.1"].partitions == (partition(0), partition(1, leader_epoch=5, partition_epoch=1))
     assert image.topic_by_id(TOPIC_ID) is image.topics["t.1"]
 
 
@@ -75,10 +84,48 @@ def test_producer_ids() -> None:
     assert EMPTY.apply(ProducerIdsAllocated(1000)).next_producer_id == 1000
 
 
-def test_registering_a_broker_is_no_commit() -> None:
-    image = EMPTY.with_broker(BrokerImage(0, {"PLAINTEXT": Endpoint("localhost", 9092)}))
-    assert image.version == 0
-    assert list(image.brokers) == [0]
+def broker(broker_epoch: int, node_id: int = 0) -> BrokerImage:
+    return BrokerImage(node_id, {"PLAINTEXT": Endpoint("localhost", 9092)}, "rack", broker_epoch)
+
+
+def test_brokers_are_registered_replaced_and_removed() -> None:
+    image = EMPTY.apply(BrokerRegistered(broker(1))).apply(BrokerRegistered(broker(2, node_id=1)))
+    assert list(image.brokers) == [0, 1]
+    image = image.apply(BrokerRegistered(broker(3)))
+    assert image.brokers[0] == broker(3)
+    gone = image.apply(BrokerRemoved(0, 3))
+    assert list(gone.brokers) == [1]
+    assert list(image.brokers) == [0, 1]
+
+
+def test_controller_epoch_rises() -> None:
+    image = EMPTY.apply(ControllerElected(4, 1)).apply(ControllerElected(5, 7))
+    assert (image.controller_id, image.controller_epoch) == (5, 7)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (TopicCreated(TopicImage("t.1", uuid.UUID(int=2), (), is_internal=False)), "topic t.1 .* exists"),
+        (TopicCreated(TopicImage("u", TOPIC_ID, (), is_internal=False)), "topic u .* exists"),
+        (TopicDeleted(uuid.UUID(int=2)), "no topic with the id"),
+        (PartitionsAdded(uuid.UUID(int=2), ()), "no topic with the id"),
+        (PartitionsAdded(TOPIC_ID, (partition(2),)), "partition 2 of t.1 is added where 1 comes next"),
+        (PartitionsChanged(TOPIC_ID, (partition(1),)), "t.1 has no partition 1"),
+        (PartitionsChanged(TOPIC_ID, (partition(-1),)), "t.1 has no partition -1"),
+        (PartitionsChanged(TOPIC_ID, (partition(0),)), "at partition epoch 0, which 0 does not follow"),
+        (PartitionsChanged(TOPIC_ID, (partition(0, partition_epoch=2),)), "at partition epoch 0, which 2 does not"),
+        (PartitionsChanged(TOPIC_ID, (partition(0, partition_epoch=1),) * 2), "epoch 1, which 1 does not follow"),
+        (BrokerRegistered(broker(4)), "broker 0 is registered with epoch 5, above 4"),
+        (BrokerRemoved(0, 4), "broker 0 is not registered with epoch 4"),
+        (BrokerRemoved(1, 5), "broker 1 is not registered with epoch 5"),
+        (ControllerElected(1, 3), "controller epoch 3 is not above 3"),
+    ],
+)
+def test_change_that_contradicts_the_image_is_refused(change: Change, reason: str) -> None:
+    image = with_topic().apply_all([BrokerRegistered(broker(5)), ControllerElected(0, 3)])
+    with pytest.raises(InvalidChange, match=reason):
+        image.apply(change)
 
 
 def test_what_does_not_change_is_shared() -> None:

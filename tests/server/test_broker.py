@@ -163,7 +163,7 @@ def test_waiters_go_with_their_clients(tmp_path: Path) -> None:
         await ask(port, MetadataRequest(topics=None), MetadataResponse, 12)
         from odradek.controller.topic_decisions import NewTopic
 
-        await broker._node._controller.create_topics([NewTopic(name="t", partition_count=2)])
+        await broker._node._channel.create_topics([NewTopic(name="t", partition_count=2)])
         partition = broker._node._table.find("t", 0)
         assert partition is not None
         for _ in range(3):

@@ -27,11 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator
 
     from odradek.configuration.broker_configs import BrokerConfig
-    from odradek.controller.controller import Controller
+    from odradek.controller.channel import ControllerChannel
     from odradek.coordinator.consumer.patterns import MatchedPatterns, PatternMatch
     from odradek.coordinator.decision import TimerKey
     from odradek.host.clock import Timer
     from odradek.host.host import Host
+    from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage, TopicImage
     from odradek.replica.believed_time import BelievedTime
     from odradek.replica.partition import Partition
@@ -89,9 +90,17 @@ class _Place:
 
 
 class GroupCoordinator:
-    def __init__(self, host: Host, controller: Controller, partitions: PartitionTable, time: BelievedTime) -> None:
+    def __init__(
+        self,
+        host: Host,
+        metadata: MetadataCache,
+        controller: ControllerChannel,
+        partitions: PartitionTable,
+        time: BelievedTime,
+    ) -> None:
         self._host = host
         self._time = time
+        self._metadata = metadata
         self._controller = controller
         self._partitions = partitions
         self._places: dict[int, _Place] = {}
@@ -103,20 +112,20 @@ class GroupCoordinator:
 
     def settings(self) -> GroupSettings:
         """As they are now: some settings change at run time."""
-        config = self._controller.broker_config
+        config = self._metadata.broker_config
         if self._settings is None or self._settings[0] is not config:
             self._settings = config, group_settings(config)
         return self._settings[1]
 
     def image(self) -> MetadataImage:
-        return self._controller.image
+        return self._metadata.image
 
     async def match(self, patterns: Iterable[str]) -> MatchedPatterns:
-        return await self._host.workers.run(match_patterns, patterns, self._controller.image)
+        return await self._host.workers.run(match_patterns, patterns, self._metadata.image)
 
     async def match_new(self, pattern: str) -> MatchedPatterns:
         """InvalidPattern when it is none."""
-        return await self._host.workers.run(match_new_pattern, pattern, self._controller.image)
+        return await self._host.workers.run(match_new_pattern, pattern, self._metadata.image)
 
     # The life of shards
 
@@ -125,7 +134,7 @@ class GroupCoordinator:
         self._add_places()
         self.run(self._load_all(list(self._places.values())))
         self._schedule_expiry()
-        self._controller.subscribe(self.follow)
+        self._metadata.subscribe(self.follow)
 
     def stop(self) -> None:
         """Whoever waits is told to look for another coordinator."""
@@ -217,11 +226,11 @@ class GroupCoordinator:
 
     @property
     def has_topic(self) -> bool:
-        return OFFSETS_TOPIC in self._controller.image.topics
+        return OFFSETS_TOPIC in self._metadata.image.topics
 
     def leader_of(self, group_id: str) -> int | None:
         """The broker that coordinates the group, if the cluster has one for it now."""
-        topic = self._controller.image.topics.get(OFFSETS_TOPIC)
+        topic = self._metadata.image.topics.get(OFFSETS_TOPIC)
         if topic is None:
             return None
         leader = topic.partitions[self.partition_of(group_id)].leader
@@ -233,10 +242,10 @@ class GroupCoordinator:
 
     async def ensure_topic(self) -> None:
         """Made when somebody first looks for a coordinator, on as many brokers as there are."""
-        image = self._controller.image
+        image = self._metadata.image
         if OFFSETS_TOPIC in image.topics:
             return
-        values: Any = self._controller.broker_config.values
+        values: Any = self._metadata.broker_config.values
         topic = NewTopic(
             name=OFFSETS_TOPIC,
             partition_count=values["offsets.topic.num.partitions"],

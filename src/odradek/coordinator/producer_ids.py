@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from odradek.controller.controller import Controller
+    from odradek.controller.channel import ControllerChannel
 
 BLOCK_SIZE = 1000
 
@@ -14,7 +14,7 @@ BLOCK_SIZE = 1000
 class ProducerIds:
     """What is left of a block at a restart is lost: there are 2^63 of them."""
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: ControllerChannel) -> None:
         self._controller = controller
         self._next_id = 0
         self._end_id = 0

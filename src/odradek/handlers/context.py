@@ -13,12 +13,13 @@ from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
-    from odradek.controller.controller import Controller
+    from odradek.controller.channel import ControllerChannel
     from odradek.coordinator.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.handlers.api import AdvertisedApis
     from odradek.handlers.fetch_sessions import FetchSessions
     from odradek.host.host import Host
+    from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
     from odradek.replica.partition_table import PartitionTable
 
@@ -45,7 +46,8 @@ class Services:
     """The services of a broker that handlers use."""
 
     host: Host
-    controller: Controller
+    metadata: MetadataCache
+    controller: ControllerChannel
     partitions: PartitionTable
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
@@ -56,11 +58,11 @@ class Services:
     @property
     def config(self) -> BrokerConfig:
         """The current configuration: some settings change at run time."""
-        return self.controller.broker_config
+        return self.metadata.broker_config
 
     @property
     def image(self) -> MetadataImage:
-        return self.controller.image
+        return self.metadata.image
 
 
 class RequestContext:

@@ -1,4 +1,9 @@
-"""The changes that the controller commits and everyone applies: the only ways in which metadata can change."""
+"""Changes to the metadata: the controller commits them, and every broker applies them. There is no other way to change
+the metadata.
+
+`metadata/image` applies a change, `metadata/change_codec` encodes it. Every `match` over `Change` ends in
+`assert_never`: the type checker names the places that a new kind of change must be added to.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ if TYPE_CHECKING:
 
     from odradek.configuration.config_types import ConfigResourceType
     from odradek.metadata.client_quotas import QuotaEntity
-    from odradek.metadata.image import PartitionImage, TopicImage
+    from odradek.metadata.image import BrokerImage, PartitionImage, TopicImage
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,20 +26,22 @@ class TopicCreated:
 
 @dataclass(frozen=True, slots=True)
 class TopicDeleted:
-    """The topic's settings go with it."""
+    """Deletes the topic and its settings."""
 
     topic_id: uuid.UUID
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsAdded:
+    """The indexes continue those of the topic's partitions."""
+
     topic_id: uuid.UUID
     partitions: tuple[PartitionImage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionsChanged:
-    """New leaders, epochs or in-sync sets; each partition replaces the one with its index."""
+    """Each partition replaces the one with its index; its partition epoch is the replaced one's + 1."""
 
     topic_id: uuid.UUID
     partitions: tuple[PartitionImage, ...]
@@ -59,7 +66,32 @@ class ClientQuotaChanged:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdsAllocated:
+    """All producer ids below `next_producer_id` are taken."""
+
     next_producer_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistered:
+    """Adds a broker, or replaces its earlier registration. A broker epoch never decreases."""
+
+    broker: BrokerImage
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRemoved:
+    """Removes the registration with this epoch."""
+
+    node_id: int
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerElected:
+    """The controller epoch is higher than that of every earlier controller."""
+
+    controller_id: int
+    controller_epoch: int
 
 
 Change = (
@@ -70,4 +102,7 @@ Change = (
     | ConfigsChanged
     | ClientQuotaChanged
     | ProducerIdsAllocated
+    | BrokerRegistered
+    | BrokerRemoved
+    | ControllerElected
 )

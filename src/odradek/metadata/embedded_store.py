@@ -1,66 +1,87 @@
-"""Metadata of a single node in an SQLite file: nothing to install, one transaction for each commit.
+"""The metadata store of a single broker: one SQLite file with a log of commits and a snapshot.
 
-All that touches the file runs on the host's workers, one piece at a time.
+SQLite runs on the host's workers, one call at a time. The broker's controller and cache share one store object; the
+lock on the log directory keeps other processes away from the file.
 """
 
 from __future__ import annotations
 
 import asyncio
-import base64
-import json
 import sqlite3
-import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
 
-from odradek.configuration.config_types import ConfigResourceType
-from odradek.metadata import changes as change_types
+from odradek.host.logs import get_logger
+from odradek.metadata.change_codec import decode_changes
+from odradek.metadata.commit_parts import encode_commit, join_parts
 from odradek.metadata.disk_reserve import DiskReserve
-from odradek.metadata.image import ConfigResource, MetadataImage, PartitionImage, TopicImage
-from odradek.metadata.store import StoreError
-from odradek.metadata.topic_names import collision_key, is_internal
+from odradek.metadata.embedded_schema import (
+    SCHEMA_VERSION,
+    Transaction,
+    convert_to_newest_schema,
+    create_schema,
+    has_schema,
+    read_meta,
+    write_meta,
+    write_snapshot,
+)
+from odradek.metadata.snapshot import empty_image, image_as_changes, image_from_changes
+from odradek.metadata.store import Commit, CommitOutcome, StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from odradek.host.host import Host
-    from odradek.metadata.client_quotas import QuotaEntity
+    from odradek.metadata.changes import Change
+    from odradek.metadata.image import MetadataImage
+
+log = get_logger(__name__)
 
 FILE_NAME = "odradek-metadata.sqlite"
 RESERVE_SUFFIX = "-reserve"
-SCHEMA_VERSION = 1
 
-_SCHEMA = (
-    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
-    "CREATE TABLE topics (topic_id BLOB NOT NULL UNIQUE, name TEXT NOT NULL UNIQUE)",
-    """CREATE TABLE partitions (
-        topic_id BLOB NOT NULL, partition_index INTEGER NOT NULL,
-        replicas TEXT NOT NULL, in_sync_replicas TEXT NOT NULL,
-        leader INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, partition_epoch INTEGER NOT NULL,
-        PRIMARY KEY (topic_id, partition_index)) WITHOUT ROWID""",
-    """CREATE TABLE configs (
-        resource_type INTEGER NOT NULL, resource_name TEXT NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL,
-        PRIMARY KEY (resource_type, resource_name, name)) WITHOUT ROWID""",
-    """CREATE TABLE client_quotas (
-        entity TEXT NOT NULL, name TEXT NOT NULL, value REAL NOT NULL, PRIMARY KEY (entity, name)) WITHOUT ROWID""",
-)
+# A snapshot is due when the commits after the last one are this many, or larger than it and than this many bytes.
+SNAPSHOT_COMMITS = 1000
+SNAPSHOT_BYTES = 1 << 20
+
+T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 
 class EmbeddedStore:
-    def __init__(self, host: Host, path: str, node_id: int) -> None:
+    def __init__(self, host: Host, path: str) -> None:
         self._host = host
         self._reserve = DiskReserve(host.disk, path + RESERVE_SUFFIX)
         self._path = path
-        self._node_id = node_id
         self._database: sqlite3.Connection | None = None
+        self._is_newest_schema = False
         self._one_at_a_time = asyncio.Lock()
+        self._watchers: list[Callable[[], None]] = []
+
+    async def cluster_id(self) -> str:
+        """Creates the file if it is missing, but does not convert an earlier schema: the broker asks for the cluster id
+        before it locks the directory, which another broker may be using."""
+        return await self._run(self._with_readable_errors, lambda: read_meta(self._open())["cluster_id"])
 
     async def load(self) -> MetadataImage:
-        async with self._one_at_a_time:
-            return await self._host.workers.run(self._in_words, self._load)
+        return await self._run(self._with_readable_errors, self._load)
 
-    async def commit(self, changes: Sequence[change_types.Change], expected_version: int) -> bool:
-        async with self._one_at_a_time:
-            return await self._host.workers.run(self._commit_on_any_disk, changes, expected_version)
+    async def changes_since(self, version: int) -> Sequence[Commit] | None:
+        return await self._run(self._with_readable_errors, lambda: self._read_commits_after(version))
+
+    def watch(self, callback: Callable[[], None]) -> None:
+        self._watchers.append(callback)
+
+    async def claim_controller(self, node_id: int) -> int:
+        return await self._run(self._write_despite_full_disk, lambda: self._claim(node_id))
+
+    async def commit(self, changes: Sequence[Change], *, expected_version: int, controller_epoch: int) -> CommitOutcome:
+        try:
+            return await self._run(
+                self._write_despite_full_disk, lambda: self._commit(changes, expected_version, controller_epoch)
+            )
+        finally:  # also after an exception: the commit may have happened
+            for callback in self._watchers:
+                callback()
 
     async def close(self) -> None:
         async with self._one_at_a_time:
@@ -68,19 +89,41 @@ class EmbeddedStore:
                 database, self._database = self._database, None
                 await self._host.workers.run(database.close)
 
-    def _in_words(self, read: Callable[[], MetadataImage]) -> MetadataImage:
-        """A damaged file is not a bug: say which file, and what to do."""
+    async def _run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
+        async with self._one_at_a_time:
+            return await self._host.workers.run(function, *args)
+
+    # On a worker
+
+    def _with_readable_errors(self, read: Callable[[], T]) -> T:
+        """A damaged file is not a bug: the error names the file and what to do."""
         try:
             return read()
         except (sqlite3.DatabaseError, KeyError, ValueError) as error:
-            raise StoreError(self._complaint(str(error))) from error
+            raise StoreError(self._unusable(str(error))) from error
+
+    def _unusable(self, reason: str) -> str:
+        return (
+            f"{self._path} cannot be used as the metadata file: {reason}. Move it away, or use another data directory."
+        )
+
+    def _write_despite_full_disk(self, write: Callable[[], T]) -> T:
+        """On a full disk, write into the room that is held for this: the commit may be the deletion that frees some."""
+        try:
+            result = write()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_FULL or not self._reserve.release():
+                raise
+            return write()
+        self._reserve.hold()
+        return result
 
     def _open(self) -> sqlite3.Connection:
         if self._database is None:
             try:
                 database = self._host.disk.open_database(self._path)
             except sqlite3.DatabaseError as error:
-                raise StoreError(self._complaint(str(error))) from error
+                raise StoreError(self._unusable(str(error))) from error
             try:
                 self._prepare(database)
             except BaseException:
@@ -91,87 +134,83 @@ class EmbeddedStore:
 
     def _prepare(self, database: sqlite3.Connection) -> None:
         try:
-            has_schema = database.execute("SELECT count(*) FROM sqlite_master WHERE name = 'meta'").fetchone()[0]
+            is_new = not has_schema(database)
         except sqlite3.DatabaseError as error:
-            raise StoreError(self._complaint(str(error))) from error
-        if not has_schema:
-            self._create_schema(database)
-            return
-        found = int(_read_meta(database)["schema_version"])
+            raise StoreError(self._unusable(str(error))) from error
+        if is_new:
+            create_schema(database, self._host.entropy.uuid())
+        found = int(read_meta(database)["schema_version"])
         if found > SCHEMA_VERSION:
             raise StoreError(
                 f"{self._path} was written by a newer Odradek (schema {found}; this one knows {SCHEMA_VERSION}). "
                 "Start the newer version, or use another data directory."
             )
+        self._is_newest_schema = found == SCHEMA_VERSION
 
-    def _create_schema(self, database: sqlite3.Connection) -> None:
-        cluster_id = base64.urlsafe_b64encode(self._host.entropy.uuid().bytes).decode().rstrip("=")
-        with _Transaction(database):
-            for statement in _SCHEMA:
-                database.execute(statement)
-            database.executemany(
-                "INSERT INTO meta VALUES (?, ?)",
-                (
-                    ("schema_version", str(SCHEMA_VERSION)),
-                    ("cluster_id", cluster_id),
-                    ("version", "0"),
-                    ("next_producer_id", "0"),
-                ),
-            )
-
-    def _complaint(self, reason: str) -> str:
-        return (
-            f"{self._path} cannot be used as the metadata file: {reason}. Move it away, or use another data directory."
-        )
+    def _open_with_newest_schema(self) -> sqlite3.Connection:
+        database = self._open()
+        if not self._is_newest_schema:
+            convert_to_newest_schema(database)
+            self._is_newest_schema = True
+        return database
 
     def _load(self) -> MetadataImage:
-        database = self._open()
-        with _Transaction(database):
-            meta = _read_meta(database)
-            topics = _read_topics(database)
-            configs: dict[ConfigResource, dict[str, str]] = {}
-            for resource_type, resource_name, name, value in database.execute("SELECT * FROM configs"):
-                resource = ConfigResource(ConfigResourceType(resource_type), resource_name)
-                configs.setdefault(resource, {})[name] = value
-            quotas: dict[QuotaEntity, dict[str, float]] = {}
-            for entity, name, value in database.execute("SELECT * FROM client_quotas"):
-                quotas.setdefault(_decode_entity(entity), {})[name] = value
-        return MetadataImage(
-            version=int(meta["version"]),
-            cluster_id=meta["cluster_id"],
-            controller_id=self._node_id,
-            topics={topic.name: topic for topic in topics},
-            topics_by_id={topic.topic_id: topic for topic in topics},
-            topics_by_collision_key={key: topic.name for topic in topics if (key := collision_key(topic.name))},
-            configs=configs,
-            client_quotas=quotas,
-            next_producer_id=int(meta["next_producer_id"]),
-        )
+        database = self._open_with_newest_schema()
+        with _ReadTransaction(database):
+            return _read_image(database)
 
-    def _commit_on_any_disk(self, changes: Sequence[change_types.Change], expected_version: int) -> bool:
-        """When the disk is full, with the room that was held for this: what frees some may be what is committed."""
+    def _read_commits_after(self, version: int) -> Sequence[Commit] | None:
+        database = self._open_with_newest_schema()
+        with _ReadTransaction(database):
+            if version < int(read_meta(database)["history_version"]):
+                return None
+            return _read_commits(database, version)
+
+    def _claim(self, node_id: int) -> int:
+        database = self._open_with_newest_schema()
+        with Transaction(database):
+            controller_epoch = int(read_meta(database)["controller_epoch"]) + 1
+            write_meta(database, "controller_epoch", controller_epoch)
+            write_meta(database, "controller_id", node_id)
+        return controller_epoch
+
+    def _commit(self, changes: Sequence[Change], expected_version: int, controller_epoch: int) -> CommitOutcome:
+        parts = encode_commit(changes)
+        database = self._open_with_newest_schema()
+        version = expected_version + 1
+        with Transaction(database):
+            meta = read_meta(database)
+            if int(meta["controller_epoch"]) != controller_epoch:
+                return CommitOutcome.FENCED
+            if int(meta["version"]) != expected_version:
+                return CommitOutcome.VERSION_CONFLICT
+            database.executemany(
+                "INSERT INTO commits VALUES (?, ?, ?, ?, ?)",
+                [(version, number, len(parts), controller_epoch, part) for number, part in enumerate(parts)],
+            )
+            write_meta(database, "version", version)
+        self._take_snapshot_if_due(database)
+        return CommitOutcome.COMMITTED
+
+    def _take_snapshot_if_due(self, database: sqlite3.Connection) -> None:
+        """A snapshot that fails is taken after a later commit: the commits are enough to load from."""
         try:
-            is_committed = self._commit(changes, expected_version)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_FULL or not self._reserve.release():
-                raise
-            return self._commit(changes, expected_version)
-        self._reserve.hold()
-        return is_committed
-
-    def _commit(self, changes: Sequence[change_types.Change], expected_version: int) -> bool:
-        database = self._open()
-        with _Transaction(database):
-            if int(_read_meta(database)["version"]) != expected_version:
-                return False
-            for change in changes:
-                _write_change(database, change)
-            _write_meta(database, "version", expected_version + 1)
-        return True
+            with Transaction(database):
+                meta = read_meta(database)
+                if not _is_snapshot_due(database, int(meta["snapshot_version"])):
+                    return
+                image = _read_image(database)
+                # The commits between the last two snapshots stay, for readers that are a little behind.
+                history_version = int(meta["snapshot_version"])
+                database.execute("DELETE FROM commits WHERE version <= ?", (history_version,))
+                write_meta(database, "history_version", history_version)
+                write_snapshot(database, image.version, image_as_changes(image))
+        except sqlite3.Error as problem:
+            log.warning("metadata snapshot failed", path=self._path, reason=str(problem))
 
 
-class _Transaction:
-    """All or nothing: whatever leaves the block by an exception leaves no trace in the file."""
+class _ReadTransaction:
+    """Several reads of one state of the file. Takes no lock that a full disk could refuse."""
 
     __slots__ = ("_database",)
 
@@ -179,111 +218,46 @@ class _Transaction:
         self._database = database
 
     def __enter__(self) -> None:
-        self._database.execute("BEGIN IMMEDIATE")
+        self._database.execute("BEGIN")
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            self._database.execute("COMMIT")
-        elif self._database.in_transaction:
+    def __exit__(self, *_: object) -> None:
+        if self._database.in_transaction:
             self._database.execute("ROLLBACK")
 
 
-def _read_meta(database: sqlite3.Connection) -> dict[str, str]:
-    return dict(database.execute("SELECT name, value FROM meta").fetchall())
+def _read_image(database: sqlite3.Connection) -> MetadataImage:
+    meta = read_meta(database)
+    snapshot_version = int(meta["snapshot_version"])
+    parts = database.execute("SELECT part, data FROM snapshot").fetchall()
+    changes = decode_changes(join_parts(parts, int(meta["snapshot_parts"])))
+    version = int(meta["version"])
+    commits = _read_commits(database, snapshot_version)
+    if [commit.version for commit in commits] != list(range(snapshot_version + 1, version + 1)):
+        raise ValueError(f"commits between versions {snapshot_version} and {version} are missing")
+    for commit in commits:
+        changes += commit.changes
+    return image_from_changes(empty_image(meta["cluster_id"]), changes, version)
 
 
-def _write_meta(database: sqlite3.Connection, name: str, value: int) -> None:
-    database.execute("UPDATE meta SET value = ? WHERE name = ?", (str(value), name))
-
-
-def _read_topics(database: sqlite3.Connection) -> list[TopicImage]:
-    partitions: dict[bytes, list[PartitionImage]] = {}
-    rows = database.execute("SELECT * FROM partitions ORDER BY topic_id, partition_index")
-    for topic_id, index, replicas, in_sync_replicas, leader, leader_epoch, partition_epoch in rows:
-        partitions.setdefault(topic_id, []).append(
-            PartitionImage(
-                index,
-                _decode_brokers(replicas),
-                _decode_brokers(in_sync_replicas),
-                leader,
-                leader_epoch,
-                partition_epoch,
-            )
-        )
+def _read_commits(database: sqlite3.Connection, version: int) -> list[Commit]:
+    rows = database.execute(
+        "SELECT version, controller_epoch, part_count, part, data FROM commits"
+        " WHERE version > ? ORDER BY version, part",
+        (version,),
+    )
+    parts: dict[tuple[int, int, int], list[tuple[int, bytes]]] = {}
+    for commit_version, controller_epoch, part_count, part, data in rows:
+        parts.setdefault((commit_version, controller_epoch, part_count), []).append((part, data))
     return [
-        TopicImage(name, uuid.UUID(bytes=topic_id), tuple(partitions.get(topic_id, ())), is_internal(name))
-        for topic_id, name in database.execute("SELECT topic_id, name FROM topics ORDER BY rowid")
+        Commit(commit_version, controller_epoch, decode_changes(join_parts(found, part_count)))
+        for (commit_version, controller_epoch, part_count), found in parts.items()
     ]
 
 
-def _write_change(database: sqlite3.Connection, change: change_types.Change) -> None:
-    match change:
-        case change_types.TopicCreated(topic):
-            database.execute("INSERT INTO topics VALUES (?, ?)", (topic.topic_id.bytes, topic.name))
-            _write_partitions(database, topic.topic_id, topic.partitions)
-        case change_types.TopicDeleted(topic_id):
-            resource_type = int(ConfigResourceType.TOPIC)
-            database.execute(
-                "DELETE FROM configs WHERE resource_type = ? AND resource_name ="
-                " (SELECT name FROM topics WHERE topic_id = ?)",
-                (resource_type, topic_id.bytes),
-            )
-            database.execute("DELETE FROM partitions WHERE topic_id = ?", (topic_id.bytes,))
-            database.execute("DELETE FROM topics WHERE topic_id = ?", (topic_id.bytes,))
-        case change_types.PartitionsAdded(topic_id, partitions) | change_types.PartitionsChanged(topic_id, partitions):
-            _write_partitions(database, topic_id, partitions)
-        case change_types.ConfigsChanged(resource_type, resource_name, values):
-            for name, text in values.items():
-                key = (int(resource_type), resource_name, name)
-                if text is None:
-                    database.execute(
-                        "DELETE FROM configs WHERE resource_type = ? AND resource_name = ? AND name = ?", key
-                    )
-                else:
-                    database.execute("INSERT OR REPLACE INTO configs VALUES (?, ?, ?, ?)", (*key, text))
-        case change_types.ClientQuotaChanged(entity, quotas):
-            for name, quota in quotas.items():
-                if quota is None:
-                    database.execute(
-                        "DELETE FROM client_quotas WHERE entity = ? AND name = ?", (_encode_entity(entity), name)
-                    )
-                else:
-                    database.execute(
-                        "INSERT OR REPLACE INTO client_quotas VALUES (?, ?, ?)", (_encode_entity(entity), name, quota)
-                    )
-        case change_types.ProducerIdsAllocated(next_producer_id):
-            _write_meta(database, "next_producer_id", next_producer_id)
-
-
-def _write_partitions(database: sqlite3.Connection, topic_id: uuid.UUID, partitions: Iterable[PartitionImage]) -> None:
-    database.executemany(
-        "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            (
-                topic_id.bytes,
-                partition.index,
-                _encode_brokers(partition.replicas),
-                _encode_brokers(partition.in_sync_replicas),
-                partition.leader,
-                partition.leader_epoch,
-                partition.partition_epoch,
-            )
-            for partition in partitions
-        ),
-    )
-
-
-def _encode_brokers(brokers: Iterable[int]) -> str:
-    return ",".join(map(str, brokers))
-
-
-def _decode_brokers(text: str) -> tuple[int, ...]:
-    return tuple(map(int, text.split(","))) if text else ()
-
-
-def _encode_entity(entity: QuotaEntity) -> str:
-    return json.dumps(sorted(entity, key=lambda part: part[0]))
-
-
-def _decode_entity(text: str) -> QuotaEntity:
-    return frozenset((kind, name) for kind, name in json.loads(text))
+def _is_snapshot_due(database: sqlite3.Connection, snapshot_version: int) -> bool:
+    count, size = database.execute(
+        "SELECT count(DISTINCT version), coalesce(sum(length(data)), 0) FROM commits WHERE version > ?",
+        (snapshot_version,),
+    ).fetchone()
+    (snapshot_size,) = database.execute("SELECT coalesce(sum(length(data)), 0) FROM snapshot").fetchone()
+    return bool(count >= SNAPSHOT_COMMITS or size > max(SNAPSHOT_BYTES, snapshot_size))

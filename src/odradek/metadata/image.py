@@ -1,17 +1,21 @@
-"""What the cluster agrees on, as one immutable value: brokers, topics, settings, quotas, and the next producer id.
+"""The cluster's metadata as one immutable value: brokers, controller, topics, settings, quotas, the next producer id.
 
-A change gives a new image that shares all that did not change; whoever holds an old one keeps a consistent view.
+Applying changes gives a new image that shares every unchanged part, so a reader that keeps an old image keeps a
+consistent view. A change that contradicts the image is a bug of its author and raises `InvalidChange`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, assert_never
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata.changes import (
+    BrokerRegistered,
+    BrokerRemoved,
     ClientQuotaChanged,
     ConfigsChanged,
+    ControllerElected,
     PartitionsAdded,
     PartitionsChanged,
     ProducerIdsAllocated,
@@ -19,6 +23,7 @@ from odradek.metadata.changes import (
     TopicDeleted,
 )
 from odradek.metadata.topic_names import collision_key
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
     import uuid
@@ -31,6 +36,10 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 
 
+class InvalidChange(ValueError):
+    """A change does not fit the image it is applied to; the text names the mismatch."""
+
+
 class ConfigResource(NamedTuple):
     type: ConfigResourceType
     name: str
@@ -38,12 +47,19 @@ class ConfigResource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionImage:
+    """`partition_epoch` counts the changes of this partition. `adding_replicas` and `removing_replicas` are those of a
+    reassignment in progress. The two sets of eligible leader replicas are those of KIP-966."""
+
     index: int
     replicas: tuple[int, ...]
     in_sync_replicas: tuple[int, ...]
     leader: int
     leader_epoch: int
     partition_epoch: int
+    adding_replicas: tuple[int, ...] = ()
+    removing_replicas: tuple[int, ...] = ()
+    eligible_leader_replicas: tuple[int, ...] = ()
+    last_known_eligible_leader_replicas: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +72,24 @@ class TopicImage:
 
 @dataclass(frozen=True, slots=True)
 class BrokerImage:
+    """One registration of a broker. `broker_epoch` is the version of the commit that registered it, `endpoints` are the
+    addresses that clients of each listener connect to."""
+
     node_id: int
     endpoints: Mapping[str, Endpoint]
     rack: str | None = None
+    broker_epoch: int = NO_BROKER_EPOCH
+    is_fenced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetadataImage:
+    """`version` is the number of commits so far."""
+
     version: int
     cluster_id: str
     controller_id: int
+    controller_epoch: int = 0
     brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topics_by_id: Mapping[uuid.UUID, TopicImage] = field(default_factory=dict)
@@ -78,17 +102,13 @@ class MetadataImage:
         return self.topics_by_id.get(topic_id)
 
     def topic_ids(self, names: Iterable[str]) -> frozenset[uuid.UUID]:
-        """Of those of them that exist."""
+        """Ids of the named topics that exist."""
         topics = self.topics
         return frozenset(topics[name].topic_id for name in names if name in topics)
 
     def configs_of(self, resource_type: ConfigResourceType, name: str) -> Mapping[str, str]:
-        """What was set for this resource itself; nothing when it has no settings of its own."""
+        """The settings of this resource itself, without defaults; empty when it has none."""
         return self.configs.get(ConfigResource(resource_type, name), {})
-
-    def with_broker(self, broker: BrokerImage) -> MetadataImage:
-        """Who is alive is not stored: a restarted broker registers anew. The version stays."""
-        return replace(self, brokers={**self.brokers, broker.node_id: broker})
 
     def apply(self, change: Change) -> MetadataImage:
         return self.apply_all((change,))
@@ -102,7 +122,7 @@ class MetadataImage:
 
 
 class _Draft:
-    """A copy that may be written to while one commit is applied; each map is copied once, and only if it changes."""
+    """A writable copy of an image while one commit is applied; each map is copied once, and only if it changes."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._image = image
@@ -111,26 +131,21 @@ class _Draft:
         self._collision_keys: dict[str, str] = {}
         self._configs: dict[ConfigResource, Mapping[str, str]] | None = None
         self._quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
+        self._brokers: dict[int, BrokerImage] | None = None
         self._next_producer_id = image.next_producer_id
+        self._controller_id = image.controller_id
+        self._controller_epoch = image.controller_epoch
 
     def apply(self, change: Change) -> None:
         match change:
             case TopicCreated(topic):
-                self._put_topic(topic)
-                key = collision_key(topic.name)
-                if key is not None:
-                    self._collision_keys[key] = topic.name
+                self._create_topic(topic)
             case TopicDeleted(topic_id):
                 self._delete_topic(topic_id)
             case PartitionsAdded(topic_id, partitions):
-                topic = self._topic(topic_id)
-                self._put_topic(replace(topic, partitions=topic.partitions + partitions))
+                self._add_partitions(self._topic(topic_id), partitions)
             case PartitionsChanged(topic_id, partitions):
-                topic = self._topic(topic_id)
-                changed = {partition.index: partition for partition in partitions}
-                self._put_topic(
-                    replace(topic, partitions=tuple(changed.get(each.index, each) for each in topic.partitions))
-                )
+                self._change_partitions(self._topic(topic_id), partitions)
             case ConfigsChanged(resource_type, name, values):
                 resource = ConfigResource(resource_type, name)
                 self._set_or_delete_configs(resource, merge(self._writable_configs().get(resource, {}), values))
@@ -138,6 +153,16 @@ class _Draft:
                 self._change_quota(entity, quota_values)
             case ProducerIdsAllocated(next_producer_id):
                 self._next_producer_id = next_producer_id
+            case BrokerRegistered(broker):
+                self._register_broker(broker)
+            case BrokerRemoved(node_id, broker_epoch):
+                self._remove_broker(node_id, broker_epoch)
+            case ControllerElected(controller_id, controller_epoch):
+                if controller_epoch <= self._controller_epoch:
+                    raise InvalidChange(f"controller epoch {controller_epoch} is not above {self._controller_epoch}")
+                self._controller_id, self._controller_epoch = controller_id, controller_epoch
+            case _:
+                assert_never(change)
 
     def finish(self) -> MetadataImage:
         image = self._image
@@ -152,7 +177,15 @@ class _Draft:
             image = replace(image, configs=self._configs)
         if self._quotas is not None:
             image = replace(image, client_quotas=self._quotas)
-        return replace(image, version=image.version + 1, next_producer_id=self._next_producer_id)
+        if self._brokers is not None:
+            image = replace(image, brokers=self._brokers)
+        return replace(
+            image,
+            version=image.version + 1,
+            next_producer_id=self._next_producer_id,
+            controller_id=self._controller_id,
+            controller_epoch=self._controller_epoch,
+        )
 
     def _writable_topics(self) -> dict[str, TopicImage]:
         if self._topics is None:
@@ -168,11 +201,43 @@ class _Draft:
 
     def _topic(self, topic_id: uuid.UUID) -> TopicImage:
         self._writable_topics()
-        return self._topics_by_id[topic_id]
+        topic = self._topics_by_id.get(topic_id)
+        if topic is None:
+            raise InvalidChange(f"there is no topic with the id {topic_id}")
+        return topic
 
     def _put_topic(self, topic: TopicImage) -> None:
         self._writable_topics()[topic.name] = topic
         self._topics_by_id[topic.topic_id] = topic
+
+    def _create_topic(self, topic: TopicImage) -> None:
+        if topic.name in self._writable_topics() or topic.topic_id in self._topics_by_id:
+            raise InvalidChange(f"topic {topic.name} with the id {topic.topic_id} exists")
+        self._put_topic(topic)
+        key = collision_key(topic.name)
+        if key is not None:
+            self._collision_keys[key] = topic.name
+
+    def _add_partitions(self, topic: TopicImage, added: tuple[PartitionImage, ...]) -> None:
+        for index, partition in enumerate(added, len(topic.partitions)):
+            if partition.index != index:
+                raise InvalidChange(f"partition {partition.index} of {topic.name} is added where {index} comes next")
+        self._put_topic(replace(topic, partitions=topic.partitions + added))
+
+    def _change_partitions(self, topic: TopicImage, changed: tuple[PartitionImage, ...]) -> None:
+        """The partition epoch guards every change: it must follow the one that the change was decided on."""
+        partitions = list(topic.partitions)
+        for partition in changed:
+            if not 0 <= partition.index < len(partitions):
+                raise InvalidChange(f"{topic.name} has no partition {partition.index}")
+            current_epoch = partitions[partition.index].partition_epoch
+            if partition.partition_epoch != current_epoch + 1:
+                raise InvalidChange(
+                    f"partition {partition.index} of {topic.name} is at partition epoch {current_epoch}, "
+                    f"which {partition.partition_epoch} does not follow"
+                )
+            partitions[partition.index] = partition
+        self._put_topic(replace(topic, partitions=tuple(partitions)))
 
     def _delete_topic(self, topic_id: uuid.UUID) -> None:
         topic = self._topic(topic_id)
@@ -198,8 +263,27 @@ class _Draft:
         else:
             self._quotas.pop(entity, None)
 
+    def _writable_brokers(self) -> dict[int, BrokerImage]:
+        if self._brokers is None:
+            self._brokers = dict(self._image.brokers)
+        return self._brokers
+
+    def _register_broker(self, broker: BrokerImage) -> None:
+        present = self._writable_brokers().get(broker.node_id)
+        if present is not None and broker.broker_epoch < present.broker_epoch:
+            raise InvalidChange(
+                f"broker {broker.node_id} is registered with epoch {present.broker_epoch}, above {broker.broker_epoch}"
+            )
+        self._writable_brokers()[broker.node_id] = broker
+
+    def _remove_broker(self, node_id: int, broker_epoch: int) -> None:
+        present = self._writable_brokers().get(node_id)
+        if present is None or present.broker_epoch != broker_epoch:
+            raise InvalidChange(f"broker {node_id} is not registered with epoch {broker_epoch}")
+        del self._writable_brokers()[node_id]
+
 
 def merge(current: Mapping[str, V], changes: Mapping[str, V | None]) -> dict[str, V]:
-    """The values after the changes, of which None removes one."""
+    """The values after the changes; a change to None removes a value."""
     merged = {**current, **changes}
     return {name: value for name, value in merged.items() if value is not None}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.controller import Controller
 from odradek.coordinator.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
@@ -18,6 +19,7 @@ from odradek.handlers.fetch_sessions import FetchSessions
 from odradek.handlers.registry import build_registry
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_durable_directory
+from odradek.metadata.cache import MetadataCache
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
 from odradek.replica.believed_time import BelievedTime
@@ -55,41 +57,47 @@ class Node:
             raise LogDirectoryError(
                 f"{first_directory} cannot be made ({problem.strerror}): set log.dirs to where this user may write"
             ) from problem
-        store = EmbeddedStore(host, f"{first_directory}/{FILE_NAME}", config.node_id)
+        self._store = store = EmbeddedStore(host, f"{first_directory}/{FILE_NAME}")
         self._controller = controller = Controller(store, config, host.entropy)
-        cluster_id = (await controller.load()).cluster_id
+        self._metadata = metadata = MetadataCache(store, config, host.clock)
+        self._channel = channel = LocalControllerChannel(controller, metadata)
+        cluster_id = await store.cluster_id()
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
         last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in directories])
         time = BelievedTime(host.clock, max((each for each in last_used if each is not None), default=None))
-        self._table = table = PartitionTable(
-            host, directories, lambda: controller.broker_config, self._directory_failed
-        )
+        self._table = table = PartitionTable(host, directories, lambda: metadata.broker_config, self._directory_failed)
         try:
-            await controller.bump_leader_epochs()
-            await table.load(controller.image)
+            await controller.start()  # after the directories are locked: it fences every other controller
+            await metadata.load()
+            await metadata.run_in_order(lambda: self._open_logs(table, metadata))
         except BaseException:
             await host.workers.run(_give_back, directories)
             raise
-        controller.subscribe(table.follow)
-        self._groups = GroupCoordinator(host, controller, table, time)
+        self._groups = GroupCoordinator(host, metadata, channel, table, time)
         self._groups.start()
-        self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config, time)
-        compaction = Compaction(table, host, lambda: controller.broker_config)
+        self._housekeeping = Housekeeping(table, host, lambda: metadata.broker_config, time)
+        compaction = Compaction(table, host, lambda: metadata.broker_config)
         table.before_removal = compaction.forget
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
         apis = build_registry()
         services = Services(
             host=host,
-            controller=controller,
+            metadata=metadata,
+            controller=channel,
             partitions=table,
             fetch_sessions=FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy),
-            producer_ids=ProducerIds(controller),
+            producer_ids=ProducerIds(channel),
             groups=self._groups,
             authorizer=AllowAll(),
             advertised_apis=AdvertisedApis(apis.values()),
         )
         self.dispatcher = Dispatcher(apis, services)
+
+    async def _open_logs(self, table: PartitionTable, metadata: MetadataCache) -> None:
+        """No commit is applied between the image that the table opens and the first that it follows."""
+        await table.load(metadata.image)
+        metadata.subscribe(table.follow)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Without the directory of the metadata nothing can be agreed on; without any, nothing be kept."""
@@ -101,12 +109,12 @@ class Node:
     @property
     def broker_config(self) -> BrokerConfig:
         """As it is now: some settings change at run time."""
-        return self._controller.broker_config
+        return self._metadata.broker_config
 
     async def serve(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Make this broker known under the addresses that its clients use."""
         config = self._config
-        await self._controller.register_broker(BrokerImage(config.node_id, endpoints, config.rack))
+        await self._channel.register_broker(BrokerImage(config.node_id, endpoints, config.rack))
         self._housekeeping.start()
 
     def release_waiting_requests(self) -> None:
@@ -118,9 +126,10 @@ class Node:
         """Flush everything and leave the clean-shutdown mark."""
         self._groups.stop()
         await self._housekeeping.stop()
-        await self._controller.stop_writing()  # a topic that is half made or half gone must not outlive the table
+        await self._controller.stop_writing()
+        await self._metadata.close()  # what is committed is applied before the table closes
         await self._table.close()
-        await self._controller.close()
+        await self._store.close()
 
 
 def _open_directories(paths: Sequence[str], host: Host, cluster_id: str, node_id: int) -> list[LogDirectory]:

@@ -1,0 +1,156 @@
+"""The controller's own image, and the one way to change it: decide, commit, apply, one decision at a time.
+
+Decisions are made on the image that the commit is conditional on. After a conflict the newer commits are read and the
+decision is made again. After an exception the store is read: whether a commit happened is never guessed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, assert_never
+
+from odradek.controller.topic_decisions import Cluster
+from odradek.host.logs import get_logger
+from odradek.metadata.effective_config import effective_config
+from odradek.metadata.store import CommitOutcome, CommitTooLarge, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.host.entropy import Entropy
+    from odradek.metadata.changes import Change
+    from odradek.metadata.image import MetadataImage
+    from odradek.metadata.store import MetadataStore
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+Decision = Callable[[Cluster], tuple[T, "list[Change]"]]
+
+ATTEMPTS = 5  # of one decision, when other controllers commit first
+
+
+class ControllerFenced(StoreError):
+    """Another controller has claimed a higher epoch: this one must not decide any more."""
+
+
+class Decided(NamedTuple, Generic[T]):
+    """`version` is that of the commit, or of the image that was decided on when there was nothing to commit."""
+
+    result: T
+    version: int
+
+
+class MetadataWriter:
+    def __init__(self, store: MetadataStore, config: BrokerConfig, entropy: Entropy) -> None:
+        self._store = store
+        self._static_config = config
+        self._config = config
+        self._entropy = entropy
+        self._image: MetadataImage | None = None
+        self._one_at_a_time = asyncio.Lock()
+        self._writes: set[asyncio.Task[object]] = set()
+        self._is_stopping = False
+        self._is_outdated = False  # the store may have commits that the image does not
+        self.controller_epoch = 0
+
+    @property
+    def image(self) -> MetadataImage:
+        if self._image is None:
+            raise RuntimeError("the controller has not claimed its epoch")
+        return self._image
+
+    async def claim(self) -> None:
+        """Become the controller. The image is loaded after the claim, so that no earlier controller can change it."""
+        async with self._one_at_a_time:
+            self.controller_epoch = await self._store.claim_controller(self._static_config.node_id)
+            self._set_image(await self._store.load())
+            self._is_outdated = False
+
+    async def stop_writing(self) -> None:
+        """Finish the writes in progress, and accept no others."""
+        self._is_stopping = True
+        if self._writes:
+            await asyncio.wait(self._writes)
+
+    async def write(self, decide: Decision[T]) -> Decided[T]:
+        """Runs to its end even if the caller is cancelled, so that the image and the store agree.
+
+        `StoreError` when nothing can be committed, `ControllerFenced` when another controller took over."""
+        if self._is_stopping:
+            raise StoreError("the broker is stopping")
+        task = asyncio.ensure_future(self._decide_and_commit(decide))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return await asyncio.shield(task)
+
+    async def _decide_and_commit(self, decide: Decision[T]) -> Decided[T]:
+        async with self._one_at_a_time:
+            for _ in range(ATTEMPTS):
+                if self._is_outdated:
+                    await self._read_newer_commits()
+                image = self.image
+                result, changes = decide(Cluster(image, self._config, self._entropy.random_below, self._entropy.uuid))
+                if not changes:
+                    return Decided(result, image.version)
+                after = image.apply_all(changes)  # changes that contradict the image raise before anything is written
+                outcome = await self._commit(changes, image.version)
+                match outcome:
+                    case CommitOutcome.COMMITTED:
+                        self._set_image(after)
+                        return Decided(result, after.version)
+                    case CommitOutcome.FENCED:
+                        raise ControllerFenced(
+                            f"another controller has taken over from controller epoch {self.controller_epoch}"
+                        )
+                    case CommitOutcome.VERSION_CONFLICT:
+                        self._is_outdated = True
+                    case _:
+                        assert_never(outcome)
+        raise StoreError("the metadata store changes faster than this broker can follow; is another broker using it?")
+
+    async def _commit(self, changes: Sequence[Change], expected_version: int) -> CommitOutcome:
+        try:
+            return await self._store.commit(
+                changes, expected_version=expected_version, controller_epoch=self.controller_epoch
+            )
+        except CommitTooLarge:
+            raise
+        except Exception:
+            self._is_outdated = True
+            if await self._has_committed(changes, expected_version):
+                return CommitOutcome.COMMITTED
+            raise
+
+    async def _has_committed(self, changes: Sequence[Change], expected_version: int) -> bool:
+        """Whether a commit that raised happened nevertheless.
+
+        The epoch alone does not identify it: an earlier commit of this controller that failed the same way may have
+        reached the store late. With equal changes the effect is the same, whichever of the two arrived.
+        """
+        try:
+            commits = await self._store.changes_since(expected_version)
+        except Exception as problem:
+            log.error("the outcome of a metadata commit is unknown", version=expected_version + 1, exc_info=problem)
+            return False
+        if not commits:
+            return False
+        first = commits[0]
+        return first.controller_epoch == self.controller_epoch and [*first.changes] == [*changes]
+
+    async def _read_newer_commits(self) -> None:
+        image = self.image
+        commits = await self._store.changes_since(image.version)
+        if commits is None:
+            image = await self._store.load()
+        for commit in commits or ():
+            image = image.apply_all(commit.changes)
+        self._set_image(image)
+        self._is_outdated = False
+
+    def _set_image(self, image: MetadataImage) -> None:
+        if self._image is None or image.configs is not self._image.configs:
+            self._config = effective_config(self._static_config, image)
+        self._image = image

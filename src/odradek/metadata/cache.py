@@ -1,0 +1,183 @@
+"""The metadata as this broker has applied it, and the one applier that applies commits in order.
+
+Handlers and coordinators read `image` and `broker_config`. The applier takes commits from the store, sets the image and
+awaits each subscriber, before it takes the next commit: subscribers open, create and remove logs, and no two of them
+run at the same time. A request that must see its own change awaits `wait_until_applied`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from odradek.host.logs import get_logger
+from odradek.metadata.effective_config import effective_config
+from odradek.metadata.image import MetadataImage
+from odradek.metadata.store import StoreError
+
+if TYPE_CHECKING:
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.host.clock import Clock, Timer
+    from odradek.metadata.store import MetadataStore
+
+log = get_logger(__name__)
+
+T = TypeVar("T")
+Subscriber = Callable[[MetadataImage, MetadataImage], Awaitable[None] | None]
+Job = Callable[[], Awaitable[Any]]
+
+RETRY_AFTER_MS = 1000.0
+
+
+class MetadataCache:
+    def __init__(self, store: MetadataStore, config: BrokerConfig, clock: Clock) -> None:
+        self._store = store
+        self._static_config = config
+        self._clock = clock
+        self._image: MetadataImage | None = None
+        self._subscribers: list[Subscriber] = []
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
+        self._jobs: deque[tuple[Job, asyncio.Future[Any]]] = deque()
+        self._applier: asyncio.Task[None] | None = None
+        self._retry_timer: Timer | None = None
+        self._has_new_commits = False
+        self._has_failed = False
+        self._is_closed = False
+        self.applied_version = -1
+        """The newest version that every subscriber has followed."""
+        self.broker_config = config
+        """This broker's configuration with its dynamic settings; a new value after each change of them."""
+
+    @property
+    def image(self) -> MetadataImage:
+        if self._image is None:
+            raise RuntimeError("the metadata is not loaded")
+        return self._image
+
+    async def load(self) -> MetadataImage:
+        """Read the store, and follow it from here on. Called once, before everything else."""
+        self._store.watch(self._notice_commits)
+        image = await self._store.load()
+        self._image = image
+        self.applied_version = image.version
+        self.broker_config = effective_config(self._static_config, image)
+        self._wake_applier()
+        return image
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Call with the images before and after each commit (or several at once, when the cache was far behind). The
+        next commit waits for a subscriber that returns an awaitable. Subscribers are called in the order in which they
+        subscribed; an exception of one is logged and does not affect the others."""
+        self._subscribers.append(subscriber)
+
+    async def wait_until_applied(self, version: int) -> None:
+        """`StoreError` when the commits cannot be read, or the cache is closed before it gets there."""
+        if self.applied_version >= version:
+            return
+        if self._is_closed:
+            raise StoreError("the broker is stopping")
+        applied: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((version, applied))
+        await applied
+
+    async def run_in_order(self, job: Callable[[], Awaitable[T]]) -> T:
+        """Run a job between two commits, and return its result. Not to be awaited by a subscriber or another job, which
+        would wait for itself. The job runs to its end even if the caller is cancelled."""
+        if self._is_closed:
+            raise StoreError("the broker is stopping")
+        done: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._jobs.append((job, done))
+        self._wake_applier()
+        return await done
+
+    async def close(self) -> None:
+        """Apply everything that is committed, run the jobs, then stop following the store."""
+        if self._image is not None:
+            self._notice_commits()
+        if self._applier is not None:
+            await asyncio.wait([self._applier])
+        self._is_closed = True
+        if self._retry_timer is not None:
+            self._retry_timer.cancel()
+        self._fail_waiting(StoreError("the broker is stopping"))
+
+    def _notice_commits(self) -> None:
+        self._has_new_commits = True
+        self._wake_applier()
+
+    def _wake_applier(self) -> None:
+        has_work = self._has_new_commits or self._jobs
+        if has_work and self._applier is None and self._image is not None and not self._is_closed:
+            self._applier = asyncio.ensure_future(self._run_applier())
+
+    async def _run_applier(self) -> None:
+        try:
+            while self._has_new_commits or self._jobs:
+                if self._jobs:
+                    await _run_job(*self._jobs.popleft())
+                if self._has_new_commits:
+                    self._has_new_commits = False
+                    await self._apply_new_commits()
+        finally:
+            self._applier = None
+
+    async def _apply_new_commits(self) -> None:
+        try:
+            commits = await self._store.changes_since(self.image.version)
+            if commits is None:
+                newest = await self._store.load()
+                if newest.version > self.image.version:
+                    await self._apply(newest)
+            for commit in commits or ():
+                if commit.version != self.image.version + 1:
+                    raise StoreError(f"commit {commit.version} does not follow version {self.image.version}")
+                await self._apply(self.image.apply_all(commit.changes))
+            self._has_failed = False
+        except Exception as problem:
+            if not self._has_failed:
+                log.error("metadata could not be read; retrying", version=self.image.version, exc_info=problem)
+            self._has_failed = True
+            self._fail_waiting(problem)
+            self._retry_timer = self._clock.call_after(RETRY_AFTER_MS, self._notice_commits)
+
+    async def _apply(self, after: MetadataImage) -> None:
+        before, self._image = self.image, after
+        if after.configs is not before.configs:
+            self.broker_config = effective_config(self._static_config, after)
+        for subscriber in tuple(self._subscribers):
+            try:
+                outcome = subscriber(before, after)
+                if inspect.isawaitable(outcome):
+                    await outcome
+            except Exception as problem:
+                log.error("a subscriber failed to follow the metadata", version=after.version, exc_info=problem)
+        self.applied_version = after.version
+        waiting, self._waiting = self._waiting, []
+        for version, applied in waiting:
+            if version > after.version:
+                self._waiting.append((version, applied))
+            elif not applied.done():
+                applied.set_result(None)
+
+    def _fail_waiting(self, problem: Exception) -> None:
+        waiting, self._waiting = self._waiting, []
+        for _, applied in waiting:
+            if not applied.done():
+                applied.set_exception(problem)
+
+
+async def _run_job(job: Job, done: asyncio.Future[Any]) -> None:
+    try:
+        result = await job()
+    except Exception as problem:
+        if not done.done():
+            done.set_exception(problem)
+    except BaseException:
+        done.cancel()
+        raise
+    else:
+        if not done.done():
+            done.set_result(result)

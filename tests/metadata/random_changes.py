@@ -1,0 +1,125 @@
+"""Hypothesis strategies for images and for changes that can be applied to them."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from odradek.configuration.config_types import ConfigResourceType
+from odradek.configuration.listeners import Endpoint
+from odradek.metadata.changes import (
+    BrokerRegistered,
+    BrokerRemoved,
+    Change,
+    ClientQuotaChanged,
+    ConfigsChanged,
+    ControllerElected,
+    PartitionsAdded,
+    PartitionsChanged,
+    ProducerIdsAllocated,
+    TopicCreated,
+    TopicDeleted,
+)
+from odradek.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from odradek.metadata.snapshot import empty_image
+from odradek.metadata.topic_names import is_internal
+
+NAMES = ["a", "b.c", "__consumer_offsets", "d-e"]
+
+broker_ids = st.lists(st.integers(0, 5), max_size=3).map(tuple)
+texts = st.text("aé漢🎈\0", max_size=4)
+
+
+def partition(index: int, partition_epoch: int) -> st.SearchStrategy[PartitionImage]:
+    return st.builds(
+        PartitionImage,
+        st.just(index),
+        broker_ids,
+        broker_ids,
+        st.integers(-1, 5),
+        st.integers(0, 2**31 - 1),
+        st.just(partition_epoch),
+        *([st.just(()) | broker_ids] * 4),
+    )
+
+
+def new_partitions(first: int, count: int) -> st.SearchStrategy[tuple[PartitionImage, ...]]:
+    return st.tuples(*(partition(index, 0) for index in range(first, first + count)))
+
+
+@st.composite
+def topic_change(draw: st.DrawFn, image: MetadataImage) -> Change:
+    if not image.topics or (len(image.topics) < len(NAMES) and draw(st.booleans())):
+        name = draw(st.sampled_from([name for name in NAMES if name not in image.topics]))
+        made = draw(new_partitions(0, draw(st.integers(1, 3))))
+        return TopicCreated(TopicImage(name, draw(st.uuids(version=4)), made, is_internal(name)))
+    topic = image.topics[draw(st.sampled_from(sorted(image.topics)))]
+    kind = draw(st.sampled_from(["delete", "add", "change"]))
+    if kind == "delete":
+        return TopicDeleted(topic.topic_id)
+    if kind == "add":
+        return PartitionsAdded(topic.topic_id, draw(new_partitions(len(topic.partitions), draw(st.integers(1, 2)))))
+    current = draw(st.sampled_from(topic.partitions))
+    return PartitionsChanged(topic.topic_id, (draw(partition(current.index, current.partition_epoch + 1)),))
+
+
+@st.composite
+def broker_change(draw: st.DrawFn, image: MetadataImage) -> Change:
+    is_removal = draw(st.booleans())
+    if image.brokers and is_removal:
+        broker = image.brokers[draw(st.sampled_from(sorted(image.brokers)))]
+        return BrokerRemoved(broker.node_id, broker.broker_epoch)
+    endpoint = st.builds(Endpoint, texts, st.integers(0, 65535))
+    return BrokerRegistered(
+        BrokerImage(
+            draw(st.integers(0, 5)),
+            draw(st.dictionaries(texts, endpoint, max_size=2)),
+            draw(st.none() | texts),
+            image.version + 1,
+            draw(st.booleans()),
+        )
+    )
+
+
+@st.composite
+def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
+    """A change that can be applied to this image."""
+    kind = draw(st.sampled_from(["topic", "topic", "broker", "configs", "quota", "ids", "controller"]))
+    if kind == "topic":
+        return draw(topic_change(image))
+    if kind == "broker":
+        return draw(broker_change(image))
+    if kind == "configs":
+        resource_type = draw(st.sampled_from([ConfigResourceType.BROKER, ConfigResourceType.GROUP]))
+        values = draw(st.dictionaries(st.sampled_from("xyz"), st.none() | texts, min_size=1))
+        return ConfigsChanged(resource_type, draw(texts), values)
+    if kind == "quota":
+        parts = st.tuples(st.sampled_from(["user", "ip"]), st.none() | texts)
+        entity = draw(st.frozensets(parts, min_size=1, max_size=1))
+        quotas = st.dictionaries(st.sampled_from("xyz"), st.none() | st.floats(0, 1e9), min_size=1)
+        return ClientQuotaChanged(entity, draw(quotas))
+    if kind == "ids":
+        return ProducerIdsAllocated(image.next_producer_id + draw(st.integers(1, 1000)))
+    return ControllerElected(draw(st.integers(0, 5)), image.controller_epoch + draw(st.integers(1, 3)))
+
+
+@st.composite
+def commits(draw: st.DrawFn, image: MetadataImage, most: int = 5) -> list[list[Change]]:
+    """Commits that follow each other from this image on."""
+    made: list[list[Change]] = []
+    for _ in range(draw(st.integers(1, most))):
+        changes: list[Change] = []
+        after = image
+        for _ in range(draw(st.integers(1, 3))):
+            changes.append(draw(any_change(after)))
+            after = after.apply(changes[-1])
+        image = image.apply_all(changes)
+        made.append(changes)
+    return made
+
+
+@st.composite
+def images(draw: st.DrawFn) -> MetadataImage:
+    image = empty_image("cluster")
+    for changes in draw(commits(image)):
+        image = image.apply_all(changes)
+    return image
