@@ -20,7 +20,7 @@ from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_durable_directory
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
-from odradek.replica.believed_time import BelievedTime
+from odradek.replica.clock_skew_guard import ClockSkewGuard
 from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
@@ -28,11 +28,12 @@ from odradek.replica.retention import Retention
 from odradek.security.authorizer import AllowAll
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.listeners import Endpoint
     from odradek.host.host import Host
+    from odradek.metadata.image import MetadataImage
 
 log = get_logger(__name__)
 
@@ -41,6 +42,7 @@ class Node:
     def __init__(self, config: BrokerConfig, host: Host) -> None:
         self._config = config
         self._host = host
+        self._table_order = asyncio.Lock()
         self.fatal_failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done when no service is possible any more: says why."""
 
@@ -60,9 +62,14 @@ class Node:
         cluster_id = (await controller.load()).cluster_id
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
         last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in directories])
-        time = BelievedTime(host.clock, max((each for each in last_used if each is not None), default=None))
+        time = ClockSkewGuard(host.clock, max((each for each in last_used if each is not None), default=None))
         self._table = table = PartitionTable(
-            host, directories, lambda: controller.broker_config, self._directory_failed
+            host,
+            config.node_id,
+            directories,
+            lambda: controller.broker_config,
+            self._directory_failed,
+            self._run_in_order,
         )
         try:
             await controller.bump_leader_epochs()
@@ -70,7 +77,7 @@ class Node:
         except BaseException:
             await host.workers.run(_give_back, directories)
             raise
-        controller.subscribe(table.follow)
+        controller.subscribe(self._follow)
         self._groups = GroupCoordinator(host, controller, table, time)
         self._groups.start()
         self._housekeeping = Housekeeping(table, host, lambda: controller.broker_config, time)
@@ -90,6 +97,15 @@ class Node:
             advertised_apis=AdvertisedApis(apis.values()),
         )
         self.dispatcher = Dispatcher(apis, services)
+
+    async def _follow(self, before: MetadataImage, after: MetadataImage) -> None:
+        async with self._table_order:
+            await self._table.follow(before, after)
+
+    async def _run_in_order(self, job: Callable[[], Awaitable[None]]) -> None:
+        """Run a job of the partition table while it does not follow the metadata."""
+        async with self._table_order:
+            await job()
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """Without the directory of the metadata nothing can be agreed on; without any, nothing be kept."""
