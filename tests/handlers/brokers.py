@@ -148,9 +148,12 @@ class SimulatedBroker:
         return pending
 
     def send(self, request: Request, version: int) -> None:
-        answer = self.handle(request, version)
-        if answer is not None:
-            assert self.run(answer) is None
+        async def exchange() -> None:
+            answer = self.handle(request, version)
+            if answer is not None:
+                assert await answer is None
+
+        self.run(exchange())
 
     def elapsed_ms(self) -> float:
         return self.simulation.loop.time() * 1000

@@ -8,7 +8,7 @@ from uuid import UUID
 from odradek.handlers.fetch_sessions import EVICTABLE_AFTER_MS, FetchKey, FetchSession, FetchSessions
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic, ForgottenTopic
-from odradek.replica.partition import FetchResult
+from odradek.replica.fetch_result import FetchResult
 
 BY_NAME, BY_ID = 12, 13
 TOPIC_ID = UUID(int=7)
@@ -124,15 +124,15 @@ def test_what_gave_data_is_served_last_next_time() -> None:
 def test_an_incremental_answer_mentions_only_what_changed() -> None:
     partition = next(iter(begun(sessions(), request(0)).partitions.values()))
     quiet = FetchResult(ErrorCode.NONE, high_watermark=10, log_start_offset=0)
-    assert partition.is_news(quiet)
-    partition.told(quiet)
-    assert not partition.is_news(quiet)
-    assert partition.is_news(FetchResult(ErrorCode.NONE, high_watermark=11, log_start_offset=0))
-    assert partition.is_news(FetchResult(ErrorCode.NONE, high_watermark=10, log_start_offset=3))
+    assert partition.has_changed(quiet)
+    partition.reported(quiet)
+    assert not partition.has_changed(quiet)
+    assert partition.has_changed(FetchResult(ErrorCode.NONE, high_watermark=11, log_start_offset=0))
+    assert partition.has_changed(FetchResult(ErrorCode.NONE, high_watermark=10, log_start_offset=3))
     failed = FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    assert partition.is_news(failed)
-    partition.told(failed)
-    assert partition.is_news(quiet), "after an error the next good answer is news"
+    assert partition.has_changed(failed)
+    partition.reported(failed)
+    assert partition.has_changed(quiet), "after an error the next successful answer counts as changed"
 
 
 def test_a_full_cache_keeps_sessions_in_use_and_serves_newcomers_without_one() -> None:

@@ -9,6 +9,7 @@ from odradek.host.clock import SystemClock
 from odradek.host.disk import Disk
 from odradek.host.host import Host
 from odradek.host.real_disk import RealDisk
+from odradek.host.workers import DirectoryWorkers
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -17,6 +18,9 @@ Arguments = TypeVarTuple("Arguments")
 class InlineWorkers:
     async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
         return function(*args)
+
+    def for_directory(self, path: str) -> DirectoryWorkers:
+        return DirectoryWorkers(self, self)
 
     def close(self) -> None: ...
 

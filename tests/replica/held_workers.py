@@ -1,9 +1,11 @@
-"""Workers that begin a piece of work when a test says so: what the event loop does meanwhile is up to the test."""
+"""Workers that begin a piece of work when a test says so, while the event loop goes on."""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+
+from odradek.host.workers import DirectoryWorkers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,12 +34,15 @@ class HeldWorkers:
 
     def release(self) -> None:
         _, gate = self._waiting.pop(0)
-        if not gate.cancelled():  # else whoever wanted it has gone
+        if not gate.cancelled():  # else its caller was cancelled
             gate.set_result(None)
 
     def release_all(self) -> None:
         self.held.clear()
         while self._waiting:
             self.release()
+
+    def for_directory(self, path: str) -> DirectoryWorkers:
+        return DirectoryWorkers(self, self)
 
     def close(self) -> None: ...

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.replica.test_housekeeping import pass_time
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.replica.chores import Chore
+    from odradek.replica.compaction import Compaction
 
 CHECKPOINT = "/data/cleaner-offset-checkpoint"
 BACKOFF_SECONDS = 17
@@ -47,8 +47,9 @@ def offsets(broker: SimulatedBroker, topic: str) -> list[int]:
     return [record.offset for record in records_of(broker.partition(topic).log)]
 
 
-def chore(broker: SimulatedBroker) -> Chore:
-    return next(each for each in broker.node._housekeeping._chores if each.name == "compaction")
+def compaction_of(broker: SimulatedBroker) -> Compaction:
+    found: Any = next(each for each in broker.node._housekeeping._periodic if each.name == "compaction")
+    return cast("Compaction", found)
 
 
 def checkpoint(broker: SimulatedBroker) -> dict[tuple[str, int], int]:
@@ -110,7 +111,7 @@ def test_a_topic_can_be_deleted_and_made_anew_while_it_is_compacted(broker: Simu
         fill(broker, name, segment_ms="100000")
         pass_time(broker, 3)  # only what is on the disk is compacted
         begun = broker.simulation.loop.time()
-        compaction = chore(broker)
+        compaction = compaction_of(broker)
         broker.run(compaction.run(NOW_MS))
         broker.step(broker.simulation.chance.randrange(12))
         delete_topic(broker, name)
@@ -160,7 +161,7 @@ def test_a_full_disk_is_tried_again(broker: SimulatedBroker, name: str, caplog: 
 def test_appends_go_on_while_a_log_is_compacted(broker: SimulatedBroker, name: str) -> None:
     fill(broker, name)
     pass_time(broker, 3)
-    compaction = chore(broker)
+    compaction = compaction_of(broker)
     broker.run(compaction.run(NOW_MS))
     number = 20
     while getattr(compaction, "_round", None) is not None:
@@ -176,7 +177,7 @@ def test_appends_go_on_while_a_log_is_compacted(broker: SimulatedBroker, name: s
 def test_a_broker_that_stops_in_the_middle_leaves_the_old_segments(broker: SimulatedBroker, name: str) -> None:
     fill(broker, name)
     pass_time(broker, 3)
-    compaction = chore(broker)
+    compaction = compaction_of(broker)
     broker.run(compaction.run(NOW_MS))
     broker.step(1)
     broker.restart()

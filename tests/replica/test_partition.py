@@ -8,11 +8,12 @@ import pytest
 
 from odradek.metadata.image import PartitionImage
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.partition import Partition, Role
+from odradek.replica.leadership import LogState
 from tests.handlers.requests import alter_configs, batch, create_topic
 
 if TYPE_CHECKING:
-    from odradek.replica.partition import FetchResult
+    from odradek.replica.fetch_result import FetchResult
+    from odradek.replica.partition import Partition
     from tests.handlers.brokers import SimulatedBroker
 
 
@@ -52,9 +53,9 @@ def test_too_few_in_sync_replicas_refuse_acks_all_only(
     broker: SimulatedBroker, name: str, partition: Partition, acks: int
 ) -> None:
     alter_configs(broker, 2, name, min_insync_replicas="2")
-    partition.update(image(partition, replicas=(0, 1), in_sync=(0,), epoch=1))
+    partition.become_leader(image(partition, replicas=(0, 1), in_sync=(0,), epoch=1))
     assert append(partition, acks=acks) is (ErrorCode.NOT_ENOUGH_REPLICAS if acks == -1 else ErrorCode.NONE)
-    partition.update(image(partition, replicas=(0, 1), in_sync=(0, 1), epoch=2))
+    partition.become_leader(image(partition, replicas=(0, 1), in_sync=(0, 1), epoch=2))
     assert append(partition, acks=acks) is ErrorCode.NONE
 
 
@@ -75,7 +76,7 @@ def test_no_more_in_sync_replicas_are_asked_for_than_there_are(
     broker: SimulatedBroker, name: str, partition: Partition, in_sync: int, minimum: int, replicas: int, is_enough: bool
 ) -> None:
     alter_configs(broker, 2, name, min_insync_replicas=str(minimum))
-    partition.update(image(partition, replicas=tuple(range(replicas)), in_sync=tuple(range(in_sync)), epoch=1))
+    partition.become_leader(image(partition, replicas=tuple(range(replicas)), in_sync=tuple(range(in_sync)), epoch=1))
     assert append(partition, acks=-1) is (ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
@@ -88,7 +89,7 @@ def test_a_duplicate_moves_nothing_and_wakes_nobody(partition: Partition) -> Non
 
 def test_a_new_epoch_begins_where_the_log_ends(partition: Partition) -> None:
     append(partition, b"a", b"b")
-    partition.update(image(partition, replicas=(0,), in_sync=(0,), epoch=3))
+    partition.become_leader(image(partition, replicas=(0,), in_sync=(0,), epoch=3))
     append(partition, b"c")
     assert partition.log.epoch_end_offset(0) == (0, 2)
     assert partition.log.epoch_end_offset(3) == (3, 3)
@@ -100,7 +101,7 @@ def test_a_new_epoch_begins_where_the_log_ends(partition: Partition) -> None:
 def test_a_retired_partition_takes_and_gives_nothing(partition: Partition) -> None:
     append(partition)
     partition.retire()
-    assert partition.role is Role.OFFLINE
+    assert partition.log_state is LogState.RETIRED
     assert append(partition) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert fetch(partition).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.delete_records_before(1) is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -187,13 +187,15 @@ def test_checkpoints_are_written_one_after_the_other(broker: SimulatedBroker, wo
     create_topic(broker, name)
     for _ in range(5):
         produce(broker, name)
-    workers.held.add("_write_all")
+    workers.held.add("_write")
     first = broker.simulation.loop.create_task(broker.services.partitions.checkpoint())
     broker.step()
     broker.partition(name).delete_records_before(3)
-    second = broker.simulation.loop.create_task(broker.services.partitions.checkpoint_log_start_offsets())
+    second = broker.simulation.loop.create_task(
+        broker.services.partitions.checkpoint_log_start_offsets(broker.services.partitions.directories)
+    )
     broker.step()
-    assert workers.waiting == ["_write_all"]
+    assert workers.waiting == ["_write"]
     workers.release()
     broker.step()
     assert first.done()
@@ -211,7 +213,7 @@ def test_a_topic_is_made_anew_only_when_no_checkpoint_tells_of_its_name(
     for _ in range(5):
         produce(broker, name)
     delete_records(broker, name, 5)
-    workers.held.add("_write_all")
+    workers.held.add("_write")
     on_its_way = broker.simulation.loop.create_task(broker.services.partitions.checkpoint())
     broker.step()
     delete_topic(broker, name)
@@ -261,9 +263,9 @@ def test_appends_and_fetches_during_a_deletion_are_refused_not_lost(
 ) -> None:
     topic_id = create_topic(broker, name)
     produce(broker, name)
-    workers.held.add("_rename_for_deletion")
+    workers.held.add("rename_for_deletion")
     deleting = broker.begin(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, 4)
-    assert workers.waiting == ["_rename_for_deletion"]
+    assert workers.waiting == ["rename_for_deletion"]
     assert produce(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert produce(broker, topic_id).error_code == ErrorCode.UNKNOWN_TOPIC_ID
     assert fetch(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pytest
 
-    from odradek.host.workers import Workers
+    from odradek.host.workers import DirectoryWorkers, Workers
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -44,6 +44,9 @@ class PatientWorkers:
             self.has_come.set()
             await self.may_go_on.wait()
         return await self._workers.run(function, *args)
+
+    def for_directory(self, path: str) -> DirectoryWorkers:
+        return self._workers.for_directory(path)
 
     def close(self) -> None:
         self._workers.close()

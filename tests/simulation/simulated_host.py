@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar, TypeVarTuple
 from odradek.host.background import Backroom
 from odradek.host.entropy import is_usable_uuid
 from odradek.host.host import Host
+from odradek.host.workers import DirectoryWorkers
 from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
 from tests.simulation.simulated_disk import SimulatedDisk
 
@@ -44,6 +45,9 @@ class InlineWorkers:
         for _ in range(self._chance.randrange(3)):
             await asyncio.sleep(0)
         return result
+
+    def for_directory(self, path: str) -> DirectoryWorkers:
+        return DirectoryWorkers(self, self)
 
     def close(self) -> None: ...
 

@@ -21,7 +21,6 @@ from odradek.coordinator.offsets.offset_operations import expire_offsets, forget
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
-from odradek.replica.partition import Role
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage, TopicImage
-    from odradek.replica.believed_time import BelievedTime
+    from odradek.replica.clock_skew_guard import ClockSkewGuard
     from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
 
@@ -96,7 +95,7 @@ class GroupCoordinator:
         metadata: MetadataCache,
         controller: ControllerChannel,
         partitions: PartitionTable,
-        time: BelievedTime,
+        time: ClockSkewGuard,
     ) -> None:
         self._host = host
         self._time = time
@@ -168,11 +167,11 @@ class GroupCoordinator:
 
     def _add_places(self) -> list[_Place]:
         added = []
-        partitions = self._partitions.topic(OFFSETS_TOPIC) or ()
-        if partitions and not self._places:
-            self._partition_count = len(partitions)
-        for partition in partitions[: self._partition_count]:
-            if partition.index not in self._places:
+        topic = self._metadata.image.topics.get(OFFSETS_TOPIC)
+        if topic is not None and not self._places:
+            self._partition_count = len(topic.partitions)
+        for index, partition in (self._partitions.topic(OFFSETS_TOPIC) or {}).items():
+            if index < self._partition_count and index not in self._places:
                 place = self._places[partition.index] = _Place(partition, self, self._host)
                 added.append(place)
         return added
@@ -183,11 +182,11 @@ class GroupCoordinator:
         for place in places:
             if not self._is_current(place):
                 continue
-            if place.partition.role is not Role.LEADER:  # an empty shard would say that nothing was committed
+            if not place.partition.is_leader:  # an empty shard would say that nothing was committed
                 log.error("groups cannot be loaded: their log directory failed", partition=place.partition.index)
                 continue
             try:
-                count += await load_shard(place.shard, place.partition, self._host.workers)
+                count += await load_shard(place.shard, place.partition, place.partition.workers.files)
             except OSError as problem:
                 log.error("groups could not be loaded", partition=place.partition.index, reason=str(problem))
                 continue
@@ -293,7 +292,7 @@ class GroupCoordinator:
     async def _expire(self) -> None:
         try:
             # A clock that leapt ahead would make every offset old.
-            for place in list(self._places.values()) if not self._time.is_in_doubt else ():
+            for place in list(self._places.values()) if not self._time.is_skewed else ():
                 if not place.shard.is_loaded:
                     continue
                 for number, group_id in enumerate(list(place.shard.groups)):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.coordinator.group_shard import GroupShard
-    from odradek.host.workers import Workers
+    from odradek.host.workers import WorkerPool
     from odradek.log.partition_log import PartitionLog
     from odradek.replica.partition import Partition
 
@@ -32,7 +32,7 @@ SLICE_RECORDS = 500  # a millisecond or two
 NOT_PLAIN_FLAGS = CONTROL_FLAG | TRANSACTIONAL_FLAG
 
 
-async def load_shard(shard: GroupShard, partition: Partition, workers: Workers) -> int:
+async def load_shard(shard: GroupShard, partition: Partition, workers: WorkerPool) -> int:
     """How many records stood in the log; the shard is loaded when this returns. OSError when the disk failed."""
     latest = LatestValues(f"{partition.topic}-{partition.index}")
     offset, end_offset = partition.log.log_start_offset, partition.high_watermark

@@ -1,4 +1,4 @@
-"""DeleteRecords, versions 0 to 2: move a partition's start forward."""
+"""DeleteRecords, versions 0 to 2: advance the log start offset of partitions."""
 
 from __future__ import annotations
 
@@ -34,18 +34,24 @@ async def handle(request: DeleteRecordsRequest, context: RequestContext) -> Dele
             for topic in request.topics
         ]
     )
-    # An acknowledged deletion stays one after a crash; only then may files go.
+    # An acknowledged deletion must survive a crash: log start offsets are checkpointed before files are removed.
     table = context.services.partitions
+    changed = [
+        partition
+        for topic in response.topics
+        for result in topic.partitions
+        if result.error_code == ErrorCode.NONE
+        and (partition := table.find(topic.name, result.partition_index)) is not None
+    ]
     try:
-        await table.checkpoint_log_start_offsets()
+        await table.checkpoint_log_start_offsets({partition.directory for partition in changed})
     except OSError as problem:
-        log.error("deleted records may come back", reason=str(problem))
+        log.error(
+            "log start offsets could not be checkpointed: deleted records may return after a crash", reason=str(problem)
+        )
         return _refuse_all(response)
-    for topic in response.topics:
-        for result in topic.partitions:
-            partition = table.find(topic.name, result.partition_index)
-            if result.error_code == ErrorCode.NONE and partition is not None:
-                await remove_old_segments(partition)
+    for partition in changed:
+        await remove_old_segments(partition)
     return response
 
 
@@ -63,7 +69,7 @@ def _delete(topic: str, asked: DeleteRecordsPartition, context: RequestContext) 
     if not context.allows_on_topic(Operation.DELETE, topic):
         result.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     elif partition is None:
-        result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        result.error_code = context.services.partitions.absence(topic, asked.partition_index)
     elif not partition.log.config.is_deleted:
         result.error_code = ErrorCode.POLICY_VIOLATION  # a topic that is only compacted keeps its keys
     else:

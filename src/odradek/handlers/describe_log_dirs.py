@@ -1,4 +1,4 @@
-"""DescribeLogDirs, versions 1 to 5: which partition takes how much room in which directory."""
+"""DescribeLogDirs, versions 1 to 5: the size of each partition, by log directory."""
 
 from __future__ import annotations
 
@@ -32,7 +32,9 @@ async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> De
         if directory.failure is not None:
             results.append(DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
             continue
-        total_bytes, usable_bytes = await host.workers.run(host.disk.space, directory.path)
+        total_bytes, usable_bytes = await host.workers.for_directory(directory.path).files.run(
+            host.disk.space, directory.path
+        )
         results.append(
             DescribeLogDirsResult(
                 log_dir=directory.path,

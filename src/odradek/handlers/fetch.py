@@ -1,11 +1,12 @@
 """Fetch, versions 4 to 18: records of several partitions, from an offset on, as slices of the segment files.
 
-Departures from Kafka: no followers yet, so a request from a replica is answered as by a broker that leads nothing;
-throttling and preferred read replicas are not built.
+Departures from Kafka: a request from a replica is answered as by a broker that leads nothing; throttling and preferred
+read replicas are not built.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from odradek.handlers.leader_hints import add_leader_hints
@@ -19,65 +20,66 @@ from odradek.protocol.messages.fetch import (
     PartitionData,
 )
 from odradek.protocol.sentinels import NO_EPOCH
-from odradek.replica.partition import FetchResult, Role
+from odradek.replica.fetch_result import READ_COMMITTED, FetchResult, client_isolation
 from odradek.replica.waiting_requests import WaitingFetch
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Iterable, Mapping
     from uuid import UUID
 
     from odradek.handlers.context import RequestContext
     from odradek.handlers.fetch_sessions import FetchedPartition, FetchSession
+    from odradek.host.workers import DirectoryWorkers
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
 
-# An attribute of an enum takes long to look up.
-_NONE = ErrorCode.NONE
-_LEADER = Role.LEADER
+_NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 
-READ_COMMITTED = 1
 FIRST_VERSION_WITH_REPLICA_STATE = 15
-BULK_BYTES = 16 << 10  # a little may wait for the disk: to ask first would cost every read at the end of a log
+BULK_BYTES = 16 << 10  # fewer bytes may wait for the disk: asking first would slow down every read at a log's end
 
 
 class _Round:
-    """One pass over a session's partitions: what each gave, and how many bytes that is."""
+    """One pass over the partitions of a session: the result of each, and the bytes of all."""
 
-    __slots__ = ("has_news", "needs_disk", "results", "size_bytes")
+    __slots__ = ("has_changed", "is_replica", "isolation", "needs_disk", "remaining_bytes", "results", "size_bytes")
 
-    def __init__(self) -> None:
+    def __init__(self, request: FetchRequest, context: RequestContext) -> None:
         self.results: list[tuple[FetchedPartition, Partition | None, FetchResult]] = []
         self.size_bytes = 0
-        self.needs_disk = False  # it was given up: a worker must do it
-        self.has_news = False  # something the client must hear of now, however few bytes there are
+        self.remaining_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
+        self.is_replica = _replica_id(request, context.api_version) >= 0
+        self.isolation = client_isolation(request.isolation_level)
+        self.needs_disk = False  # the round was given up: it must run on workers
+        self.has_changed = False  # there is an error or a divergence, which is answered at once
 
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Awaitable[FetchResponse]:
     session = context.services.fetch_sessions.begin(request, context.api_version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
-    max_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
-    round_ = _read(request, context, session, max_bytes, False)
+    round_ = _read_on_loop(request, context, session)
     if round_.needs_disk:
-        return _read_on_worker(request, context, session, max_bytes)
-    return _respond_or_wait(request, context, session, round_, max_bytes)
+        return _read_on_workers_then_respond(request, context, session)
+    return _respond_or_wait(request, context, session, round_)
 
 
-async def _read_on_worker(
-    request: FetchRequest, context: RequestContext, session: FetchSession, max_bytes: int
+async def _read_on_workers_then_respond(
+    request: FetchRequest, context: RequestContext, session: FetchSession
 ) -> FetchResponse:
-    round_ = await context.services.host.workers.run(_read, request, context, session, max_bytes, True)
-    response = _respond_or_wait(request, context, session, round_, max_bytes)
+    round_ = await _read_on_workers(request, context, session)
+    response = _respond_or_wait(request, context, session, round_)
     return response if isinstance(response, FetchResponse) else await response
 
 
 def _respond_or_wait(
-    request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round, max_bytes: int
+    request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round
 ) -> FetchResponse | Awaitable[FetchResponse]:
-    missing_bytes = min(request.min_bytes, max_bytes) - round_.size_bytes
-    if missing_bytes <= 0 or round_.has_news or request.max_wait_ms <= 0 or not session.partitions:
+    missing_bytes = min(request.min_bytes, context.services.config.fetch_max_bytes, request.max_bytes)
+    missing_bytes -= round_.size_bytes
+    if missing_bytes <= 0 or round_.has_changed or request.max_wait_ms <= 0 or not session.partitions:
         return _respond(request, context, session, round_)
     partitions = _partitions_to_wait_for(context, round_)
     if not partitions:
@@ -87,14 +89,14 @@ def _respond_or_wait(
 
 
 def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Partition]:
-    """Nobody when there is more already: a read ends with its segment, or where an old stretch was checked to, and what
-    follows is there to be asked for; and while a worker looked, something may have been appended, or the broker told
-    to stop."""
+    """None when more records are there already: a read ends with its segment, or where old records were checked to, and
+    the client can ask for the following ones; and while a worker read, records may have been committed, or the
+    shutdown begun."""
     partitions: list[Partition] = []
     if context.services.partitions.is_ending:
         return partitions
     for wanted, partition, result in round_.results:
-        if partition is None or partition.role is not _LEADER:  # unknown, or gone while a worker looked
+        if partition is None or not partition.is_leader:  # unknown, or removed while a worker read
             continue
         if result.records is not None and partition.needs_disk(wanted.fetch_offset):
             return []
@@ -107,71 +109,86 @@ def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Par
 async def _wait(
     request: FetchRequest, context: RequestContext, session: FetchSession, waiting: WaitingFetch
 ) -> FetchResponse:
-    """Long poll: read again when enough has been appended, or when the client's patience ends."""
+    """Long poll: read again when enough records were committed, or after the timeout."""
     await waiting.wait()
-    max_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
-    round_ = _read(request, context, session, max_bytes, False)
+    round_ = _read_on_loop(request, context, session)
     if round_.needs_disk:
-        round_ = await context.services.host.workers.run(_read, request, context, session, max_bytes, True)
+        round_ = await _read_on_workers(request, context, session)
     return _respond(request, context, session, round_)
 
 
+def _read_on_loop(request: FetchRequest, context: RequestContext, session: FetchSession) -> _Round:
+    round_ = _Round(request, context)
+    _read(round_, tuple(session.partitions.values()), context, False)
+    return round_
+
+
+async def _read_on_workers(request: FetchRequest, context: RequestContext, session: FetchSession) -> _Round:
+    """One job for neighbours in the same log directory, on the workers of that directory."""
+    round_ = _Round(request, context)
+    neighbours = itertools.groupby(tuple(session.partitions.values()), lambda wanted: _workers_of(context, wanted))
+    for workers, wanted in [(workers, tuple(wanted)) for workers, wanted in neighbours]:
+        if workers is None:
+            _read(round_, wanted, context, False)
+        else:
+            await workers.files.run(_read, round_, wanted, context, True)
+    return round_
+
+
+def _workers_of(context: RequestContext, wanted: FetchedPartition) -> DirectoryWorkers | None:
+    topic, index = wanted.key
+    partition = _find_topic(context, topic).get(index)
+    return None if partition is None else partition.workers
+
+
 def _read(
-    request: FetchRequest, context: RequestContext, session: FetchSession, remaining_bytes: int, may_block: bool
-) -> _Round:
-    """On the event loop it may not block: it stops at the first place that must be looked up in files, because who
-    reads last month must not delay who reads the tail."""
-    round_ = _Round()
+    round_: _Round, wanted_partitions: Iterable[FetchedPartition], context: RequestContext, may_block: bool
+) -> None:
+    """Read these partitions. On the event loop it may not block: it stops at the first read that needs the disk, so
+    that readers of old records do not delay readers of new ones."""
     results = round_.results
-    is_replica = _replica_id(request, context.api_version) >= 0
     topic: str | UUID | None = None
-    partitions: Sequence[Partition] = ()
+    partitions: Mapping[int, Partition] = {}
     is_allowed = False
-    for wanted in tuple(session.partitions.values()):
-        partition = None
+    for wanted in wanted_partitions:
         wanted_topic, index = wanted.key
         if wanted_topic is not topic:  # partitions of a topic mostly come together
             topic = wanted_topic
             partitions = _find_topic(context, topic)
-            name = topic if isinstance(topic, str) else partitions[0].topic if partitions else None
-            # An unknown topic id reveals nothing, so it is answered as unknown.
-            is_allowed = name is None or context.allows_on_topic(Operation.READ, name)
-        if 0 <= index < len(partitions):
-            partition = partitions[index]
+            is_allowed = _allows_reading(context, topic)
+        partition = partitions.get(index)
         if not is_allowed:
             result = FetchResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif partition is None:
-            result = FetchResult(_unknown(topic, partitions))
-        elif is_replica:
+            result = FetchResult(context.services.partitions.absence(topic, index))
+        elif round_.is_replica:
             result = FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         elif not may_block and partition.needs_disk(wanted.fetch_offset):
             round_.needs_disk = True
             break
         else:
-            result = _read_one(wanted, partition, remaining_bytes, round_.size_bytes == 0, may_block)
+            result = _read_one(wanted, partition, round_, may_block)
         if result.records is not None:
             size = len(result.records)
             if not may_block and size >= BULK_BYTES and not result.records.is_in_memory():
                 round_.needs_disk = True
                 break
             round_.size_bytes += size
-            remaining_bytes = max(0, remaining_bytes - size)
+            round_.remaining_bytes = max(0, round_.remaining_bytes - size)
         elif result.error is not _NONE or result.diverging_epoch != NO_EPOCH:
-            round_.has_news = True
+            round_.has_changed = True
         results.append((wanted, partition, result))
-    return round_
 
 
-def _read_one(
-    wanted: FetchedPartition, partition: Partition, remaining_bytes: int, whole_first_batch: bool, may_block: bool
-) -> FetchResult:
+def _read_one(wanted: FetchedPartition, partition: Partition, round_: _Round, may_block: bool) -> FetchResult:
     try:
         result = partition.fetch(
             wanted.fetch_offset,
-            min(wanted.max_bytes, remaining_bytes),
+            min(wanted.max_bytes, round_.remaining_bytes),
             current_leader_epoch=wanted.current_leader_epoch,
             last_fetched_epoch=wanted.last_fetched_epoch,
-            whole_first_batch=whole_first_batch,
+            whole_first_batch=round_.size_bytes == 0,
+            isolation=round_.isolation,
         )
         records = result.records
         if (
@@ -182,20 +199,25 @@ def _read_one(
             records.bring_into_memory()  # or the event loop would wait for the disk when it sends them
         return result
     except OSError as problem:
-        if partition.role is not _LEADER:  # its files went while a worker looked
+        if not partition.is_leader:  # its files were removed while a worker read
             return FetchResult(partition.check_epoch(NO_EPOCH))
         log.error("read failed", topic=partition.topic, partition=partition.index, reason=str(problem))
         return FetchResult(ErrorCode.KAFKA_STORAGE_ERROR)
 
 
-def _find_topic(context: RequestContext, topic: str | UUID) -> Sequence[Partition]:
+def _find_topic(context: RequestContext, topic: str | UUID) -> Mapping[int, Partition]:
     table = context.services.partitions
-    return (table.topic(topic) if isinstance(topic, str) else table.topic_by_id(topic)) or ()
+    return (table.topic(topic) if isinstance(topic, str) else table.topic_by_id(topic)) or {}
 
 
-def _unknown(topic: str | UUID, partitions: Sequence[Partition]) -> ErrorCode:
-    is_known = isinstance(topic, str) or partitions
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_known else ErrorCode.UNKNOWN_TOPIC_ID
+def _allows_reading(context: RequestContext, topic: str | UUID) -> bool:
+    """A topic id that is unknown needs no permission: the answer says only that it is unknown."""
+    if not isinstance(topic, str):
+        known = context.services.image.topic_by_id(topic)
+        if known is None:
+            return True
+        topic = known.name
+    return context.allows_on_topic(Operation.READ, topic)
 
 
 def _replica_id(request: FetchRequest, version: int) -> int:
@@ -208,9 +230,9 @@ def _respond(request: FetchRequest, context: RequestContext, session: FetchSessi
     is_committed_only = request.isolation_level == READ_COMMITTED
     is_incremental = session.is_incremental
     for wanted, _, result in round_.results:
-        if is_incremental and not wanted.is_news(result):
+        if is_incremental and not wanted.has_changed(result):
             continue
-        wanted.told(result)
+        wanted.reported(result)
         topic, index = wanted.key
         if topic != last_topic:
             last_topic = topic
@@ -223,7 +245,7 @@ def _respond(request: FetchRequest, context: RequestContext, session: FetchSessi
         if result.records is not None:
             session.served(wanted.key)
     response = FetchResponse(error_code=ErrorCode.NONE, session_id=session.session_id, responses=topics)
-    if round_.has_news:
+    if round_.has_changed:
         add_leader_hints(response, context)
     return response
 

@@ -1,8 +1,8 @@
-"""Incremental fetch sessions (KIP-227): the broker remembers what a consumer reads, so that each fetch names only
-what changed and each answer holds only what is new.
+"""Incremental fetch sessions (KIP-227): the broker remembers the partitions of a consumer, so that each fetch names
+only the partitions that changed, and each answer holds only those with something new.
 
 The cache is bounded by `max.incremental.fetch.session.cache.slots`. A session that was used in the last two minutes
-is never thrown out for a new one: the newcomer is served without a session, which every client understands.
+is never evicted for a new one: the new client is served without a session, which every client understands.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.host.clock import Clock
     from odradek.host.entropy import Entropy
     from odradek.protocol.messages.fetch import FetchRequest
-    from odradek.replica.partition import FetchResult
+    from odradek.replica.fetch_result import FetchResult
 
 NO_SESSION_ID = 0
 INITIAL_EPOCH = 0
@@ -28,7 +28,7 @@ LARGEST_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 UNKNOWN = -1
-_NONE = ErrorCode.NONE  # an attribute of an enum takes long to look up
+_NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 
 
 class FetchKey(NamedTuple):
@@ -39,7 +39,7 @@ class FetchKey(NamedTuple):
 
 
 class FetchedPartition:
-    """What the client wants of one partition, and what it was last told about it."""
+    """The fetch position of a client in one partition, and what was last reported to it."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -47,8 +47,8 @@ class FetchedPartition:
         "key",
         "last_fetched_epoch",
         "max_bytes",
-        "told_high_watermark",
-        "told_log_start_offset",
+        "reported_high_watermark",
+        "reported_log_start_offset",
     )
 
     def __init__(
@@ -59,8 +59,8 @@ class FetchedPartition:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
-        self.told_high_watermark = UNKNOWN
-        self.told_log_start_offset = UNKNOWN
+        self.reported_high_watermark = UNKNOWN
+        self.reported_log_start_offset = UNKNOWN
 
     def take_over(self, newer: FetchedPartition) -> None:
         self.fetch_offset = newer.fetch_offset
@@ -68,21 +68,21 @@ class FetchedPartition:
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
 
-    def is_news(self, result: FetchResult) -> bool:
+    def has_changed(self, result: FetchResult) -> bool:
         """Whether an incremental answer must mention this partition."""
         return (
             result.records is not None
             or result.error is not _NONE
             or result.diverging_epoch != UNKNOWN
-            or result.high_watermark != self.told_high_watermark
-            or result.log_start_offset != self.told_log_start_offset
+            or result.high_watermark != self.reported_high_watermark
+            or result.log_start_offset != self.reported_log_start_offset
         )
 
-    def told(self, result: FetchResult) -> None:
-        # After an error the next good answer is news, whatever it says.
-        is_good = result.error is ErrorCode.NONE
-        self.told_high_watermark = result.high_watermark if is_good else UNKNOWN
-        self.told_log_start_offset = result.log_start_offset if is_good else UNKNOWN
+    def reported(self, result: FetchResult) -> None:
+        # After an error the next successful answer counts as changed.
+        is_success = result.error is ErrorCode.NONE
+        self.reported_high_watermark = result.high_watermark if is_success else UNKNOWN
+        self.reported_log_start_offset = result.log_start_offset if is_success else UNKNOWN
 
 
 class FetchSession:
@@ -108,9 +108,9 @@ class FetchSession:
                 known.take_over(partition)
 
     def served(self, key: FetchKey) -> None:
-        """What gave data goes to the back, so that a small limit starves nobody."""
+        """A partition that gave data goes to the back, so that a small limit starves no partition."""
         partition = self.partitions.pop(key, None)
-        if partition is not None:  # else another request of the session forgot it while a worker read
+        if partition is not None:  # else another request of the session removed it while a worker read
             self.partitions[key] = partition
 
 
@@ -127,7 +127,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def begin(self, request: FetchRequest, version: int) -> FetchSession | ErrorCode:
-        """The session that this request belongs to, brought up to date; one with id 0 when there is to be none."""
+        """The session of this request, with its changes applied; one with id 0 if the client gets no session."""
         uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(request.session_id, None)

@@ -17,7 +17,8 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from odradek.replica.partition import Role
+from odradek.replica.fetch_result import client_isolation
+from odradek.replica.leadership import LogState
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.protocol.messages.list_offsets import ListOffsetsPartition
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.replica.fetch_result import FetchIsolation
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
@@ -42,7 +44,7 @@ FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLI
 def handle(
     request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse | Awaitable[ListOffsetsResponse]:
-    """Special times are known in memory; a look-up by time reads the disk and goes to a worker."""
+    """Special timestamps are answered from memory; a look-up by time reads the disk, on a worker."""
     by_time = any(
         partition.timestamp >= 0 or partition.timestamp == MAX_TIMESTAMP
         for topic in request.topics
@@ -53,39 +55,40 @@ def handle(
 
 async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     found: dict[TopicPartition, ListOffsetsPartitionResponse] = {}
+    isolation = client_isolation(request.isolation_level)
     for topic in request.topics:
         for asked in topic.partitions:
             if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
                 partition = _checked(topic.name, asked, context)
                 if not isinstance(partition, ErrorCode):
-                    found[topic.name, asked.partition_index] = await _by_time(partition, asked, context)
+                    found[topic.name, asked.partition_index] = await _by_time(partition, asked, isolation)
     return _answer(request, context, found)
 
 
 async def _by_time(
-    partition: Partition, asked: ListOffsetsPartition, context: RequestContext
+    partition: Partition, asked: ListOffsetsPartition, isolation: FetchIsolation
 ) -> ListOffsetsPartitionResponse:
-    workers, partition_log = context.services.host.workers, partition.log
+    workers, partition_log = partition.workers.files, partition.log
     try:
         if asked.timestamp == MAX_TIMESTAMP:
-            place = await workers.run(partition_log.max_timestamp_offset)
+            found = await workers.run(partition_log.max_timestamp_offset)
         else:
-            place = await workers.run(partition_log.offset_for_timestamp, asked.timestamp)
+            found = await workers.run(partition_log.offset_for_timestamp, asked.timestamp)
     except (OSError, MalformedMessage) as problem:
-        if partition.role is not Role.OFFLINE:  # else its files went while we looked
+        if partition.log_state is not LogState.RETIRED:  # else its files were removed during the look-up
             log.warning("look-up failed", topic=partition.topic, partition=partition.index, reason=str(problem))
             is_malformed = isinstance(problem, MalformedMessage)
             return _error(asked, ErrorCode.CORRUPT_MESSAGE if is_malformed else ErrorCode.KAFKA_STORAGE_ERROR)
-        place = None
-    if partition.role is Role.OFFLINE:
+        found = None
+    if partition.log_state is LogState.RETIRED:
         return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if place is None or place.offset >= partition.high_watermark:
+    if found is None or found.offset >= partition.end_offset_for(isolation):
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
-        timestamp=place.timestamp_ms,
-        offset=place.offset,
-        leader_epoch=place.leader_epoch,
+        timestamp=found.timestamp_ms,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
     )
 
 
@@ -97,6 +100,7 @@ def _answer(
     counts = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     )
+    isolation = client_isolation(request.isolation_level)
     topics = []
     for topic in request.topics:
         partitions = []
@@ -105,7 +109,7 @@ def _answer(
             if counts[key] > 1:
                 partitions.append(_error(asked, ErrorCode.INVALID_REQUEST))
             else:
-                partitions.append(found.get(key) or _special_time(topic.name, asked, context))
+                partitions.append(found.get(key) or _special_time(topic.name, asked, isolation, context))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=topics)
 
@@ -117,17 +121,19 @@ def _checked(topic: str, asked: ListOffsetsPartition, context: RequestContext) -
         return ErrorCode.UNSUPPORTED_VERSION
     partition = context.services.partitions.find(topic, asked.partition_index)
     if partition is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return context.services.partitions.absence(topic, asked.partition_index)
     error = partition.check_epoch(asked.current_leader_epoch)
     return partition if error is ErrorCode.NONE else error
 
 
-def _special_time(topic: str, asked: ListOffsetsPartition, context: RequestContext) -> ListOffsetsPartitionResponse:
+def _special_time(
+    topic: str, asked: ListOffsetsPartition, isolation: FetchIsolation, context: RequestContext
+) -> ListOffsetsPartitionResponse:
     partition = _checked(topic, asked, context)
     if isinstance(partition, ErrorCode):
         return _error(asked, partition)
     if asked.timestamp == LATEST:
-        offset, epoch = partition.high_watermark, partition.leader_epoch
+        offset, epoch = partition.end_offset_for(isolation), partition.leader_epoch
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
         offset = partition.log.log_start_offset
         epoch = partition.log.leader_epochs.epoch_at(offset)

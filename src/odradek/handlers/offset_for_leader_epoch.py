@@ -1,5 +1,5 @@
-"""OffsetForLeaderEpoch, versions 2 to 4: where an epoch ended, so that a reader finds out whether the log was cut
-behind its back (KIP-101, KIP-279, KIP-320)."""
+"""OffsetForLeaderEpoch, versions 2 to 4: the end offset of a leader epoch, which tells a reader whether the log was
+truncated below its position (KIP-101, KIP-279, KIP-320)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def _end_of_epoch(topic: str, asked: OffsetForLeaderPartition, context: RequestC
         return EpochEndOffset(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, partition=asked.partition)
     partition = context.services.partitions.find(topic, asked.partition)
     if partition is None:
-        return EpochEndOffset(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, partition=asked.partition)
+        absence = context.services.partitions.absence(topic, asked.partition)
+        return EpochEndOffset(error_code=absence, partition=asked.partition)
     error = partition.check_epoch(asked.current_leader_epoch)
     if error is not ErrorCode.NONE:
         return EpochEndOffset(error_code=error, partition=asked.partition)

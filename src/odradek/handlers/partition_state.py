@@ -1,4 +1,4 @@
-"""What clients are told about a partition's leader and replicas."""
+"""The leader and the offline replicas of a partition, as clients see them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ class PartitionState(NamedTuple):
 
 
 def partition_state(topic: TopicImage, partition: PartitionImage, context: RequestContext) -> PartitionState:
-    """A partition whose log directory failed here has no leader, until a restart."""
+    """A partition of which this broker has the leader, with a log that cannot be used, is reported without leader."""
     services = context.services
+    node_id = services.config.node_id
+    offline_replicas = []
     if services.partitions.has_failures and services.partitions.has_failed(topic.name, partition.index):
-        return PartitionState(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, [services.config.node_id])
-    error = ErrorCode.NONE if partition.leader >= 0 else ErrorCode.LEADER_NOT_AVAILABLE
-    return PartitionState(error, partition.leader, [])
+        if partition.leader == node_id:
+            return PartitionState(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, [node_id])
+        offline_replicas = [node_id]
+    error = ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE
+    return PartitionState(error, partition.leader, offline_replicas)

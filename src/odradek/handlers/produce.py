@@ -1,13 +1,14 @@
-"""Produce, versions 3 to 13: append one batch to each partition named, without looking at its records.
+"""Produce, versions 3 to 13: append one batch to each named partition, without reading its records.
 
-Departures from Kafka: transactional batches are refused until transactions are built.
+Departures from Kafka: transactional batches are refused.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from odradek.handlers.context import CloseConnection
+from odradek.handlers.leader_hints import add_produce_leader_hints
 from odradek.handlers.produce_refusals import explain
 from odradek.host.logs import get_logger
 from odradek.metadata.topic_names import is_internal
@@ -28,10 +29,12 @@ from odradek.protocol.messages.produce import (
 )
 from odradek.replica.flushing import LogRetired
 from odradek.replica.partition import ALL_IN_SYNC
+from odradek.replica.waiting_requests import WaitingProduce
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Mapping
+    from uuid import UUID
 
     from odradek.handlers.context import RequestContext
     from odradek.handlers.produce_refusals import Refused
@@ -46,53 +49,77 @@ NO_ACKNOWLEDGEMENT = 0
 ADMIN_CLIENT_ID = "__admin_client"  # the one client that Kafka lets write to coordinators' topics
 LEGAL_ACKS = (ALL_IN_SYNC, NO_ACKNOWLEDGEMENT, 1)
 
-# A partition, the offset up to which it must be on the disk, and the answer that waits for it.
-_Unflushed: TypeAlias = "tuple[Partition, int, PartitionProduceResponse]"
-
-_NONE = ErrorCode.NONE  # an attribute of an enum takes long to look up
+_NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 _MAGIC_POSITION = 16
 _FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
+
+
+class _Appends:
+    """One request while its batches are appended: what holds for all of them, and what is left to do."""
+
+    __slots__ = ("acks", "context", "refusal", "refused", "takes_zstd", "unfinished")
+
+    def __init__(self, request: ProduceRequest, context: RequestContext) -> None:
+        self.context = context
+        self.acks = request.acks
+        self.refusal = _request_refusal(request)
+        self.takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
+        self.refused: list[Refused] = []
+        # Appended batches that may not be acknowledged: the partition, the end offset of the batch, and the answer.
+        self.unfinished: list[tuple[Partition, int, PartitionProduceResponse]] = []
 
 
 def handle(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-    acks = request.acks
+    """Answers at once if every batch is committed, which is so with one in-sync replica and no flush due."""
+    appends = _Appends(request, context)
     uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
-    refusal = _request_refusal(request)
-    takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
     answers: list[TopicProduceResponse] = []
-    unflushed: list[_Unflushed] = []
-    refused: list[Refused] = []
     for topic in request.topic_data:
-        partitions = _find_topic(topic, uses_topic_ids, context)
-        if isinstance(partitions, ErrorCode):
-            responses = [_refused(data.index, partitions) for data in topic.partition_data]
+        found = _find_topic(topic, uses_topic_ids, context)
+        if isinstance(found, ErrorCode):
+            responses = [_refused(data.index, found) for data in topic.partition_data]
         else:
-            responses = [
-                _append(data, partitions, acks, refusal, takes_zstd, unflushed, refused)
-                for data in topic.partition_data
-            ]
+            key, partitions = found
+            responses = [_append(data, key, partitions, appends) for data in topic.partition_data]
         answers.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=responses))
-    if refused:
-        explain(refused)
-    if unflushed:
-        return _flush_then_answer(acks, answers, unflushed)
-    return _answer(acks, answers)
+    if appends.refused:
+        explain(appends.refused)
+    if not appends.unfinished:
+        return _answer(answers, appends)
+    if appends.acks == ALL_IN_SYNC:
+        waiting = WaitingProduce(
+            [(partition, end_offset) for partition, end_offset, _ in appends.unfinished],
+            request.timeout_ms,
+            context.services.host.clock,
+        )
+        return _answer_when_committed(answers, appends, waiting)
+    return _answer_when_flushed(answers, appends)
 
 
-def _answer(acks: int, answers: list[TopicProduceResponse]) -> ProduceResponse | None:
-    if acks == NO_ACKNOWLEDGEMENT:
-        _hang_up_on_error(answers)
+def _answer(answers: list[TopicProduceResponse], appends: _Appends) -> ProduceResponse | None:
+    if appends.acks == NO_ACKNOWLEDGEMENT:
+        _close_on_error(answers)
         return None
-    return ProduceResponse(responses=answers)
+    response = ProduceResponse(responses=answers)
+    add_produce_leader_hints(response, appends.context)
+    return response
 
 
-async def _flush_then_answer(
-    acks: int, answers: list[TopicProduceResponse], unflushed: list[_Unflushed]
+async def _answer_when_committed(
+    answers: list[TopicProduceResponse], appends: _Appends, waiting: WaitingProduce
 ) -> ProduceResponse | None:
-    """`flush.messages` is reached: what is acknowledged must be on the disk."""
-    for partition, end_offset, response in unflushed:
+    """acks=all: the high watermark must have reached every batch."""
+    for (_, _, response), error in zip(appends.unfinished, await waiting.wait(), strict=True):
+        if error is not _NONE:
+            response.error_code, response.base_offset = error, -1
+    return _answer(answers, appends)
+
+
+async def _answer_when_flushed(answers: list[TopicProduceResponse], appends: _Appends) -> ProduceResponse | None:
+    """`flush.messages` is reached: an acknowledged batch must be durable."""
+    for partition, end_offset, response in appends.unfinished:
         try:
             await partition.flusher.flush_to(end_offset)
         except LogRetired:
@@ -100,11 +127,11 @@ async def _flush_then_answer(
         except OSError as problem:
             log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
             response.error_code, response.base_offset = ErrorCode.KAFKA_STORAGE_ERROR, -1
-    return _answer(acks, answers)
+    return _answer(answers, appends)
 
 
 def _request_refusal(request: ProduceRequest) -> ErrorCode | None:
-    """What forbids every append of this request."""
+    """The error of every append of this request."""
     if request.acks not in LEGAL_ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS
     return None if request.transactional_id is None else ErrorCode.INVALID_TXN_STATE
@@ -112,48 +139,47 @@ def _request_refusal(request: ProduceRequest) -> ErrorCode | None:
 
 def _find_topic(
     topic: TopicProduceData, uses_topic_ids: bool, context: RequestContext
-) -> Sequence[Partition] | ErrorCode:
-    """The topic's partitions, or why nothing may be appended to it."""
+) -> tuple[str | UUID, Mapping[int, Partition]] | ErrorCode:
+    """The topic's name or id, as the client uses it, and its partitions on this broker; or why nothing may be appended
+    to it."""
     table = context.services.partitions
+    key: str | UUID
     if uses_topic_ids:
-        partitions = table.topic_by_id(topic.topic_id)
-        if not partitions:
+        key = topic.topic_id
+        partitions = table.topic_by_id(key)
+        known = partitions or context.services.image.topic_by_id(key)
+        if known is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
-        name = partitions[0].topic
+        name = known.name
     else:
-        partitions, name = table.topic(topic.name), topic.name
-    # Before existence, which a client without access must not learn.
+        key = name = topic.name
+        partitions = table.topic(name)
     if not context.allows_on_topic(Operation.WRITE, name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if not partitions:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if partitions is None:
+        return key, {}
     if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
         return ErrorCode.INVALID_TOPIC_EXCEPTION
-    return partitions
+    return key, partitions
 
 
 def _append(
-    data: PartitionProduceData,
-    partitions: Sequence[Partition],
-    acks: int,
-    refusal: ErrorCode | None,
-    takes_zstd: bool,
-    unflushed: list[_Unflushed],
-    refused: list[Refused],
+    data: PartitionProduceData, topic: str | UUID, partitions: Mapping[int, Partition], appends: _Appends
 ) -> PartitionProduceResponse:
-    """The order of the refusals is Kafka's: where to, then how, then what."""
+    """The order of the checks is Kafka's: the partition, the request, the batch."""
     index, records = data.index, data.records
-    if not 0 <= index < len(partitions):
-        return _refused(index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if refusal is not None:
-        return _refused(index, refusal)
+    partition = partitions.get(index)
+    if partition is None:
+        return _refused(index, appends.context.services.partitions.absence(topic, index))
+    if appends.refusal is not None:
+        return _refused(index, appends.refusal)
     if records is None:
         return _refused(index, ErrorCode.INVALID_RECORD)
     if len(records) > HEADER_SIZE_BYTES and records[_FLAGS_POSITION] & TRANSACTIONAL_FLAG and _is_batch(records):
         return _refused(index, ErrorCode.INVALID_TXN_STATE)
-    if not takes_zstd and _is_zstd(records):
+    if not appends.takes_zstd and _is_zstd(records):
         return _refused(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
-    partition = partitions[index]
+    acks = appends.acks
     try:
         result = partition.append(records, acks)
     except OSError as problem:
@@ -162,7 +188,7 @@ def _append(
     error, base_offset, last_offset, log_append_time_ms, _ = result
     if error is not _NONE:
         response = _refused(index, error)
-        refused.append((partition, records, response))
+        appends.refused.append((partition, records, response))
         return response
     response = PartitionProduceResponse(
         index=index,
@@ -171,18 +197,18 @@ def _append(
         log_append_time_ms=log_append_time_ms,
         log_start_offset=partition.log.log_start_offset,
     )
-    if partition.must_flush:
-        unflushed.append((partition, last_offset + 1, response))
+    if last_offset >= partition.high_watermark and (acks == ALL_IN_SYNC or partition.must_flush):
+        appends.unfinished.append((partition, last_offset + 1, response))
     return response
 
 
 def _is_batch(records: memoryview) -> bool:
-    """Older formats have other things where the flags are."""
+    """Older formats have other fields where the flags are."""
     return records[_MAGIC_POSITION] == CURRENT_MAGIC
 
 
 def _is_zstd(records: memoryview) -> bool:
-    """Who speaks an older version could not read it back (KIP-110)."""
+    """Clients that use older versions could not read it back (KIP-110)."""
     return (
         len(records) >= HEADER_SIZE_BYTES
         and _is_batch(records)
@@ -194,8 +220,8 @@ def _refused(index: int, error: ErrorCode) -> PartitionProduceResponse:
     return PartitionProduceResponse(index=index, error_code=error, base_offset=-1, log_start_offset=-1)
 
 
-def _hang_up_on_error(answers: list[TopicProduceResponse]) -> None:
-    """With acks=0 there is no answer to carry an error: a closed connection makes the client refresh its metadata."""
+def _close_on_error(answers: list[TopicProduceResponse]) -> None:
+    """With acks=0 no answer carries an error: closing the connection makes the client refresh its metadata."""
     for topic in answers:
         for partition in topic.partition_responses:
             if partition.error_code != ErrorCode.NONE:

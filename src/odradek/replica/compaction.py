@@ -1,5 +1,5 @@
-"""Compaction of the topics that ask for it, one log at a time: the dirtiest first, as in Kafka. The long work is done
-in a process of its own (`host.background`); here is decided what is next, and new segments take the place of old."""
+"""Compaction of topics with `cleanup.policy=compact`, one log at a time: the dirtiest first, as in Kafka. The long work
+runs in a process of its own (`host.background`); this module chooses the next log and replaces its segments."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, Compac
 from odradek.log.compaction.segment_reader import DamagedSegment
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_OFFSET
-from odradek.replica.partition import Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
+    from odradek.host.workers import WorkerPool
     from odradek.log.compaction.cleaned_segment import CleanedSegment
     from odradek.log.log_directory import LogDirectory
     from odradek.log.segment import Segment
@@ -33,7 +33,7 @@ log = get_logger(__name__)
 
 
 class Compaction:
-    """A chore of housekeeping. `table.before_removal` must be its `forget`."""
+    """A periodic task. `table.before_removal` must be its `forget`."""
 
     name = "compaction"
 
@@ -41,7 +41,7 @@ class Compaction:
         self._table = table
         self._host = host
         self._broker_config = broker_config
-        self._clean_offsets: dict[Partition, int] | None = None  # not read yet
+        self._clean_offsets: dict[Partition, int] | None = None  # None before the checkpoints are read
         self._damaged: set[Partition] = set()
         self._work: tuple[Partition, asyncio.Future[None]] | None = None
         self._round: asyncio.Future[None] | None = None
@@ -51,7 +51,7 @@ class Compaction:
         return config.log_cleaner_backoff_ms
 
     async def run(self, now_ms: int) -> None:
-        """Begins a round, unless one is going on or no log could be worth it."""
+        """Begin a round, unless one is running or no log can have anything to compact."""
         is_free = self._round is None and not self._is_stopped and self._broker_config().log_cleaner_enable
         if is_free and any(map(is_rolled, self._table)):
             self._round = asyncio.ensure_future(self._compact_all(now_ms))
@@ -63,7 +63,7 @@ class Compaction:
             log.error("compaction failed", exc_info=problem)
 
     async def settle(self) -> None:
-        """Return when no round is going on."""
+        """Return when no round is running."""
         if self._round is not None:
             await asyncio.wait([self._round])
 
@@ -74,7 +74,8 @@ class Compaction:
         await self._host.background.close()
 
     async def forget(self, partitions: Sequence[Partition]) -> None:
-        """Their topic is being deleted: nothing may touch their files, nor take a successor for one of them."""
+        """The partitions are removed: stop work on their files, and drop what is known about them, so that it is not
+        applied to a later partition of the same name."""
         if self._work is not None and self._work[0] in partitions:
             await self._abandon()
         self._damaged.difference_update(partitions)
@@ -91,20 +92,20 @@ class Compaction:
             work.cancel()
             await asyncio.wait([work])
 
-    # One round: until nothing is worth it any more
+    # One round: until no log is worth compacting
 
     async def _compact_all(self, now_ms: int) -> None:
         if self._clean_offsets is None:
-            self._clean_offsets = await self._host.workers.run(self._read_checkpoints)
-        unlucky: set[Partition] = set()
-        while not self._is_stopped and (chosen := await self._choose(now_ms, unlucky)) is not None:
+            self._clean_offsets = await self._read_checkpoints()
+        failed_partitions: set[Partition] = set()
+        while not self._is_stopped and (chosen := await self._choose(now_ms, failed_partitions)) is not None:
             partition, cleanable = chosen
             work = asyncio.ensure_future(self._compact(partition, cleanable, now_ms))
             self._work = (partition, work)
             await asyncio.wait([work])
             self._work = None
             if work.cancelled() or not self._has_succeeded(partition, work.exception()):
-                unlucky.add(partition)
+                failed_partitions.add(partition)
 
     def _has_succeeded(self, partition: Partition, problem: BaseException | None) -> bool:
         if problem is None:
@@ -112,35 +113,41 @@ class Compaction:
         name = f"{partition.topic}-{partition.index}"
         if isinstance(problem, DamagedSegment):
             self._damaged.add(partition)
-            log.error("a log is damaged and not compacted: see `odradek log verify`", log=name, reason=str(problem))
+            log.error("a log is damaged and is not compacted: run `odradek log verify`", log=name, reason=str(problem))
         elif isinstance(problem, FileNotFoundError | _Overtaken):
-            log.info("compaction was overtaken by a deletion, and will be tried again", log=name)
+            log.info("compaction was interrupted by a deletion and will be tried again", log=name)
         elif isinstance(problem, OSError | BackgroundEnded):
-            log.error("a log could not be compacted, and will be tried again", log=name, reason=str(problem))
+            log.error("a log could not be compacted and will be tried again", log=name, reason=str(problem))
             if isinstance(problem, OSError):
                 partition.report_failure(problem)
         else:
             raise problem
         return False
 
-    async def _choose(self, now_ms: int, unlucky: set[Partition]) -> tuple[Partition, Cleanable] | None:
-        """The one of which the largest part is dirty."""
+    async def _choose(self, now_ms: int, failed_partitions: set[Partition]) -> tuple[Partition, Cleanable] | None:
+        """The log with the largest dirty part."""
         candidates = [
             partition
             for partition in self._table
             if partition.log.config.is_compacted
-            and partition.role is Role.LEADER
-            and partition not in unlucky
+            and partition.is_online
+            and partition not in failed_partitions
             and partition not in self._damaged
             and partition.log.segments[-1].base_offset > self._first_dirty_offset(partition)
         ]
         if not candidates:
             return None
-        assessed = await self._host.workers.run(self._assess, candidates, now_ms)
+        by_directory: dict[LogDirectory, list[Partition]] = {}
+        for partition in candidates:
+            by_directory.setdefault(partition.directory, []).append(partition)
+        assessments = (
+            self._files(directory).run(self._assess, some, now_ms) for directory, some in by_directory.items()
+        )
+        assessed = [each for some in await asyncio.gather(*assessments) for each in some]
         return max(assessed, key=lambda each: each[1].dirty_ratio, default=None)
 
     def _assess(self, candidates: Sequence[Partition], now_ms: int) -> list[tuple[Partition, Cleanable]]:
-        """Those that are worth it."""
+        """The candidates that are worth compacting."""
         assessed = []
         for partition in candidates:
             first_dirty_offset = self._first_dirty_offset(partition)
@@ -153,7 +160,7 @@ class Compaction:
                     safe_offset=_safe_offset(partition),
                     now_ms=now_ms,
                 )
-            except FileNotFoundError:  # removed meanwhile
+            except FileNotFoundError:  # removed at the same time
                 continue
             if cleanable.is_worth_it(config):
                 assessed.append((partition, cleanable))
@@ -178,14 +185,14 @@ class Compaction:
                     else:
                         await self._finish(partition, result)
         finally:
-            # A segment that nobody has taken must not be found by the next start, unless the old ones are gone.
+            # The next start must not find a cleaned segment that was not used, unless the old segments are gone.
             if partition.directory.failure is None:
-                await self._host.workers.run(discard_unused, self._host.disk, partition_log.directory)
+                await self._files(partition.directory).run(discard_unused, self._host.disk, partition_log.directory)
 
     def _replace(self, partition: Partition, old: Sequence[Segment], cleaned: CleanedSegment) -> None:
         try:
-            is_replaced = partition.role is Role.LEADER and partition.log.replace_segments(old, cleaned)
-        except OSError as problem:  # between the renames: a start completes them
+            is_replaced = partition.is_online and partition.log.replace_segments(old, cleaned)
+        except OSError as problem:  # between the renames: the next start completes them
             partition.fail_directory(problem)
             raise
         if not is_replaced:
@@ -232,14 +239,14 @@ class Compaction:
 
     # cleaner-offset-checkpoint
 
-    def _read_checkpoints(self) -> dict[Partition, int]:
+    async def _read_checkpoints(self) -> dict[Partition, int]:
         found: dict[Partition, int] = {}
         for directory in self._table.directories:
             if directory.failure is not None:
                 continue
             try:
-                offsets = directory.cleaner_offsets.read()
-            except (MalformedMessage, OSError) as problem:  # then everything is dirty once more
+                offsets = await self._files(directory).run(directory.cleaner_offsets.read)
+            except (MalformedMessage, OSError) as problem:  # without it all logs count as dirty
                 log.warning("checkpoint ignored", path=directory.cleaner_offsets.path, reason=str(problem))
                 continue
             for (topic, index), offset in offsets.items():
@@ -248,8 +255,11 @@ class Compaction:
                     found[partition] = offset
         return found
 
+    def _files(self, directory: LogDirectory) -> WorkerPool:
+        return self._host.workers.for_directory(directory.path).files
+
     async def _checkpoint(self, directory: LogDirectory) -> None:
-        """What is not written down is only compacted again."""
+        """A log whose offset is not checkpointed is compacted again, which does no harm."""
         if directory.failure is not None:
             return
         offsets = {
@@ -258,18 +268,18 @@ class Compaction:
             if partition.directory is directory
         }
         try:
-            await self._host.workers.run(directory.cleaner_offsets.write, offsets)
+            await self._files(directory).run(directory.cleaner_offsets.write, offsets)
         except OSError as problem:
             log.error("checkpoint could not be written", path=directory.cleaner_offsets.path, reason=str(problem))
 
 
 class _Overtaken(Exception):
-    """The segments are not what they were when the work began."""
+    """The segments changed after the work began."""
 
 
 def _safe_offset(partition: Partition) -> int:
-    """What lies after it may belong to a transaction that is not decided yet, or may be lost when the power goes: and
-    with it the only value of a key, if it had replaced an older one already."""
+    """Compaction stops here. Records after it may belong to an open transaction, or be lost in a power failure: if such
+    a record had replaced an older one of its key, the key's only value would be lost with it."""
     open_transactions = [
         entry.current_txn_first_offset
         for entry in tuple(partition.log.producers.entries.values())
@@ -279,5 +289,5 @@ def _safe_offset(partition: Partition) -> int:
 
 
 def is_rolled(partition: Partition) -> bool:
-    """Whether a compacted log has more than the segment that is written to, which is left alone."""
+    """Whether a compacted log has segments besides the active one, which is never compacted."""
     return partition.log.config.is_compacted and len(partition.log.segments) > 1

@@ -1,7 +1,8 @@
-"""From places on the disk to open logs: which partition lies in which directory, and what became of it. Blocks."""
+"""Opening the logs of partitions: which partition is in which log directory, and the result of opening each. Blocks."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
@@ -9,7 +10,7 @@ from odradek.log.partition_log import PartitionLog
 from odradek.replica.offset_checkpoints import read_checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from odradek.host.host import Host
     from odradek.log.log_config import LogConfig
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-class Place(NamedTuple):
-    """A partition whose log is to be opened, and what is known about it beforehand."""
+class PendingLog(NamedTuple):
+    """A partition whose log is to be opened, and what the checkpoints say about it."""
 
     topic: TopicImage
     partition: PartitionImage
@@ -29,84 +30,176 @@ class Place(NamedTuple):
     config: LogConfig
     recovery_point_offset: int = 0
     log_start_offset: int = 0
+    high_watermark: int = 0
     problem: OSError | None = None  # why it could not be opened
 
-
-def survey(
-    image: MetadataImage, directories: Sequence[LogDirectory], config_of: Callable[[str], LogConfig]
-) -> tuple[list[Place], bool]:
-    """Where everything lies, and whether the checkpoints tell of partitions that are no more: if a topic of that name
-    were made anew, they would be taken for its own after the next crash."""
-    usable = [directory for directory in directories if directory.failure is None]
-    failed = [directory for directory in directories if directory.failure is not None]
-    known = _find_on_disk(image, usable)
-    recovery_points = {directory: read_checkpoint(directory.recovery_points) for directory in usable}
-    start_offsets = {directory: read_checkpoint(directory.log_start_offsets) for directory in usable}
-    places = []
-    for topic in image.topics.values():
-        config = config_of(topic.name)
-        for partition in topic.partitions:
-            key = (topic.name, partition.index)
-            # What is not found may lie in a directory that failed: it must not be begun anew elsewhere.
-            at = known.get(key) or (failed or usable)[0]
-            recovery_point_offset = recovery_points.get(at, {}).get(key, 0)
-            log_start_offset = start_offsets.get(at, {}).get(key, 0)
-            places.append(Place(topic, partition, at, config, recovery_point_offset, log_start_offset))
-    told = {key for offsets_of in (recovery_points, start_offsets) for each in offsets_of.values() for key in each}
-    return places, not told <= {(place.topic.name, place.partition.index) for place in places}
+    @property
+    def key(self) -> TopicPartition:
+        return (self.topic.name, self.partition.index)
 
 
-def _find_on_disk(image: MetadataImage, directories: Sequence[LogDirectory]) -> dict[TopicPartition, LogDirectory]:
-    known = {}
-    for directory in directories:
-        for (name, index), path in directory.partitions().items():
-            topic = image.topics.get(name)
-            topic_id = directory.read_partition_metadata(name, index)
-            is_known = topic is not None and index < len(topic.partitions) and topic_id in (None, topic.topic_id)
-            if is_known:
-                known[name, index] = directory
-            else:
-                aside = directory.set_aside(name, index)
-                log.warning("unknown partition set aside", path=path, now=aside)
-    return known
+class DirectoryContents(NamedTuple):
+    """The partitions of this broker in one log directory, and its checkpoints."""
+
+    partitions: Sequence[TopicPartition]
+    recovery_points: Mapping[TopicPartition, int]
+    log_start_offsets: Mapping[TopicPartition, int]
+    high_watermarks: Mapping[TopicPartition, int]
+
+    @property
+    def checkpoints(self) -> Sequence[Mapping[TopicPartition, int]]:
+        return (self.recovery_points, self.log_start_offsets, self.high_watermarks)
+
+
+def survey(directory: LogDirectory, hosted: Mapping[TopicPartition, TopicImage]) -> DirectoryContents:
+    """Find the hosted partitions in the directory, and set aside all others."""
+    found = []
+    for key, path in directory.partitions().items():
+        topic = hosted.get(key)
+        if topic is not None and directory.read_partition_metadata(*key) in (None, topic.topic_id):
+            found.append(key)
+        else:
+            log.warning("unknown partition set aside", path=path, renamed_to=directory.set_aside(*key))
+    return DirectoryContents(
+        found,
+        read_checkpoint(directory.recovery_points),
+        read_checkpoint(directory.log_start_offsets),
+        read_checkpoint(directory.high_watermarks),
+    )
+
+
+def choose_copies(contents: Mapping[LogDirectory, DirectoryContents], host: Host) -> dict[TopicPartition, LogDirectory]:
+    """The log directory of each partition. If several have it, the largest copy is kept and the others are set aside:
+    they are left from attempts to create the partition that failed."""
+    chosen: dict[TopicPartition, LogDirectory] = {}
+    for directory, found in contents.items():
+        for key in found.partitions:
+            other = chosen.setdefault(key, directory)
+            if other is directory:
+                continue
+            is_larger = _segments_size_bytes(directory, key, host) > _segments_size_bytes(other, key, host)
+            chosen[key], rejected = (directory, other) if is_larger else (other, directory)
+            log.warning("second copy of a partition set aside", renamed_to=rejected.set_aside(*key))
+    return chosen
+
+
+def plan_openings(
+    hosted: Mapping[TopicPartition, TopicImage],
+    contents: Mapping[LogDirectory, DirectoryContents],
+    chosen: Mapping[TopicPartition, LogDirectory],
+    failed: Sequence[LogDirectory],
+    config_of: Callable[[str], LogConfig],
+) -> list[PendingLog]:
+    """A partition that was not found may be in a log directory that failed: it must not be created elsewhere."""
+    default = failed[0] if failed else next(iter(contents))
+    configs = {name: config_of(name) for name in {name for name, _ in hosted}}
+    pending = []
+    for key, topic in hosted.items():
+        directory = chosen.get(key, default)
+        each = PendingLog(topic, topic.partitions[key[1]], directory, configs[topic.name])
+        if directory in contents:
+            recovery_point, log_start, high_watermark = (each.get(key, 0) for each in contents[directory].checkpoints)
+            each = each._replace(
+                recovery_point_offset=recovery_point, log_start_offset=log_start, high_watermark=high_watermark
+            )
+        pending.append(each)
+    return pending
+
+
+def spread_evenly(pending: Sequence[PendingLog], partition_counts: Mapping[LogDirectory, int]) -> list[PendingLog]:
+    """Each new partition goes to the usable log directory with the fewest partitions."""
+    counts = {each: count for each, count in partition_counts.items() if each.failure is None}
+    if not counts:
+        return [*pending]
+    spread = []
+    for each in pending:
+        directory = min(counts, key=lambda each: counts[each])
+        counts[directory] += 1
+        spread.append(each._replace(directory=directory, problem=None))
+    return spread
+
+
+def has_stale_names(
+    contents: Mapping[LogDirectory, DirectoryContents], hosted: Mapping[TopicPartition, TopicImage]
+) -> bool:
+    """Whether checkpoints name partitions that are gone: a new topic of that name would take over their offsets after
+    the next crash."""
+    return any(not offsets.keys() <= hosted.keys() for each in contents.values() for offsets in each.checkpoints)
+
+
+def hosted_partitions(image: MetadataImage, node_id: int) -> dict[TopicPartition, TopicImage]:
+    """The partitions that have a replica on this broker."""
+    return {
+        (topic.name, partition.index): topic
+        for topic in image.topics.values()
+        for partition in topic.partitions
+        if node_id in partition.replicas
+    }
 
 
 def open_logs(
-    places: Sequence[Place], host: Host, is_new: bool
-) -> tuple[list[tuple[Place, PartitionLog]], list[Place]]:
-    """Those that could be opened, and those that could not: the first that fails and all after it, so that a topic's
-    partitions are always the first ones without a gap."""
-    opened: list[tuple[Place, PartitionLog]] = []
-    for number, place in enumerate(places):
+    pending: Sequence[PendingLog], host: Host, is_new: bool
+) -> tuple[list[tuple[PendingLog, PartitionLog]], list[PendingLog]]:
+    """Open logs in one log directory: the opened ones, and those that could not be opened. After one failure the rest
+    is not tried: it would fail for the same reason."""
+    opened: list[tuple[PendingLog, PartitionLog]] = []
+    for number, each in enumerate(pending):
         try:
-            opened.append((place, _open_log(place, host, is_new)))
+            opened.append((each, _open_log(each, host, is_new)))
         except OSError as problem:
             log.error(
-                "a partition cannot be opened", topic=place.topic.name, partition=place.partition.index,
-                directory=place.directory.path, reason=str(problem),
+                "a partition cannot be opened", topic=each.topic.name, partition=each.partition.index,
+                directory=each.directory.path, reason=str(problem), others_not_tried=len(pending) - number - 1,
             )  # fmt: skip
-            return opened, [place._replace(problem=problem), *places[number + 1 :]]
+            return opened, [rest._replace(problem=problem) for rest in pending[number:]]
     return opened, []
 
 
-def _open_log(place: Place, host: Host, is_new: bool) -> PartitionLog:
-    directory, topic, index = place.directory, place.topic, place.partition.index
+def _open_log(pending: PendingLog, host: Host, is_new: bool) -> PartitionLog:
+    directory, topic, index = pending.directory, pending.topic, pending.partition.index
     path = directory.partition_directory(topic.name, index)
     if directory.failure is not None:
-        return PartitionLog.unreachable(path, place.config, host)
-    is_there = host.disk.exists(path)
-    if is_there and is_new:
-        # What is left of an older topic of this name must never be served as this one's records.
-        log.warning("unknown partition set aside", path=path, now=directory.set_aside(topic.name, index))
-        is_there = False
-    host.disk.make_directories(path)
-    if not is_there:
-        directory.write_partition_metadata(topic.name, index, topic.topic_id)
-    return PartitionLog.open(
-        path,
-        place.config,
-        host,
-        clean_shutdown=directory.was_cleanly_shut_down or not is_there,
-        recovery_point_offset=place.recovery_point_offset,
-        log_start_offset=place.log_start_offset,
-    )
+        return PartitionLog.unreachable(path, pending.config, host)
+    is_present = host.disk.exists(path) and (not is_new or _is_own_directory(pending, path, host))
+    try:
+        host.disk.make_directories(path)
+        if not is_present:
+            directory.write_partition_metadata(topic.name, index, topic.topic_id)
+        partition_log = PartitionLog.open(
+            path,
+            pending.config,
+            host,
+            clean_shutdown=directory.was_cleanly_shut_down or not is_present,
+            recovery_point_offset=pending.recovery_point_offset,
+            log_start_offset=pending.log_start_offset,
+        )
+    except OSError:
+        if not is_present:  # a later attempt may choose another log directory
+            with suppress(OSError):
+                host.disk.remove_tree(path)
+        raise
+    # Recovered records count as unflushed, and must be durable before they are read again if the topic asks for it.
+    if partition_log.log_end_offset - partition_log.recovery_point_offset >= pending.config.flush_messages:
+        partition_log.flush()
+    return partition_log
+
+
+def _is_own_directory(pending: PendingLog, path: str, host: Host) -> bool:
+    """Whether the directory that a new partition finds is its own, from an attempt to create it that failed halfway.
+    The directory of an older topic of the same name is set aside: its records must never be served as the new topic's.
+    A directory without topic id and without records is removed, so that repeated attempts leave no trace."""
+    directory, (name, index) = pending.directory, pending.key
+    topic_id = directory.read_partition_metadata(name, index)
+    if topic_id == pending.topic.topic_id:
+        return True
+    if topic_id is None and _segments_size_bytes(directory, pending.key, host) == 0:
+        host.disk.remove_tree(path)
+    else:
+        log.warning("unknown partition set aside", path=path, renamed_to=directory.set_aside(name, index))
+    return False
+
+
+def _segments_size_bytes(directory: LogDirectory, key: TopicPartition, host: Host) -> int:
+    path = directory.partition_directory(*key)
+    names = host.disk.list_directory(path)
+    return sum(host.disk.file_size(f"{path}/{name}") for name in names if name.endswith(".log"))

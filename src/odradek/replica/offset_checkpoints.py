@@ -1,5 +1,6 @@
-"""Recovery points, log starts and high watermarks, written down in each log directory: so that a start scans little and
-forgets nothing. One writing at a time, of what the event loop saw when it began."""
+"""Recovery points, log start offsets and high watermarks, checkpointed in each log directory, so that a start reads
+little and loses nothing. Each log directory is written on its own, one write at a time, with the values that the event
+loop saw when the write began."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from odradek.host.logs import get_logger
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from odradek.host.workers import Workers
     from odradek.log.checkpoints import OffsetCheckpoint
@@ -32,40 +33,45 @@ class OffsetCheckpoints:
     def __init__(self, workers: Workers, report_failure: Callable[[LogDirectory, OSError], None]) -> None:
         self._workers = workers
         self._report_failure = report_failure
-        self._one_at_a_time = asyncio.Lock()
+        self._locks: dict[LogDirectory, asyncio.Lock] = {}
 
     async def write(
-        self, directories: Sequence[LogDirectory], partitions: Iterable[Partition], *, only_starts: bool = False
+        self,
+        directories: Iterable[LogDirectory],
+        partitions: Callable[[], Iterable[Partition]],
+        *,
+        only_starts: bool = False,
     ) -> None:
-        """OSError when a directory could not take them; the others have them."""
-        async with self._one_at_a_time:
-            rows = _collect(directories, partitions)
-            problems = await self._workers.run(_write_all, rows, only_starts)
-        for directory, problem in problems:
-            self._report_failure(directory, problem)
+        """Write the checkpoints of these log directories. OSError when one could not be written; the others are."""
+        writes = (self._write(each, partitions, only_starts) for each in directories if each.failure is None)
+        problems = [problem for problem in await asyncio.gather(*writes) if problem is not None]
         if problems:
-            raise problems[0][1]
+            raise problems[0]
+
+    async def _write(
+        self, directory: LogDirectory, partitions: Callable[[], Iterable[Partition]], only_starts: bool
+    ) -> OSError | None:
+        async with self._locks.setdefault(directory, asyncio.Lock()):
+            rows = _collect(directory, partitions())
+            try:
+                await self._workers.for_directory(directory.path).files.run(_write, directory, rows, only_starts)
+            except OSError as problem:
+                self._report_failure(directory, problem)
+                return problem
+        return None
 
 
-def _collect(directories: Iterable[LogDirectory], partitions: Iterable[Partition]) -> dict[LogDirectory, list[_Row]]:
-    rows: dict[LogDirectory, list[_Row]] = {each: [] for each in directories if each.failure is None}
-    for partition in partitions:
-        found = rows.get(partition.directory)
-        if found is not None:
-            each = partition.log
-            key = (partition.topic, partition.index)
-            found.append(_Row(key, each.recovery_point_offset, each.log_start_offset, partition.high_watermark))
-    return rows
-
-
-def _write_all(rows: Mapping[LogDirectory, Sequence[_Row]], only_starts: bool) -> list[tuple[LogDirectory, OSError]]:
-    problems = []
-    for directory, found in rows.items():
-        try:
-            _write(directory, found, only_starts)
-        except OSError as problem:
-            problems.append((directory, problem))
-    return problems
+def _collect(directory: LogDirectory, partitions: Iterable[Partition]) -> list[_Row]:
+    return [
+        _Row(
+            (partition.topic, partition.index),
+            partition.log.recovery_point_offset,
+            partition.log.log_start_offset,
+            partition.high_watermark,
+        )
+        for partition in partitions
+        if partition.directory is directory and partition.is_online
+    ]
 
 
 def _write(directory: LogDirectory, rows: Sequence[_Row], only_starts: bool) -> None:
@@ -76,7 +82,7 @@ def _write(directory: LogDirectory, rows: Sequence[_Row], only_starts: bool) -> 
 
 
 def read_checkpoint(checkpoint: OffsetCheckpoint) -> dict[TopicPartition, int]:
-    """As Kafka does with one that cannot be read: it is done without, at the price of a longer recovery."""
+    """A checkpoint that cannot be read is ignored, as in Kafka: recovery takes longer without it."""
     try:
         return checkpoint.read()
     except MalformedMessage as problem:

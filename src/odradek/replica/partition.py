@@ -1,154 +1,317 @@
-"""One partition as this broker holds it: its role, its log, and how far its records are committed.
+"""One partition on this broker: its log, this broker's leadership of it, and its high watermark.
 
-Today a partition has one replica, which leads; what is appended is committed at once. The role, the leader epoch and
-the high watermark are here already because every rule about reading and fencing is stated in their terms.
+Invariants, asserted here and in `leadership`:
+- One leader epoch has one leader, and metadata with an older leader epoch or partition epoch is refused
+  (`become_leader`, `become_follower` and `resign` are the only ways to change leadership).
+- log start offset <= high watermark <= log end offset.
+- The high watermark rises only in `advance_high_watermark`, which alone wakes waiting fetches, acknowledgements of
+  acks=all and the listeners of coordinators. It never decreases on a leader; `truncate_to` lowers it on a follower.
+- A record beyond `flush.messages` unflushed ones is committed, and so readable and acknowledged, only when it is
+  durable.
 """
 
 from __future__ import annotations
 
-import enum
 from typing import TYPE_CHECKING
 
 from odradek.host.disk import is_refusal
 from odradek.log.append_result import AppendResult
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
+from odradek.protocol.sentinels import NO_EPOCH
+from odradek.replica.fetch_result import FetchIsolation, FetchResult
 from odradek.replica.flushing import LogFlusher
+from odradek.replica.leadership import Leadership, LeadershipEpochs, LogState
+from odradek.replica.waiting_requests import size_between
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from odradek.host.host import Host
-    from odradek.host.slices import FileSlice
+    from odradek.host.workers import DirectoryWorkers
+    from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
     from odradek.metadata.image import PartitionImage
-    from odradek.replica.waiting_requests import WaitingFetch
+    from odradek.replica.waiting_requests import WaitingAcknowledgement, WaitingFetch
 
 ALL_IN_SYNC = -1  # acks=all
 
-# An attribute of an enum takes longer to look up than the comparison with it.
+# Looking up an attribute of an enum takes longer than comparing with it.
 _NONE = ErrorCode.NONE
-
-
-class Role(enum.Enum):
-    LEADER = "leader"
-    OFFLINE = "offline"  # its topic was deleted
-    FAILED = "failed"  # its directory was
-
-
-_LEADER = Role.LEADER
-
-
-class FetchResult:
-    """What one partition gives to one fetch."""
-
-    __slots__ = ("diverging_end_offset", "diverging_epoch", "error", "high_watermark", "log_start_offset", "records")
-
-    def __init__(
-        self,
-        error: ErrorCode,
-        high_watermark: int = NO_OFFSET,
-        log_start_offset: int = NO_OFFSET,
-        records: FileSlice | None = None,
-    ) -> None:
-        self.error = error
-        self.high_watermark = high_watermark
-        self.log_start_offset = log_start_offset
-        self.records = records
-        self.diverging_epoch = NO_EPOCH
-        self.diverging_end_offset = NO_OFFSET
+_HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
 
 
 class Partition:
     """Owned by the partition table; changed only by its own methods, never across an await."""
 
     __slots__ = (
+        "_commits_alone",
+        "_epochs",
         "_fail_directory",
+        "_has_too_few_in_sync",
+        "_high_watermark_listeners",
+        "_is_truncating",
+        "_leadership_listeners",
         "directory",
         "flusher",
         "high_watermark",
         "in_sync_count",
         "index",
+        "is_leader",
         "leader_epoch",
+        "leadership",
         "log",
+        "log_state",
         "replica_count",
-        "role",
         "topic",
         "topic_id",
+        "waiting_acknowledgements",
         "waiting_fetches",
+        "workers",
     )
 
     def __init__(
         self,
         topic: str,
         topic_id: UUID,
-        image: PartitionImage,
+        index: int,
         log: PartitionLog,
         directory: LogDirectory,
-        host: Host,
+        workers: DirectoryWorkers,
         fail_directory: Callable[[LogDirectory, OSError], None],
+        *,
+        log_state: LogState = LogState.ONLINE,
+        high_watermark: int = 0,
     ) -> None:
+        """`high_watermark` is the checkpointed one, which the log's end may have fallen behind in a crash."""
         self.topic = topic
         self.topic_id = topic_id
-        self.index = image.index
+        self.index = index
         self.log = log
         self.directory = directory
+        self.workers = workers
         self._fail_directory = fail_directory
-        self.flusher = LogFlusher(log, host.workers, self.fail_directory)
-        self.role = Role.LEADER if directory.failure is None else Role.FAILED
-        self.high_watermark = log.log_end_offset
-        self.update(image)
+        self.flusher = LogFlusher(log, workers.flushes, self.fail_directory, self._flush_ended)
+        self.log_state = log_state
+        self.leadership = Leadership.NONE
+        self.is_leader = False
+        """Whether this broker leads the partition and its log is online: it may append and serve clients."""
+        self._epochs = LeadershipEpochs()
+        self.leader_epoch = self._epochs.leader_epoch
+        self.in_sync_count = self.replica_count = 0
+        self._has_too_few_in_sync = False  # for acks=all, by `min.insync.replicas`
+        self._commits_alone = False  # this broker leads, and is the only in-sync replica
+        self._is_truncating = False
+        self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.waiting_fetches: set[WaitingFetch] = set()
+        self.waiting_acknowledgements: set[WaitingAcknowledgement] = set()
+        self._high_watermark_listeners: list[Callable[[int], None]] = []
+        self._leadership_listeners: list[Callable[[], None]] = []
+
+    @property
+    def is_online(self) -> bool:
+        return self.log_state is LogState.ONLINE
+
+    @property
+    def partition_epoch(self) -> int:
+        return self._epochs.partition_epoch
+
+    # Leadership
+
+    def become_leader(self, image: PartitionImage) -> ErrorCode:
+        """Lead in the image's leader epoch, with its in-sync replicas. An epoch begins at the log end.
+
+        FENCED_LEADER_EPOCH or INVALID_UPDATE_VERSION, and no change, when the image has an older epoch."""
+        assert not self._is_truncating, "a partition became the leader while its log was truncated"
+        refusal = self._apply(image, Leadership.LEADER)
+        if refusal is _NONE and self.is_leader:
+            self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
+            self._commits_alone = self.in_sync_count == 1
+            self._advance_as_leader()
+        return refusal
+
+    def become_follower(self, image: PartitionImage) -> ErrorCode:
+        """Follow the image's leader. Refusals as for `become_leader`."""
+        return self._apply(image, Leadership.FOLLOWER)
+
+    def resign(self, image: PartitionImage) -> ErrorCode:
+        """Neither lead nor follow: the partition has no leader. Refusals as for `become_leader`."""
+        return self._apply(image, Leadership.NONE)
+
+    def _apply(self, image: PartitionImage, leadership: Leadership) -> ErrorCode:
+        refusal = self._epochs.refusal(image)
+        if refusal is _NONE:
+            self._epochs.advance(image)
+            self.leader_epoch = image.leader_epoch
+            self.in_sync_count = len(image.in_sync_replicas)
+            self.replica_count = len(image.replicas)
+            self._count_in_sync()
+            self.leadership = leadership
+            self._update_is_leader()
+        return refusal
+
+    def _update_is_leader(self) -> None:
+        """Requests that wait here are answered when this broker stops leading."""
+        was_leader, self.is_leader = self.is_leader, self.is_online and self.leadership is Leadership.LEADER
+        if was_leader and not self.is_leader:
+            self._commits_alone = False
+            self.wake_waiting_fetches()
+            self._check_acknowledgements()
+        if was_leader != self.is_leader:
+            for listener in tuple(self._leadership_listeners):
+                listener()
+
+    def on_leadership(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call the listener after each change of `is_leader`, until the returned function is called."""
+        self._leadership_listeners.append(listener)
+        return lambda: self._leadership_listeners.remove(listener)
+
+    def retire(self) -> None:
+        """The partition is removed from this broker: nothing is read or written here from this on."""
+        self.log_state = LogState.RETIRED
+        self._update_is_leader()
+
+    def fail(self) -> None:
+        """The log directory failed: every request is answered with a storage error."""
+        if self.is_online:
+            self.log_state = LogState.FAILED
+            self._update_is_leader()
+
+    @property
+    def absence(self) -> ErrorCode:
+        """Why a request that needs the leader is refused."""
+        return ErrorCode.KAFKA_STORAGE_ERROR if self.log_state is LogState.FAILED else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
+        """KIP-320: a client with older metadata is fenced, one with newer metadata must retry until it reaches us."""
+        if not self.is_leader:
+            return self.absence
+        if current_leader_epoch in (NO_EPOCH, self.leader_epoch):
+            return _NONE
+        if current_leader_epoch < self.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        return ErrorCode.UNKNOWN_LEADER_EPOCH
+
+    # The high watermark
+
+    def advance_high_watermark(self, offset: int, new_bytes: int | None = None) -> None:
+        """Commit the records before `offset` and wake all that wait for them; no effect if they are committed.
+
+        `new_bytes` is the size of the newly committed records, if the caller knows it."""
+        before = self.high_watermark
+        if offset <= before:
+            return
+        assert offset <= self.log.log_end_offset, "the high watermark passed the log end"
+        self.high_watermark = offset
+        if self.waiting_fetches:
+            size_bytes = size_between(self.log, before, offset) if new_bytes is None else new_bytes
+            for fetch in tuple(self.waiting_fetches):
+                fetch.count_down(size_bytes)
+        if self.waiting_acknowledgements:
+            self._check_acknowledgements()
+        if self._high_watermark_listeners:
+            for listener in tuple(self._high_watermark_listeners):
+                listener(offset)
+
+    def on_high_watermark(self, listener: Callable[[int], None]) -> Callable[[], None]:
+        """Call the listener with each new high watermark, until the returned function is called."""
+        self._high_watermark_listeners.append(listener)
+        return lambda: self._high_watermark_listeners.remove(listener)
+
+    def _advance_as_leader(self) -> None:
+        """The leader's own part in the high watermark: its log end, or what is durable if `flush.messages` is reached.
+        A flush is begun in that case, and its end leads here again."""
+        log = self.log
+        end_offset, durable_offset = log.log_end_offset, log.recovery_point_offset
+        if end_offset - durable_offset >= log.config.flush_messages:
+            self.flusher.begin()
+            end_offset = durable_offset
+        if self._commits_alone:
+            self.advance_high_watermark(end_offset)
+
+    def _flush_ended(self, is_successful: bool) -> None:
+        if not self.is_leader:
+            return
+        if is_successful:
+            self._advance_as_leader()
+        else:  # the next append or round of housekeeping tries again
+            for each in tuple(self.waiting_acknowledgements):
+                each.finish(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    def acknowledgement(self, required_offset: int) -> ErrorCode | None:
+        """The answer to an append with acks=all; None while it must wait for the high watermark."""
+        if not self.is_leader:
+            return self.absence
+        if self.high_watermark < required_offset:
+            return None
+        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self._has_too_few_in_sync else _NONE
+
+    def _check_acknowledgements(self) -> None:
+        for each in tuple(self.waiting_acknowledgements):
+            each.check()
+
+    def wake_waiting_fetches(self) -> None:
+        for fetch in tuple(self.waiting_fetches):
+            fetch.finish()
+
+    def _count_in_sync(self) -> None:
+        """No more in-sync replicas are required than the partition has replicas: a topic with one replica on a broker
+        with `min.insync.replicas=2` accepts records, as in Kafka."""
+        required_count = min(self.log.config.min_insync_replicas, self.replica_count)
+        self._has_too_few_in_sync = self.in_sync_count < required_count
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The end of what a read_committed consumer may read: the high watermark, as no transaction is ever open."""
+        return self.high_watermark
+
+    # Appending
 
     def append(self, batch: memoryview, acks: int) -> AppendResult:
-        """Append one batch as the leader and advance the high watermark."""
-        if self.role is not _LEADER:
-            return AppendResult(self._absence)
-        log = self.log
-        in_sync_count = self.in_sync_count
-        # A partition is never asked for more replicas than it was given: a topic with one replica on a broker with
-        # `min.insync.replicas=2` works, as in Kafka.
-        if (
-            acks == ALL_IN_SYNC
-            and in_sync_count < log.config.min_insync_replicas
-            and in_sync_count < self.replica_count
-        ):
+        """Append one batch as the leader. It is committed at once if this is the only in-sync replica and no flush is
+        due."""
+        if not self.is_leader:
+            return AppendResult(self.absence)
+        if acks == ALL_IN_SYNC and self._has_too_few_in_sync:
             return AppendResult(ErrorCode.NOT_ENOUGH_REPLICAS)
+        log = self.log
         size_before = log.size_bytes
         try:
             result = log.append(batch, self.leader_epoch)
         except OSError as problem:
             self.report_failure(problem)
             raise
-        if result.error is _NONE and not result.is_duplicate:
-            self.high_watermark = log.log_end_offset
-            if self.waiting_fetches:
-                size_bytes = log.size_bytes - size_before  # as it is stored, which may be in another codec
-                for fetch in tuple(self.waiting_fetches):
-                    fetch.appended(size_bytes)
+        if result.error is _NONE:
+            end_offset = log.log_end_offset
+            if not self._commits_alone or end_offset - log.recovery_point_offset >= log.config.flush_messages:
+                self._advance_as_leader()
+            else:
+                # The size as it is stored, which may be in another codec; unknown if earlier appends were waiting.
+                is_next = result.base_offset == self.high_watermark
+                self.advance_high_watermark(end_offset, log.size_bytes - size_before if is_next else None)
         return result
 
     @property
-    def _absence(self) -> ErrorCode:
-        return ErrorCode.KAFKA_STORAGE_ERROR if self.role is Role.FAILED else ErrorCode.NOT_LEADER_OR_FOLLOWER
-
-    @property
     def must_flush(self) -> bool:
-        """Whether `flush.messages` asks for an fsync before the last append may be acknowledged."""
+        """Whether `flush.messages` asks for an fsync before the newest records may be committed."""
         log = self.log
         return log.log_end_offset - log.recovery_point_offset >= log.config.flush_messages
 
-    def check_epoch(self, current_leader_epoch: int) -> ErrorCode:
-        """KIP-320: a client with an older view of the leadership is fenced, one with a newer view must wait for us."""
-        if self.role is not _LEADER:
-            return self._absence
-        if current_leader_epoch in (NO_EPOCH, self.leader_epoch):
-            return _NONE
-        if current_leader_epoch < self.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
+    def configure(self, config: LogConfig) -> None:
+        self.log.configure(config)
+        self._count_in_sync()
+        if self.is_leader:
+            self._advance_as_leader()  # `flush.messages` may have been raised
+
+    # Reading
+
+    def end_offset_for(self, isolation: FetchIsolation) -> int:
+        """The end of what this kind of reader may read."""
+        if isolation is FetchIsolation.LOG_END:
+            return self.log.log_end_offset
+        if isolation is FetchIsolation.TRANSACTION_COMMITTED:
+            return self.last_stable_offset
+        return self.high_watermark
 
     def fetch(
         self,
@@ -158,84 +321,77 @@ class Partition:
         current_leader_epoch: int,
         last_fetched_epoch: int,
         whole_first_batch: bool,
+        isolation: FetchIsolation = _HIGH_WATERMARK,
     ) -> FetchResult:
-        """Committed records from an offset, as a slice of the segment file."""
-        if fetch_offset == self.high_watermark and self._is_up_to_date(current_leader_epoch, last_fetched_epoch):
-            return FetchResult(_NONE, fetch_offset, self.log.log_start_offset)  # a consumer at the tail, most often
+        """Records from an offset on, as a slice of the segment file."""
+        high_watermark = self.high_watermark
+        end_offset = high_watermark if isolation is _HIGH_WATERMARK else self.end_offset_for(isolation)
+        if fetch_offset == end_offset and self._is_up_to_date(current_leader_epoch, last_fetched_epoch):
+            return FetchResult(_NONE, high_watermark, self.log.log_start_offset)  # a reader at the tail, most often
         error = self.check_epoch(current_leader_epoch)
         if error is not _NONE:
             return FetchResult(error)
-        log, high_watermark = self.log, self.high_watermark
+        log = self.log
         if last_fetched_epoch not in (NO_EPOCH, self.leader_epoch):
             diverged = self._find_divergence(fetch_offset, last_fetched_epoch)
             if diverged is not None:
                 return diverged
-        records = log.read(fetch_offset, max_bytes, high_watermark, whole_first_batch=whole_first_batch)
+        records = log.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
         if isinstance(records, ErrorCode):
             return FetchResult(records)
         return FetchResult(_NONE, high_watermark, log.log_start_offset, records)
 
     def _is_up_to_date(self, current_leader_epoch: int, last_fetched_epoch: int) -> bool:
         epoch = self.leader_epoch
-        return (
-            self.role is _LEADER
-            and current_leader_epoch in (NO_EPOCH, epoch)
-            and last_fetched_epoch in (NO_EPOCH, epoch)
-        )
+        return self.is_leader and current_leader_epoch in (NO_EPOCH, epoch) and last_fetched_epoch in (NO_EPOCH, epoch)
 
     def needs_disk(self, fetch_offset: int) -> bool:
-        """Whether `fetch` from this offset would read files to find its place."""
+        """Whether `fetch` from this offset would read files to find its position."""
         return fetch_offset != self.high_watermark and self.log.needs_disk(fetch_offset)
 
     def _find_divergence(self, fetch_offset: int, last_fetched_epoch: int) -> FetchResult | None:
-        """KIP-595: the reader's history must be a prefix of ours, otherwise it is told where they part."""
+        """KIP-595: the reader's log must be a prefix of this one; otherwise the result says where they diverge."""
         epoch, end_offset = self.log.epoch_end_offset(last_fetched_epoch)
         if epoch == NO_EPOCH:
             return FetchResult(ErrorCode.OFFSET_OUT_OF_RANGE)
         if epoch == last_fetched_epoch and end_offset >= fetch_offset:
             return None
-        result = FetchResult(ErrorCode.NONE, self.high_watermark, self.log.log_start_offset)
+        result = FetchResult(_NONE, self.high_watermark, self.log.log_start_offset)
         result.diverging_epoch = epoch
         result.diverging_end_offset = end_offset
         return result
 
+    # Removing
+
     def delete_records_before(self, offset: int) -> ErrorCode:
-        """Move the log's start; beyond the high watermark nothing may be deleted."""
-        if self.role is not Role.LEADER:
-            return self._absence
+        """Move the log start offset; records beyond the high watermark cannot be deleted."""
+        if not self.is_leader:
+            return self.absence
         if offset > self.high_watermark or offset < 0:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if offset > self.log.log_start_offset:
             self.log.advance_log_start_offset(offset)
-        return ErrorCode.NONE
+        return _NONE
 
-    def update(self, image: PartitionImage) -> None:
-        """Take over what the cluster decided about this partition; an epoch begins where the log ends."""
-        self.leader_epoch = image.leader_epoch
-        self.in_sync_count = len(image.in_sync_replicas)
-        self.replica_count = len(image.replicas)
-        self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
+    async def truncate_to(self, offset: int) -> None:
+        """As a follower, remove the records at and after `offset`, on a worker. The high watermark is lowered first,
+        so that it never passes the log end."""
+        assert self.leadership is Leadership.FOLLOWER, "only a follower truncates its log"
+        self._is_truncating = True
+        try:
+            self.high_watermark = min(self.high_watermark, max(offset, self.log.log_start_offset))
+            await self.workers.files.run(self.log.truncate_to, offset)
+            self.high_watermark = min(self.high_watermark, self.log.log_end_offset)  # it may end in an earlier batch
+        finally:
+            self._is_truncating = False
 
-    def retire(self) -> None:
-        """The topic is being deleted: nothing is read or written here any more, and nobody waits for it."""
-        self.role = Role.OFFLINE
-        self.wake_waiting_fetches()
+    # Failures
 
     def report_failure(self, problem: OSError) -> None:
-        """Writing has failed. A disk that is full will have room again; one that is broken is not asked again."""
+        """A write failed. A full disk can have room again later; any other failure fails the log directory."""
         if not is_refusal(problem):
             self._fail_directory(self.directory, problem)
 
     def fail_directory(self, problem: OSError) -> None:
-        """Whatever the reason: what is on the disk is not what was thought, and only a start can put it right."""
+        """Fail the log directory whatever the error is: the state on the disk is unknown until a restart reads it."""
         self._fail_directory(self.directory, problem)
-
-    def fail(self) -> None:
-        """Its directory has failed: whatever is asked for, a storage error is the answer."""
-        if self.role is Role.LEADER:
-            self.role = Role.FAILED
-            self.wake_waiting_fetches()
-
-    def wake_waiting_fetches(self) -> None:
-        for fetch in tuple(self.waiting_fetches):
-            fetch.finish()

@@ -1,13 +1,14 @@
-"""The partitions on this broker: opened at start, made and removed as the metadata says, closed at the end.
+"""The partitions on this broker: opened at start, created and removed as the metadata says, closed at shutdown.
 
-The table is the one owner of log directories. Hot paths only look partitions up, by topic name or id and index.
+A broker hosts the partitions that have a replica on it, so the table is sparse: an index is a key, never a position.
+The table is the one owner of the log directories. `load` and `follow`, and the jobs given to `run_in_order`,
+run one after the other: so no log is opened twice, and no deletion is undone by an opening that began before it.
+Hot paths only look partitions up, by topic name or id and index.
 """
 
 from __future__ import annotations
 
 import asyncio
-import itertools
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.configuration.config_types import ConfigResourceType
@@ -16,9 +17,23 @@ from odradek.host.disk import is_refusal
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
-from odradek.replica.log_opening import Place, open_logs, survey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_LEADER
+from odradek.replica.hosted_topic import HostedTopic
+from odradek.replica.leadership import LogState
+from odradek.replica.log_opening import (
+    PendingLog,
+    choose_copies,
+    has_stale_names,
+    hosted_partitions,
+    open_logs,
+    plan_openings,
+    spread_evenly,
+    survey,
+)
+from odradek.replica.log_removal import close_directory, close_logs, remove_trees, rename_for_deletion
 from odradek.replica.offset_checkpoints import OffsetCheckpoints
-from odradek.replica.partition import Partition, Role
+from odradek.replica.partition import Partition
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,204 +41,266 @@ if TYPE_CHECKING:
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
+    from odradek.host.workers import DirectoryWorkers
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
-    from odradek.metadata.image import MetadataImage, TopicImage
+    from odradek.metadata.image import MetadataImage, PartitionImage, TopicImage
+    from odradek.protocol.topic_partition import TopicPartition
 
 log = get_logger(__name__)
 
-CLOSED_SIDE_BY_SIDE = 4  # each waits for the disk several times, and the disk syncs several files in the time of one
+CONCURRENT_CLOSES = 4  # per log directory: each waits for several fsyncs, which a disk does at the same time
 
 
 class PartitionTable:
     def __init__(
         self,
         host: Host,
+        node_id: int,
         directories: Sequence[LogDirectory],
         broker_config: Callable[[], BrokerConfig],
         directory_failed: Callable[[LogDirectory], None],
+        run_in_order: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
     ) -> None:
+        """`run_in_order` runs a job while `follow` is not running, and keeps `follow` from running during it."""
         self.directories = tuple(directories)
+        self._node_id = node_id
         self._directory_failed = directory_failed
+        self._run_in_order = run_in_order
         self._partition_counts = dict.fromkeys(self.directories, 0)
         self._host = host
         self._broker_config = broker_config
-        self._by_name: dict[str, list[Partition]] = {}
-        self._by_id: dict[UUID, list[Partition]] = {}
-        self._topics: Mapping[str, TopicImage] = {}
-        self._unopened: list[Place] = []
-        self._stale_names: set[str] = set()  # of deleted topics that checkpoints may still tell of
+        self._by_name: dict[str, HostedTopic] = {}
+        self._by_id: dict[UUID, HostedTopic] = {}
+        self._image: MetadataImage | None = None
+        self._unopened: dict[TopicPartition, PendingLog] = {}  # in the table with a failed log, to be opened later
+        self._stale_names: set[str] = set()  # deleted topics that checkpoints may contain
         self._removals: set[asyncio.Future[None]] = set()
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed)
         self.is_ending = False
         self.before_removal: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
-        """Who works on partitions' files by itself lets go of these before they are renamed."""
+        """Awaited before the files of partitions are renamed, for work on these files that must stop first."""
 
     # Looking up
 
-    def topic(self, name: str) -> Sequence[Partition] | None:
+    def topic(self, name: str) -> HostedTopic | None:
         return self._by_name.get(name)
 
-    def topic_by_id(self, topic_id: UUID) -> Sequence[Partition] | None:
+    def topic_by_id(self, topic_id: UUID) -> HostedTopic | None:
         return self._by_id.get(topic_id)
 
     def find(self, topic: str, index: int) -> Partition | None:
         partitions = self._by_name.get(topic)
-        return partitions[index] if partitions is not None and 0 <= index < len(partitions) else None
+        return None if partitions is None else partitions.get(index)
+
+    def absence(self, topic: str | UUID, index: int) -> ErrorCode:
+        """Why the partition of a topic, by name or id, is not in the table: all its replicas are on other brokers, or
+        it is unknown, which includes one that is being opened or removed."""
+        assert self._image is not None
+        if isinstance(topic, str):
+            known, unknown = self._image.topics.get(topic), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            known, unknown = self._image.topics_by_id.get(topic), ErrorCode.UNKNOWN_TOPIC_ID
+        if known is None:
+            return unknown
+        if not 0 <= index < len(known.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return unknown if self._node_id in known.partitions[index].replicas else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in self._by_name.values():
-            yield from partitions
+            yield from partitions.values()
 
     # Following the metadata
 
     async def load(self, image: MetadataImage) -> None:
-        """Open every log that the metadata knows; set aside what lies on the disk and nobody knows."""
-        places, is_stale = await self._host.workers.run(
-            survey, image, self.directories, lambda topic: self._log_config(image, topic)
-        )
-        # One job per topic and directory, side by side on the workers.
-        for place in await self._open_all(places, lambda place: (place.topic.name, place.directory)):
-            directory = place.directory
-            if place.problem is not None:
-                if directory is self.directories[0] or is_refusal(place.problem):
-                    raise LogDirectoryError(f"{directory.path} cannot be used: {place.problem}")
-                self.fail_directory(directory, place.problem)
-            path = directory.partition_directory(place.topic.name, place.partition.index)
-            self._add(place, PartitionLog.unreachable(path, place.config, self._host))
-        for partitions in self._by_name.values():
-            partitions.sort(key=lambda partition: partition.index)
-        if is_stale:
+        """Open every log that the metadata places on this broker, and set aside partitions that it does not know."""
+        self._image = image
+        hosted = hosted_partitions(image, self._node_id)
+        usable = [each for each in self.directories if each.failure is None]
+        surveys = (self._workers(each).files.run(survey, each, hosted) for each in usable)
+        contents = dict(zip(usable, await asyncio.gather(*surveys), strict=True))
+        chosen = await self._host.workers.run(choose_copies, contents, self._host)
+        failed = [each for each in self.directories if each.failure is not None]
+        pending = plan_openings(hosted, contents, chosen, failed, lambda topic: self._log_config(image, topic))
+        for each in await self._open_all(pending):
+            assert each.problem is not None
+            if each.directory is self.directories[0] or is_refusal(each.problem):
+                raise LogDirectoryError(f"{each.directory.path} cannot be used: {each.problem}")
+            self.fail_directory(each.directory, each.problem)
+            self._add_failed(each)
+        if has_stale_names(contents, hosted):
             await self.checkpoint()
 
     async def follow(self, before: MetadataImage, after: MetadataImage) -> None:
-        """Make the table say what the new image says; the controller waits for it before it answers."""
-        self._topics = after.topics
+        """Make the table agree with the new image."""
+        self._image = after
         if before.topics is not after.topics:
-            for name, topic in before.topics.items():
-                successor = after.topics.get(name)
-                if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
-                    await self._remove(topic)
-                    self._stale_names.add(name)
             changed = [topic for name, topic in after.topics.items() if before.topics.get(name) is not topic]
+            await self._remove_absent(before, after, changed)
             if any(topic.name in self._stale_names for topic in changed):
-                await self._forget_offsets_of_removed()
-            missing = [place for topic in changed for place in self._update(topic, after)]
+                await self._forget_stale_names()
+            missing = [each for topic in changed for each in self._apply(topic, after)]
             if missing:
-                await self._create(self._spread(missing))
+                await self._create(missing)
         if before.configs is not after.configs:
             self._reconfigure(before, after)
 
-    def _update(self, topic: TopicImage, image: MetadataImage) -> list[Place]:
-        """Those of its partitions that have no log yet."""
-        present = self._by_name.get(topic.name, ())
-        for partition in present:
-            partition.update(topic.partitions[partition.index])
-        missing = topic.partitions[len(present) :]
+    def _apply(self, topic: TopicImage, image: MetadataImage) -> list[PendingLog]:
+        """Apply leadership to the topic's partitions in the table; the hosted partitions that are not in it."""
+        present: Mapping[int, Partition] = self._by_name.get(topic.name) or {}
+        missing = [each for each in topic.partitions if each.index not in present and self._node_id in each.replicas]
+        for partition in topic.partitions:
+            if partition.index in present:
+                self._apply_leadership(present[partition.index], partition)
         if not missing:
             return []
         config = self._log_config(image, topic.name)
-        return [Place(topic, each, self.directories[0], config) for each in missing]
+        return [PendingLog(topic, each, self.directories[0], config) for each in missing]
 
-    def _spread(self, places: Sequence[Place]) -> list[Place]:
-        """Each new partition into the directory that has the fewest."""
-        counts = {each: count for each, count in self._partition_counts.items() if each.failure is None}
-        if not counts:
-            return [*places]
-        spread = []
-        for place in places:
-            directory = min(counts, key=lambda each: counts[each])
-            counts[directory] += 1
-            spread.append(place._replace(directory=directory))
-        return spread
+    def _apply_leadership(self, partition: Partition, image: PartitionImage) -> None:
+        if image.leader == self._node_id:
+            refusal = partition.become_leader(image)
+        elif image.leader == NO_LEADER:
+            refusal = partition.resign(image)
+        else:
+            refusal = partition.become_follower(image)
+        if refusal is not ErrorCode.NONE:
+            log.error(
+                "metadata with an older epoch was not applied", topic=partition.topic, partition=partition.index,
+                leader_epoch=image.leader_epoch, partition_epoch=image.partition_epoch, reason=refusal.name,
+            )  # fmt: skip
 
-    async def _create(self, places: Sequence[Place]) -> None:
-        """One job per topic: what cannot be made now is tried again later, and no later partition before it."""
-        unopened = await self._open_all(places, lambda place: place.topic.name, is_new=True)
-        self._unopened += unopened
-        for place in unopened:
-            if place.problem is not None and not is_refusal(place.problem):
-                self.fail_directory(place.directory, place.problem)
+    # Opening
 
-    async def _open_all(
-        self, places: Sequence[Place], job_of: Callable[[Place], object], *, is_new: bool = False
-    ) -> list[Place]:
-        """Those that could not be opened."""
-        jobs: dict[object, list[Place]] = {}
-        for place in places:
-            jobs.setdefault(job_of(place), []).append(place)
-        unopened: list[Place] = []
+    async def _create(self, pending: Sequence[PendingLog]) -> None:
+        """Create partitions. One that cannot be created is in the table with a failed log, and tried again later."""
+        unopened = await self._open_all(spread_evenly(pending, self._partition_counts), is_new=True)
+        for each in unopened:
+            if each.key not in self._unopened:
+                self._add_failed(each)
+            self._unopened[each.key] = each
+        for each in unopened:
+            if each.problem is not None and not is_refusal(each.problem):
+                self.fail_directory(each.directory, each.problem)
+
+    async def _open_all(self, pending: Sequence[PendingLog], *, is_new: bool = False) -> list[PendingLog]:
+        """Open logs with one job per topic and log directory; those that could not be opened."""
+        jobs: dict[tuple[str, LogDirectory], list[PendingLog]] = {}
+        for each in pending:
+            jobs.setdefault((each.topic.name, each.directory), []).append(each)
+        unopened: list[PendingLog] = []
         for opened, rest in await asyncio.gather(
-            *(self._host.workers.run(open_logs, job, self._host, is_new) for job in jobs.values())
+            *(
+                self._workers(directory).files.run(open_logs, job, self._host, is_new)
+                for (_, directory), job in jobs.items()
+            )
         ):
-            for place, partition_log in opened:
-                self._add(place, partition_log)
+            for each, partition_log in opened:
+                self._add(each, partition_log, LogState.ONLINE)
             unopened += rest
         return unopened
 
     async def open_missing(self) -> None:
-        """Try once more what could not be opened when it was created: the disk may have room again."""
+        """Try to open the logs that could not be created: the disk may have room again."""
         if self._unopened:
-            places, self._unopened = self._unopened, []
-            await self._create(self._spread([place for place in places if self._is_still_missing(place)]))
+            await self._run_in_order(self._open_unopened)
 
-    def _is_still_missing(self, place: Place) -> bool:
-        topic = self._topics.get(place.topic.name)
-        is_same = topic is not None and topic.topic_id == place.topic.topic_id
-        return is_same and place.partition.index >= len(self._by_name.get(place.topic.name, ()))
+    async def _open_unopened(self) -> None:
+        await self._create([self._refreshed(each) for each in self._unopened.values()])
 
-    def _add(self, place: Place, partition_log: PartitionLog) -> None:
-        topic = place.topic
+    def _refreshed(self, pending: PendingLog) -> PendingLog:
+        """With the metadata as it is when the log is opened."""
+        assert self._image is not None
+        topic = self._image.topics[pending.topic.name]
+        config = self._log_config(self._image, topic.name)
+        return pending._replace(topic=topic, partition=topic.partitions[pending.partition.index], config=config)
+
+    def _add_failed(self, pending: PendingLog) -> None:
+        path = pending.directory.partition_directory(*pending.key)
+        self._add(pending, PartitionLog.unreachable(path, pending.config, self._host), LogState.FAILED)
+
+    def _add(self, pending: PendingLog, partition_log: PartitionLog, log_state: LogState) -> None:
+        topic, directory = pending.topic, pending.directory
+        if pending.key in self._unopened:
+            self._discard(self._by_name[topic.name][pending.partition.index])
         partition = Partition(
-            topic.name, topic.topic_id, place.partition, partition_log, place.directory, self._host,
+            topic.name,
+            topic.topic_id,
+            pending.partition.index,
+            partition_log,
+            directory,
+            self._workers(directory),
             self.fail_directory,
-        )  # fmt: skip
-        self._partition_counts[place.directory] += 1
-        partitions = self._by_name.setdefault(topic.name, [])
-        partitions.append(partition)
-        self._by_id[topic.topic_id] = partitions
+            log_state=log_state if directory.failure is None else LogState.FAILED,
+            high_watermark=pending.high_watermark,
+        )
+        self._apply_leadership(partition, pending.partition)
+        partitions = self._by_name.get(topic.name)
+        if partitions is None:
+            partitions = self._by_name[topic.name] = self._by_id[topic.topic_id] = HostedTopic(
+                topic.name, topic.topic_id
+            )
+        assert partition.index not in partitions, "a partition was opened twice"
+        partitions[partition.index] = partition
+        self._partition_counts[directory] += 1
 
-    async def _remove(self, topic: TopicImage) -> None:
-        partitions = self._by_name.pop(topic.name, [])
-        self._by_id.pop(topic.topic_id, None)
+    # Removing
+
+    async def _remove_absent(self, before: MetadataImage, after: MetadataImage, changed: Iterable[TopicImage]) -> None:
+        """Remove the partitions of deleted topics, and those that have no replica on this broker any more."""
+        removed: list[Partition] = []
+        for name, topic in before.topics.items():
+            successor = after.topics.get(name)
+            if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
+                removed += self._by_name.get(name, {}).values()
+                self._stale_names.add(name)
+        for topic in changed:
+            present = self._by_name.get(topic.name)
+            if present is not None and present.topic_id == topic.topic_id:
+                left = [each.index for each in topic.partitions if self._node_id not in each.replicas]
+                removed += [present[index] for index in left if index in present]
+        if removed:
+            await self._remove(removed)
+
+    async def _remove(self, partitions: Sequence[Partition]) -> None:
         for partition in partitions:
-            partition.retire()
-            self._partition_counts[partition.directory] -= 1
+            self._discard(partition)
         for partition in partitions:
             await partition.flusher.retire()
         if self.before_removal is not None:
             await self.before_removal(partitions)
         for partition in partitions:
             partition.log.release()
-        doomed = await self._host.workers.run(self._rename_for_deletion, partitions)
-        removal = asyncio.ensure_future(self._host.workers.run(self._remove_trees, doomed))
-        self._removals.add(removal)
-        removal.add_done_callback(self._removals.discard)
+        by_directory: dict[LogDirectory, list[Partition]] = {}
+        for partition in partitions:
+            by_directory.setdefault(partition.directory, []).append(partition)
+        for directory, some in by_directory.items():
+            files = self._workers(directory).files
+            paths = await files.run(rename_for_deletion, some)
+            removal = asyncio.ensure_future(files.run(remove_trees, self._host.disk, paths))
+            self._removals.add(removal)
+            removal.add_done_callback(self._removals.discard)
 
-    async def _forget_offsets_of_removed(self) -> None:
-        """Before a topic of the same name is made: after a crash it must not be cut to the old one's start. A start
-        forgets them too, so a deletion need not wait for this."""
+    def _discard(self, partition: Partition) -> None:
+        """Take the partition out of the table."""
+        partition.retire()
+        partitions = self._by_name[partition.topic]
+        del partitions[partition.index]
+        if not partitions:
+            del self._by_name[partitions.name], self._by_id[partitions.topic_id]
+        self._unopened.pop((partition.topic, partition.index), None)
+        self._partition_counts[partition.directory] -= 1
+
+    async def _forget_stale_names(self) -> None:
+        """Before a topic with the name of a deleted one is created: after a crash the checkpoints of the deleted one
+        must not be applied to it. A start removes them too, so a deletion need not wait for this."""
         try:
             await self.checkpoint()
         except OSError as problem:
             log.error("checkpoints could not be written", reason=str(problem))
 
-    def _rename_for_deletion(self, partitions: Iterable[Partition]) -> list[str]:
-        """Each for itself: one that cannot be renamed (or is gone already) must not keep the others."""
-        renamed = []
-        for each in partitions:
-            if each.directory.failure is not None:
-                continue  # a later start will set it aside
-            try:
-                renamed.append(each.directory.schedule_delete(each.topic, each.index))
-            except OSError as problem:
-                log.error("a deleted partition stays", topic=each.topic, partition=each.index, reason=str(problem))
-        return renamed
-
-    def _remove_trees(self, paths: Iterable[str]) -> None:
-        for path in paths:
-            with suppress(FileNotFoundError):
-                self._host.disk.remove_tree(path)
+    # Configuration
 
     def _reconfigure(self, before: MetadataImage, after: MetadataImage) -> None:
         brokers = [
@@ -234,16 +311,19 @@ class PartitionTable:
             old, new = (image.configs_of(ConfigResourceType.TOPIC, name) for image in (before, after))
             if defaults_changed or old != new:
                 config = self._log_config(after, name)
-                for partition in partitions:
-                    partition.log.configure(config)
+                for partition in partitions.values():
+                    partition.configure(config)
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         return log_config(image.configs_of(ConfigResourceType.TOPIC, topic), self._broker_config())
 
-    # Directories that fail
+    # Log directories
+
+    def _workers(self, directory: LogDirectory) -> DirectoryWorkers:
+        return self._host.workers.for_directory(directory.path)
 
     def fail_directory(self, directory: LogDirectory, problem: OSError) -> None:
-        """Nothing in it is touched any more, until a restart: after a failed sync nobody knows what the disk has."""
+        """Use nothing in the log directory until a restart: after a failed fsync the state on the disk is unknown."""
         if directory.failure is not None:
             return
         directory.failure = str(problem)
@@ -258,70 +338,56 @@ class PartitionTable:
 
     @property
     def has_failures(self) -> bool:
-        return any(directory.failure is not None for directory in self.directories)
+        return bool(self._unopened) or any(directory.failure is not None for directory in self.directories)
 
     def has_failed(self, topic: str, index: int) -> bool:
-        """Whether this partition lies in a directory that failed."""
+        """Whether the partition is on this broker with a log that cannot be used."""
         partition = self.find(topic, index)
-        return partition is not None and partition.role is Role.FAILED
+        return partition is not None and partition.log_state is LogState.FAILED
 
     # Checkpoints
 
-    async def checkpoint(self) -> None:
-        """Recovery points, log start offsets and high watermarks. OSError when a directory could not take them."""
+    async def checkpoint(self, directories: Iterable[LogDirectory] | None = None) -> None:
+        """Write recovery points, log start offsets and high watermarks of these log directories, by default of all.
+        OSError when one could not be written."""
+        if directories is not None:
+            await self._checkpoints.write(directories, self.__iter__)
+            return
         forgotten = frozenset(self._stale_names)
-        await self._checkpoints.write(self.directories, self)
+        await self._checkpoints.write(self.directories, self.__iter__)
         self._stale_names -= forgotten
 
-    async def checkpoint_log_start_offsets(self) -> None:
-        await self._checkpoints.write(self.directories, self, only_starts=True)
+    async def checkpoint_log_start_offsets(self, directories: Iterable[LogDirectory]) -> None:
+        await self._checkpoints.write(directories, self.__iter__, only_starts=True)
 
     def _checkpoint_failed(self, directory: LogDirectory, problem: OSError) -> None:
         if not is_refusal(problem):
             self.fail_directory(directory, problem)
 
-    # The end
+    # Shutdown
 
     def wake_waiting_fetches(self) -> None:
-        """At the end: nobody waits any more, nor begins to."""
+        """At shutdown: no fetch waits from this on."""
         self.is_ending = True
         for partition in self:
             partition.wake_waiting_fetches()
 
     async def close(self) -> None:
-        """Flush and close every log, then leave the mark that lets the next start skip recovery."""
-        unclean: set[LogDirectory] = set()
+        """Flush and close every log, then write the clean-shutdown files that let the next start skip recovery."""
         if self._removals:
             await asyncio.wait(self._removals)
-        partitions = [each for each in self if each.directory.failure is None]
+        await asyncio.gather(*(self._close_directory(directory) for directory in self.directories))
+
+    async def _close_directory(self, directory: LogDirectory) -> None:
+        partitions = [each for each in self if each.directory is directory and each.is_online]
+        files = self._workers(directory).files
         for partition in partitions:
             await partition.flusher.settle()
-        parts = [partitions[first::CLOSED_SIDE_BY_SIDE] for first in range(CLOSED_SIDE_BY_SIDE)]
-        problems = await asyncio.gather(*(self._host.workers.run(_close_logs, part) for part in parts))
-        for directory, problem in itertools.chain(*problems):
-            log.error("a log could not be closed", reason=problem)
-            unclean.add(directory)
+        parts = [partitions[first::CONCURRENT_CLOSES] for first in range(CONCURRENT_CLOSES)]
+        is_clean = all(await asyncio.gather(*(files.run(close_logs, part) for part in parts)))
         try:
-            await self.checkpoint()
+            await self.checkpoint([directory])
         except OSError as problem:
-            log.error("checkpoints could not be written", reason=str(problem))
-            unclean.update(self.directories)
-        for directory in self.directories:
-            await self._host.workers.run(_close_directory, directory, directory not in unclean)
-
-
-def _close_logs(partitions: Iterable[Partition]) -> list[tuple[LogDirectory, str]]:
-    problems = []
-    for partition in partitions:
-        try:
-            partition.log.close()
-        except OSError as problem:
-            problems.append((partition.directory, f"{partition.topic}-{partition.index}: {problem}"))
-    return problems
-
-
-def _close_directory(directory: LogDirectory, is_clean: bool) -> None:
-    try:
-        directory.close(is_clean=is_clean)
-    except OSError as problem:
-        log.error("a log directory could not be closed", path=directory.path, reason=str(problem))
+            log.error("checkpoints could not be written", path=directory.path, reason=str(problem))
+            is_clean = False
+        await files.run(close_directory, directory, is_clean)

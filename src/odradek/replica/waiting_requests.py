@@ -1,21 +1,27 @@
-"""Requests that wait for bytes: a long poll ends when enough was appended, when its time is up, or at shutdown."""
+"""Requests that wait for the high watermark: fetches (long polls) and produce requests with acks=all.
+
+Both are woken by `Partition.advance_high_watermark`, by a partition that stops leading, and by their timeout.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.protocol.errors import ErrorCode
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from odradek.host.clock import Clock
+    from odradek.log.partition_log import PartitionLog
     from odradek.replica.partition import Partition
 
 
 class WaitingFetch:
-    """One long poll over several partitions. Each append counts down the bytes that are still missing.
+    """One long poll over several partitions. Each advance of a high watermark counts down the missing bytes.
 
-    It waits from the moment it is made: its task starts a little later, and what is appended in between must count.
+    It is registered when it is constructed: its task starts later, and records that are committed in between count.
     """
 
     __slots__ = ("_future", "_missing_bytes", "_partitions", "_timer")
@@ -28,26 +34,98 @@ class WaitingFetch:
         for partition in partitions:
             partition.waiting_fetches.add(self)
 
-    def appended(self, size_bytes: int) -> None:
-        self._missing_bytes -= size_bytes
-        if self._missing_bytes <= 0:
+    def count_down(self, size_bytes: int | None) -> None:
+        """Records of this size were committed; None when the size is unknown, which ends the wait."""
+        if size_bytes is not None:
+            self._missing_bytes -= size_bytes
+        if size_bytes is None or self._missing_bytes <= 0:
             self.finish()
 
     def finish(self) -> None:
-        """Wake the request; it runs after what is being handled now, so that producers are answered first."""
+        """Wake the request. It runs in a later turn of the event loop, so producers are answered first."""
         if not self._future.done():
             self._future.set_result(None)
-        self._leave()
+        self._unregister()
 
     async def wait(self) -> None:
-        """Return when `finish` was called, by whomever, or after the timeout."""
+        """Return when `finish` was called, or after the timeout."""
         try:
             await self._future
         except asyncio.CancelledError:
-            self._leave()
+            self._unregister()
             raise
 
-    def _leave(self) -> None:
+    def _unregister(self) -> None:
         self._timer.cancel()
         for partition in self._partitions:
             partition.waiting_fetches.discard(self)
+
+
+def size_between(log: PartitionLog, start_offset: int, end_offset: int) -> int | None:
+    """The bytes of these records; None when finding it would read files."""
+    if log.needs_disk(start_offset):
+        return None
+    records = log.read(start_offset, 1 << 62, end_offset, whole_first_batch=True)
+    return None if records is None or isinstance(records, ErrorCode) else len(records)
+
+
+class WaitingAcknowledgement:
+    """One append of a produce request with acks=all, until the high watermark reaches `required_offset`."""
+
+    __slots__ = ("_partition", "_request", "error", "required_offset")
+
+    def __init__(self, partition: Partition, required_offset: int, request: WaitingProduce) -> None:
+        self._partition = partition
+        self._request = request
+        self.required_offset = required_offset
+        self.error: ErrorCode | None = None  # None while it waits
+        partition.waiting_acknowledgements.add(self)
+
+    def check(self) -> None:
+        """Finish if the partition can be answered for."""
+        error = self._partition.acknowledgement(self.required_offset)
+        if error is not None:
+            self.finish(error)
+
+    def finish(self, error: ErrorCode) -> None:
+        if self.error is None:
+            self.error = error
+            self._partition.waiting_acknowledgements.discard(self)
+            self._request.one_finished()
+
+    def unregister(self) -> None:
+        self._partition.waiting_acknowledgements.discard(self)
+
+
+class WaitingProduce:
+    """The answer to one produce request with acks=all: it waits for all its partitions, with one timeout."""
+
+    __slots__ = ("_acknowledgements", "_future", "_pending_count", "_timer")
+
+    def __init__(self, appends: Iterable[tuple[Partition, int]], timeout_ms: int, clock: Clock) -> None:
+        """`appends`: partitions, and the offset that the high watermark of each must reach."""
+        self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._timer = clock.call_after(timeout_ms, self._time_out)
+        self._acknowledgements = [WaitingAcknowledgement(partition, offset, self) for partition, offset in appends]
+        self._pending_count = len(self._acknowledgements)
+        for each in self._acknowledgements:
+            each.check()  # the high watermark may have moved since the append
+
+    async def wait(self) -> list[ErrorCode]:
+        """The outcome of each append, in their order; REQUEST_TIMED_OUT where the timeout came first."""
+        try:
+            await self._future
+        finally:
+            self._timer.cancel()
+            for each in self._acknowledgements:
+                each.unregister()
+        return [each.error or ErrorCode.NONE for each in self._acknowledgements]
+
+    def one_finished(self) -> None:
+        self._pending_count -= 1
+        if self._pending_count == 0 and not self._future.done():
+            self._future.set_result(None)
+
+    def _time_out(self) -> None:
+        for each in self._acknowledgements:
+            each.finish(ErrorCode.REQUEST_TIMED_OUT)

@@ -22,7 +22,7 @@ from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_dura
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.image import BrokerImage
-from odradek.replica.believed_time import BelievedTime
+from odradek.replica.clock_skew_guard import ClockSkewGuard
 from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
@@ -64,8 +64,15 @@ class Node:
         cluster_id = await store.cluster_id()
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
         last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in directories])
-        time = BelievedTime(host.clock, max((each for each in last_used if each is not None), default=None))
-        self._table = table = PartitionTable(host, directories, lambda: metadata.broker_config, self._directory_failed)
+        time = ClockSkewGuard(host.clock, max((each for each in last_used if each is not None), default=None))
+        self._table = table = PartitionTable(
+            host,
+            config.node_id,
+            directories,
+            lambda: metadata.broker_config,
+            self._directory_failed,
+            metadata.run_in_order,
+        )
         try:
             await controller.start()  # after the directories are locked: it fences every other controller
             await metadata.load()

@@ -1,0 +1,46 @@
+"""The result of reading one partition for one fetch, and how far a reader may read."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
+
+if TYPE_CHECKING:
+    from odradek.host.slices import FileSlice
+    from odradek.protocol.errors import ErrorCode
+
+
+class FetchIsolation(enum.Enum):
+    """The kind of reader, which bounds what it may read."""
+
+    LOG_END = "log end"  # followers
+    HIGH_WATERMARK = "high watermark"  # consumers
+    TRANSACTION_COMMITTED = "last stable offset"  # consumers with isolation.level=read_committed
+
+
+READ_COMMITTED = 1  # the isolation level of a request
+
+
+def client_isolation(isolation_level: int) -> FetchIsolation:
+    is_committed_only = isolation_level == READ_COMMITTED
+    return FetchIsolation.TRANSACTION_COMMITTED if is_committed_only else FetchIsolation.HIGH_WATERMARK
+
+
+class FetchResult:
+    __slots__ = ("diverging_end_offset", "diverging_epoch", "error", "high_watermark", "log_start_offset", "records")
+
+    def __init__(
+        self,
+        error: ErrorCode,
+        high_watermark: int = NO_OFFSET,
+        log_start_offset: int = NO_OFFSET,
+        records: FileSlice | None = None,
+    ) -> None:
+        self.error = error
+        self.high_watermark = high_watermark
+        self.log_start_offset = log_start_offset
+        self.records = records
+        self.diverging_epoch = NO_EPOCH
+        self.diverging_end_offset = NO_OFFSET
