@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.consumer.group import ConsumerGroup, no_consumer_group
+from odradek.coordinator.groups.consumer.group import ConsumerGroup, no_consumer_group
 from odradek.handlers.group_access import find_shard, offers_consumer_protocol
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from uuid import UUID
 
-    from odradek.coordinator.consumer.members import ConsumerMember
+    from odradek.coordinator.groups.consumer.members import ConsumerMember
     from odradek.handlers.context import RequestContext
     from odradek.metadata.image import MetadataImage
 

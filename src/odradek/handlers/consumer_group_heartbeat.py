@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.consumer.heartbeat import ConsumerHeartbeat
-from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from odradek.coordinator.consumer.topic_patterns import InvalidPattern
+from odradek.coordinator.groups.consumer.heartbeat import ConsumerHeartbeat
+from odradek.coordinator.groups.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern
 from odradek.handlers.group_access import WaitingResponse, allows_on_group, offers_consumer_protocol
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
@@ -20,8 +20,8 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from odradek.coordinator.consumer.patterns import MatchedPatterns
-    from odradek.coordinator.group_shard import GroupShard
+    from odradek.coordinator.groups.consumer.patterns import MatchedPatterns
+    from odradek.coordinator.groups.group_shard import GroupShard
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_CLIENTS_MEMBER_ID = 1  # KIP-1082

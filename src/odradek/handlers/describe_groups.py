@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic.group import ClassicGroup, ClassicState
+from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (

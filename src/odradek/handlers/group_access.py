@@ -9,7 +9,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from odradek.coordinator.group_shard import GroupShard
+    from odradek.coordinator.groups.group_shard import GroupShard
     from odradek.handlers.context import RequestContext
 
 

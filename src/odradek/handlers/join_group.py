@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic.join import Join
+from odradek.coordinator.groups.classic.join import Join
 from odradek.handlers.group_access import WaitingResponse, find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse

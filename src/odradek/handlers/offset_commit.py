@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.group import Committer
-from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets
+from odradek.coordinator.groups.group import Committer
+from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_offsets
 from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (

@@ -24,7 +24,7 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from odradek.coordinator.group_shard import GroupShard
+    from odradek.coordinator.groups.group_shard import GroupShard
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_GROUP_ERROR = 2

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.controller.controller import Controller
-from odradek.coordinator.group_coordinator import GroupCoordinator
+from odradek.coordinator.groups.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
 from odradek.handlers.api_versions import AdvertisedApis
 from odradek.handlers.context import Services
