@@ -1,6 +1,6 @@
 """CPU time of one OffsetCommit between the frame and the encoded answer, in one process without sockets.
 
-    PYTHONPATH=src .venv/bin/python -m tests.coordinator.commit_cost [--groups N] [--partitions N] [--commits N] [--profile]
+    PYTHONPATH=src python -m tests.coordinator.commit_cost [--groups N] [--partitions N] [--commits N] [--profile]
 
 The groups commit in rounds, one commit of each group per turn of the event loop, on a broker whose logs are real files.
 The figure is user and system time of the process, so other work on the machine disturbs it little.
@@ -14,7 +14,7 @@ import cProfile
 import pstats
 import tempfile
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvloop
 
@@ -30,9 +30,11 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from odradek.protocol.schema import Request
 from odradek.server.node import Node
 from tests.wire import decode_response, encode_request
+
+if TYPE_CHECKING:
+    from odradek.protocol.schema import Request
 
 TOPIC = "topic"
 VERSION = 7  # the one that `python -m bench --only commits` sends

@@ -102,8 +102,8 @@ class Partition:
         self.update(image)
         self.waiting_fetches: set[WaitingFetch] = set()
 
-    def append(self, batch: memoryview, acks: int) -> AppendResult:
-        """Append one batch as the leader and advance the high watermark."""
+    def append(self, batch: memoryview, acks: int, *, is_built_here: bool = False) -> AppendResult:
+        """Append one batch as the leader and advance the high watermark. `is_built_here`: see `PartitionLog.append`."""
         if self.role is not _LEADER:
             return AppendResult(self._absence)
         log = self.log
@@ -118,7 +118,7 @@ class Partition:
             return AppendResult(ErrorCode.NOT_ENOUGH_REPLICAS)
         size_before = log.size_bytes
         try:
-            result = log.append(batch, self.leader_epoch)
+            result = log.append(batch, self.leader_epoch, is_built_here=is_built_here)
         except OSError as problem:
             self.report_failure(problem)
             raise

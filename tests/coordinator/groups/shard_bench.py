@@ -1,4 +1,4 @@
-"""A shard without a broker: the journal is a list, timers ring when a test says so, and answers are collected."""
+"""A shard without a broker: its log is a list, its timers fire when a test says so, and its answers are collected."""
 
 from __future__ import annotations
 
@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 from odradek.coordinator.groups.classic.group import ClassicGroup
 from odradek.coordinator.groups.classic.join import Join
 from odradek.coordinator.groups.decision import TimerKey, TimerKind
-from odradek.coordinator.runtime.loading import LatestValues
 from odradek.coordinator.groups.group_settings import GroupSettings
 from odradek.coordinator.groups.group_shard import GroupShard
+from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_offsets
+from odradek.coordinator.runtime.loading import LatestValues
+from odradek.coordinator.runtime.pending_writes import TurnOfWrites
+from odradek.coordinator.runtime.shard import Shard
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.heartbeat import HeartbeatRequest
@@ -17,56 +20,73 @@ from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequ
 from odradek.protocol.messages.leave_group import MemberIdentity
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
 from tests.coordinator.groups.test_consumer_protocol import subscription
+from tests.coordinator.runtime.fake_shard_log import FakeShardLog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from odradek.coordinator.groups.consumer.patterns import PatternMatch
-    from odradek.coordinator.groups.group_records import CoordinatorRecord
+    from odradek.coordinator.groups.group import Committer
+    from odradek.coordinator.runtime.shard_log import ShardLog
+    from odradek.host.clock import Timer
 
 GROUP = "group"
 SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 
 
-class ListJournal:
-    """It takes a few offsets at a time, so that what writes many of them can fail half-way."""
-
-    def __init__(self) -> None:
-        self.records: list[CoordinatorRecord] = []
-        self.error = ErrorCode.NONE
-        self.successes_left = 0  # so many appends before the error
-        self.largest_bytes = 1 << 20
-
-    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
-        if self.error is not ErrorCode.NONE and not self.successes_left:
-            return self.error
-        if sum(len(each.value or b"") for each in records) > self.largest_bytes:
-            return ErrorCode.UNKNOWN_SERVER_ERROR
-        self.successes_left = max(self.successes_left - 1, 0)
-        self.records += records
-        return ErrorCode.NONE
-
-    def parts(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
-        for first in range(0, len(records), 3):
-            yield records[first : first + 3]
-
-
 class ManualTimers:
-    """Virtual time: `advance` rings in the order of the deadlines."""
+    """Virtual time: `advance` fires timers in the order of their deadlines."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000.0
-        self.deadlines: dict[TimerKey, float] = {}
+        self.deadlines: dict[Hashable, float] = {}
 
-    def start(self, key: TimerKey, delay_ms: float) -> None:
+    def start(self, key: Hashable, delay_ms: float) -> None:
         self.deadlines[key] = self.now_ms + delay_ms
 
-    def stop(self, key: TimerKey) -> None:
+    def stop(self, key: Hashable) -> None:
         self.deadlines.pop(key, None)
 
-    def is_running(self, key: TimerKey) -> bool:
+    def is_running(self, key: Hashable) -> bool:
         return key in self.deadlines
+
+    def stop_all(self) -> None:
+        self.deadlines.clear()
+
+
+class ManualClock:
+    """The wall clock and the deadlines of answers, on the time of the timers."""
+
+    def __init__(self, timers: ManualTimers) -> None:
+        self._timers = timers
+        self.calls: list[tuple[float, Callable[[], None]]] = []
+
+    def now_ms(self) -> int:
+        return round(self._timers.now_ms)
+
+    def monotonic_ms(self) -> float:
+        return self._timers.now_ms
+
+    def call_after(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
+        call = (self._timers.now_ms + delay_ms, callback)
+        self.calls.append(call)
+        return Call(self.calls, call)
+
+    def run_due(self) -> None:
+        for call in [call for call in self.calls if call[0] <= self._timers.now_ms]:
+            self.calls.remove(call)
+            call[1]()
+
+
+class Call:
+    def __init__(self, calls: list[tuple[float, Callable[[], None]]], call: tuple[float, Callable[[], None]]) -> None:
+        self._calls = calls
+        self._call = call
+
+    def cancel(self) -> None:
+        if self._call in self._calls:
+            self._calls.remove(self._call)
 
 
 class Answer:
@@ -79,6 +99,9 @@ class Answer:
         assert self.response is None, "answered twice"
         self.response = response
 
+    def refuse(self, error: ErrorCode) -> None:
+        self(JoinGroupResponse(error_code=error))
+
     @property
     def error(self) -> ErrorCode | None:
         return None if self.response is None else ErrorCode(self.response.error_code)
@@ -88,37 +111,54 @@ class ShardBench:
     def __init__(self, **settings: Any) -> None:
         self.image = MetadataImage(version=0, cluster_id="", controller_id=0)
         self.settings = GroupSettings(**{"initial_rebalance_delay_ms": 0, **settings})
-        self.journal = ListJournal()
-        self.matches: list[PatternMatch] = []  # asked for, and not done yet
+        self.journal = FakeShardLog()
+        self.matches: list[PatternMatch] = []  # requested, not done
         self.timers = ManualTimers()
-        self.shard = self.make_shard()
-        self.shard.finish_loading()
+        self.clock = ManualClock(self.timers)
+        self.turn = TurnOfWrites(lambda end: end())  # every write is the first of its turn
+        self.runtime_shard = self.make_runtime_shard(self.journal)
+        self.runtime_shard.activate()
         self._ids = 0
 
-    def make_shard(self) -> GroupShard:
-        return GroupShard(
-            self.journal,
-            self.timers,
-            lambda: round(self.timers.now_ms),
+    @property
+    def shard(self) -> GroupShard:
+        return self.runtime_shard.machine
+
+    def make_runtime_shard(self, shard_log: ShardLog) -> Shard[GroupShard]:
+        shard: Shard[GroupShard] = Shard(shard_log, self.clock, self.turn, lambda: self.settings.commit_timeout_ms)
+        shard.timers = self.timers
+        shard.machine = GroupShard(
+            shard,
+            self.clock.now_ms,
             lambda: self.settings,
             lambda: self.image,
-            self.matches.append,
+            lambda _, match: self.matches.append(match),
         )
+        return shard
 
     def replayed(self) -> GroupShard:
-        """Another shard, made from the journal alone, as `load_shard` does it."""
-        shard = self.make_shard()
+        """Another state machine, made from the log alone, as `replay_log` does it."""
+        machine = self.make_runtime_shard(self.journal).machine
         latest = LatestValues("journal")
         latest.put(self.journal.records)
         for key, value in latest.values.items():
-            shard.replay(key, value)
-        return shard
+            machine.replay(key, value)
+        return machine
 
     def restart(self) -> None:
-        self.shard.unload()
-        self.timers.deadlines.clear()
-        self.shard = self.replayed()
-        self.shard.finish_loading()
+        self.runtime_shard.unload()
+        shard = self.make_runtime_shard(self.journal)
+        latest = LatestValues("journal")
+        latest.put(self.journal.records)
+        for key, value in latest.values.items():
+            shard.machine.replay(key, value)
+        self.runtime_shard = shard
+        shard.activate()
+
+    def commit(self, committer: Committer, offsets: Sequence[NewOffset], retention_ms: int = -1) -> list[ErrorCode]:
+        errors = commit_offsets(self.shard, committer, offsets, retention_ms, lambda _: None)
+        assert errors is not None, "the commit shares a batch"
+        return errors
 
     @property
     def group(self) -> ClassicGroup:
@@ -132,8 +172,9 @@ class ShardBench:
             at_ms, key = min(due, key=lambda each: each[0])
             del self.timers.deadlines[key]
             self.timers.now_ms = max(at_ms, self.timers.now_ms)
-            self.shard.on_timer(key)
+            self.runtime_shard.on_timer(key)
         self.timers.now_ms = end_ms
+        self.clock.run_due()
 
     def join(
         self,
@@ -164,12 +205,12 @@ class ShardBench:
         self.shard.join(Join(request, version, "client", "/host", f"member-{self._ids}", answer))
         return answer
 
-    def join_new(self, **wish: Any) -> tuple[str, Answer]:
+    def join_new(self, **fields: Any) -> tuple[str, Answer]:
         """A dynamic member in both of its steps (KIP-394): its id, and the answer that it waits for."""
-        first = self.join(**wish)
+        first = self.join(**fields)
         assert first.error is ErrorCode.MEMBER_ID_REQUIRED
         member_id = first.response.member_id
-        return member_id, self.join(member_id, **wish)
+        return member_id, self.join(member_id, **fields)
 
     def sync(
         self, member_id: str, generation: int, assignments: Mapping[str, bytes] | None = None, **fields: Any
@@ -199,9 +240,9 @@ class ShardBench:
         identities = [MemberIdentity(member_id=each, group_instance_id=instance) for each, instance in members]
         return [ErrorCode(response.error_code) for response in self.shard.leave(GROUP, identities)]
 
-    def form_group(self, count: int = 2, **wish: Any) -> list[str]:
+    def form_group(self, count: int = 2, **fields: Any) -> list[str]:
         """A stable group of new members; each is assigned its own id."""
-        members = [self.join_new(**wish) for _ in range(count)]
+        members = [self.join_new(**fields) for _ in range(count)]
         self.advance(self.settings.initial_rebalance_delay_ms * (count + 1))
         self.stabilize(dict(members))
         return [member_id for member_id, _ in members]

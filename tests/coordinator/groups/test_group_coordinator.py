@@ -10,6 +10,8 @@ import pytest
 
 from odradek.coordinator.groups.group_coordinator import OFFSETS_PER_SLICE
 from odradek.coordinator.groups.group_records import CommittedOffset, offset_commit_record
+from odradek.coordinator.runtime.shard import ShardState
+from odradek.coordinator.runtime.timers import ShardTimers
 from odradek.metadata.image import TopicImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -33,17 +35,18 @@ def world() -> Iterator[GroupWorld]:
 def test_a_shard_whose_topic_goes_while_it_loads_is_not_begun(world: GroupWorld) -> None:
     async def scenario() -> None:
         await world.form()
-        (place,) = world.node._groups._places.values()
+        (shard,) = world.node._groups.shards()
         offset = CommittedOffset(1, -1, "", 0)
-        place.shard.write_each([offset_commit_record("g", "t", index, offset) for index in range(30_000)])
+        shard.write_each([offset_commit_record("g", "t", index, offset) for index in range(30_000)])
         await world.restart()
-        (orphan,) = world.node._groups._places.values()
+        (orphan,) = world.node._groups.shards()
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS_TOPIC)])
         await world.call(request, DeleteTopicsResponse, 6)
-        assert world.node._groups._background, "it is still loading"
+        assert world.node._groups._runtime._tasks, "the shard is still loading"
         await world.sleep(1000)
-        assert not orphan.shard.is_loaded
-        assert len(orphan.timers) == 0, "its members are nobody's"
+        assert orphan.state is ShardState.UNLOADED
+        assert isinstance(orphan.timers, ShardTimers)
+        assert len(orphan.timers) == 0, "no broker has these members"
 
     world.run(scenario())
 
@@ -57,8 +60,8 @@ def test_a_group_that_is_said_to_be_deleted_is_so_after_a_power_loss(world: Grou
         assert response.results[0].error_code == ErrorCode.NONE
 
     world.run(delete())
-    (place,) = world.node._groups._places.values()
-    assert not place.journal.must_flush
+    (shard,) = world.node._groups.shards()
+    assert shard.log.high_watermark == shard.log.log_end_offset
     world.lose_power()
     world.run(world.until_loaded())
     assert world.run(world.committed()) == -1
@@ -66,20 +69,21 @@ def test_a_group_that_is_said_to_be_deleted_is_so_after_a_power_loss(world: Grou
 
 def test_offsets_of_deleted_topics_are_forgotten_in_slices(world: GroupWorld) -> None:
     async def scenario() -> None:
-        (place,) = world.node._groups._places.values()
+        (runtime_shard,) = world.node._groups.shards()
+        shard = runtime_shard.machine
         topic_id, group_count, count = UUID(int=9), 40, OFFSETS_PER_SLICE // 4
         value = offset_commit_record("g", "t", 0, CommittedOffset(1, -1, "", 0, -1, topic_id)).value
         assert value is not None
         for group in range(group_count):
             for partition in range(count):
-                place.shard.offsets.put(f"group-{group}", ("kept", "gone")[partition == 0], partition, value)
-        place.deleted_topics.append(TopicImage("gone", topic_id, (), False))
+                shard.offsets.put(f"group-{group}", ("kept", "gone")[partition == 0], partition, value)
+        shard.deleted_topics.append(TopicImage("gone", topic_id, (), False))
         turns = 0
-        forgetting = asyncio.ensure_future(place.forget_topics())
+        forgetting = asyncio.ensure_future(world.node._groups.forget_topics(shard))
         while not forgetting.done():
             turns += 1
             await asyncio.sleep(0)
         assert turns >= group_count // 4
-        assert len(place.shard.offsets) == group_count * (count - 1)
+        assert len(shard.offsets) == group_count * (count - 1)
 
     world.run(scenario())

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from odradek.coordinator.groups.group_records import (
     CommittedOffset,
-    CoordinatorRecord,
     GroupKey,
     GroupMetadataValue,
     MemberMetadata,
@@ -25,6 +24,7 @@ from odradek.coordinator.groups.group_records import (
     offset_commit_record,
     offset_tombstone,
 )
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.protocol.malformed import MalformedMessage
 
 TOPIC_ID = UUID("01234567-89ab-cdef-0fed-cba987654321")

@@ -8,20 +8,21 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from odradek.coordinator.runtime.shard_log import GroupJournal
-from odradek.coordinator.runtime.loading import load_shard
 from odradek.coordinator.groups.group_records import (
     CommittedOffset,
-    CoordinatorRecord,
     group_metadata_tombstone,
     offset_commit_record,
     offset_tombstone,
 )
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+from odradek.coordinator.runtime.loading import replay_log
+from odradek.coordinator.runtime.shard_log import PartitionShardLog
 from odradek.log.log_config import LogConfig
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
-from tests.coordinator.groups.shard_bench import ManualTimers, ShardBench
+from odradek.replica.partition import Role
+from tests.coordinator.groups.shard_bench import ShardBench
 from tests.log.batches import open_log
 from tests.simulation.simulated_host import Simulation
 
@@ -29,15 +30,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from odradek.coordinator.groups.group_shard import GroupShard
+    from odradek.coordinator.runtime.shard import Shard
     from odradek.log.append_result import AppendResult
     from odradek.replica.partition import Partition
 
 
 class LogPartition:
-    """As much of a partition as a journal needs."""
+    """As much of a partition as the log of a shard needs."""
 
     topic, index = "__consumer_offsets", 0
     must_flush = False
+    role = Role.LEADER
+    leader_epoch = 3
 
     def __init__(self, simulation: Simulation, max_message_bytes: int = 1 << 20) -> None:
         self.log = open_log(simulation.host, "/log", LogConfig(max_message_bytes=max_message_bytes))
@@ -48,11 +52,11 @@ class LogPartition:
     def high_watermark(self) -> int:
         return self.log.log_end_offset
 
-    def append(self, batch: memoryview, acks: int) -> AppendResult:
+    def append(self, batch: memoryview, acks: int, *, is_built_here: bool = False) -> AppendResult:
         if self.error is not None:
             raise self.error
         self.batch_count += 1
-        return self.log.append(batch, 3)
+        return self.log.append(batch, 3, is_built_here=is_built_here)
 
 
 @pytest.fixture
@@ -63,16 +67,18 @@ def simulation() -> Iterator[Simulation]:
     simulation.close()
 
 
-def journal_of(partition: LogPartition, simulation: Simulation) -> GroupJournal:
-    return GroupJournal(cast("Partition", partition), simulation.clock)
+def journal_of(partition: LogPartition, simulation: Simulation) -> PartitionShardLog:
+    return PartitionShardLog(cast("Partition", partition), simulation.host)
+
+
+def new_shard(partition: LogPartition, simulation: Simulation) -> Shard[GroupShard]:
+    return ShardBench().make_runtime_shard(journal_of(partition, simulation))
 
 
 def load(partition: LogPartition, simulation: Simulation) -> tuple[GroupShard, int]:
-    bench = ShardBench()
-    bench.timers = ManualTimers()
-    shard = bench.make_shard()
-    count = simulation.loop.run_until_complete(load_shard(shard, cast("Partition", partition), simulation.host.workers))
-    return shard, count
+    shard = new_shard(partition, simulation)
+    count = simulation.loop.run_until_complete(replay_log(shard.machine, shard.log))
+    return shard.machine, count
 
 
 def offset(group: str, topic: str, partition: int, number: int) -> CoordinatorRecord:
@@ -113,11 +119,10 @@ def test_what_belongs_together_is_one_batch(simulation: Simulation) -> None:
 
 def test_what_stands_for_itself_is_split_into_batches_that_the_topic_takes(simulation: Simulation) -> None:
     partition = LogPartition(simulation, max_message_bytes=2000)
-    journal = journal_of(partition, simulation)
-    bench = ShardBench()
-    bench.journal = journal  # type: ignore[assignment]
+    writer = new_shard(partition, simulation)
+    writer.activate()
     records = [offset("g", "t", index, index) for index in range(500)]
-    assert bench.make_shard().write_each(records) is ErrorCode.NONE
+    assert writer.write_each(records) is ErrorCode.NONE
     assert partition.batch_count > 10
     assert partition.log.segments[0].size_bytes > sum(len(key) for key, _ in records), "nothing is compressed"
     shard, _ = load(partition, simulation)
@@ -167,16 +172,16 @@ def test_loading_lets_others_run(simulation: Simulation) -> None:
     journal = journal_of(partition, simulation)
     for first in range(0, 5000, 100):
         journal.append([offset("g", "t", index, index) for index in range(first, first + 100)])
-    shard = ShardBench().make_shard()
+    shard = new_shard(partition, simulation)
     turns = 0
 
     async def scenario() -> None:
         nonlocal turns
-        loading = asyncio.ensure_future(load_shard(shard, cast("Partition", partition), simulation.host.workers))
+        loading = asyncio.ensure_future(replay_log(shard.machine, shard.log))
         while not loading.done():
             turns += 1
             await asyncio.sleep(0)
 
     simulation.loop.run_until_complete(scenario())
-    assert len(offsets(shard, "g")) == 5000
+    assert len(offsets(shard.machine, "g")) == 5000
     assert turns >= 15

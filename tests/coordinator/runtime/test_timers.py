@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.groups.decision import TimerKey, TimerKind
-from odradek.coordinator.runtime.timers import FAILED_RULE_MS, STALL_MS, GroupTimers
+from odradek.coordinator.runtime.timers import FAILED_RULE_MS, STALL_MS, ShardTimers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,10 +50,10 @@ class ManualClock:
         self.time_ms = end_ms
 
 
-def make() -> tuple[ManualClock, GroupTimers, list[float]]:
+def make() -> tuple[ManualClock, ShardTimers, list[float]]:
     clock = ManualClock()
     rung: list[float] = []
-    return clock, GroupTimers(clock, lambda _: rung.append(clock.time_ms)), rung
+    return clock, ShardTimers(clock, lambda _: rung.append(clock.time_ms)), rung
 
 
 def test_a_timer_rings_once_at_its_deadline() -> None:
@@ -99,12 +99,12 @@ def test_a_rule_that_fails_is_tried_again() -> None:
     clock = ManualClock()
     rung: list[float] = []
 
-    def fail_once(_: TimerKey) -> None:
+    def fail_once(_: object) -> None:
         rung.append(clock.time_ms)
         if len(rung) == 1:
             raise ValueError("a bug")
 
-    timers = GroupTimers(clock, fail_once)
+    timers = ShardTimers(clock, fail_once)
     timers.start(KEY, 100)
     clock.advance(100 + FAILED_RULE_MS)
     assert rung == [100, 100 + FAILED_RULE_MS]

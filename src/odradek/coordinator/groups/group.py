@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from odradek.coordinator.groups.group_records import CommittedOffset, CoordinatorRecord
+    from odradek.coordinator.groups.group_records import CommittedOffset
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.protocol.errors import ErrorCode
 
 # Whether an offset may be committed for this partition, when that is not the same for all.

@@ -1,91 +1,41 @@
-"""Which shard a group belongs to, and the life of the shards: made with their topic, loaded at start, ended at stop.
+"""The coordinator of groups: shards of `__consumer_offsets` on the runtime, with what their rules need of the broker.
 
-The only part of the group room that knows the event loop, the metadata and the partitions.
+It provides settings, metadata and matching of topic patterns, and does the work that no request asks for: it expires
+offsets, and removes the offsets of deleted topics.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from odradek.controller.topic_decisions import NewTopic
 from odradek.coordinator.groups.consumer.patterns import match_new_pattern, match_patterns
-from odradek.coordinator.runtime.shard_log import GroupJournal
-from odradek.coordinator.runtime.loading import load_shard
 from odradek.coordinator.groups.group_settings import GroupSettings, group_settings
 from odradek.coordinator.groups.group_shard import GroupShard
-from odradek.coordinator.runtime.timers import GroupTimers
-from odradek.coordinator.java_strings import partition_of
 from odradek.coordinator.groups.offsets.offset_operations import expire_offsets, forget_topics
+from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.coordinator.runtime.topic_logs import TopicLogs
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
-from odradek.replica.partition import Role
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Iterator
-
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.controller import Controller
     from odradek.coordinator.groups.consumer.patterns import MatchedPatterns, PatternMatch
-    from odradek.coordinator.groups.decision import TimerKey
+    from odradek.coordinator.runtime.shard import Shard
     from odradek.host.clock import Timer
     from odradek.host.host import Host
-    from odradek.metadata.image import MetadataImage, TopicImage
+    from odradek.metadata.image import MetadataImage
     from odradek.replica.believed_time import BelievedTime
-    from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
 
 log = get_logger(__name__)
 
-T = TypeVar("T")
-
 OFFSETS_TOPIC = "__consumer_offsets"
 GROUPS_PER_SLICE = 50
-OFFSETS_PER_SLICE = 2000  # a few milliseconds if all of them go
-
-
-class _Place:
-    """A shard with what it needs from this broker: its partition, its timers, and topics deleted while it loads."""
-
-    def __init__(self, partition: Partition, coordinator: GroupCoordinator, host: Host) -> None:
-        self.partition = partition
-        self._coordinator = coordinator
-        self.journal = GroupJournal(partition, host.clock)
-        self.timers = GroupTimers(host.clock, self._on_timer)
-        self.shard = GroupShard(
-            self.journal, self.timers, host.clock.now_ms, coordinator.settings, coordinator.image, self._match
-        )
-        self.deleted_topics: list[TopicImage] = []
-
-    def _on_timer(self, key: TimerKey) -> None:
-        self.shard.on_timer(key)
-
-    def _match(self, wish: PatternMatch) -> None:
-        self._coordinator.run(self._match_later(wish))
-
-    async def _match_later(self, wish: PatternMatch) -> None:
-        matched = await self._coordinator.match(wish.patterns)
-        if self.shard.is_loaded:
-            self.shard.patterns_matched(wish, matched)
-
-    async def forget_topics(self) -> None:
-        """In slices: a shard may hold a million offsets."""
-        topics, self.deleted_topics = self.deleted_topics, []
-        in_slice = 0
-        for group_id in self.shard.offsets.group_ids() if topics else ():
-            in_slice += len(self.shard.offsets.partitions(group_id)) + 1
-            forget_topics(self.shard, group_id, topics)
-            if in_slice >= OFFSETS_PER_SLICE:
-                in_slice = 0
-                await asyncio.sleep(0)
-                if not self.shard.is_loaded:
-                    return
-
-    def end(self) -> None:
-        self.shard.unload()
-        self.timers.stop_all()
+OFFSETS_PER_SLICE = 2000  # a few milliseconds when all of them are removed
 
 
 class GroupCoordinator:
@@ -93,16 +43,25 @@ class GroupCoordinator:
         self._host = host
         self._time = time
         self._controller = controller
-        self._partitions = partitions
-        self._places: dict[int, _Place] = {}
-        self._background: set[asyncio.Future[Any]] = set()
+        self._logs = TopicLogs(OFFSETS_TOPIC, partitions, host)
         self._expiry_timer: Timer | None = None
         self._settings: tuple[BrokerConfig, GroupSettings] | None = None
         self._is_stopping = False
-        self._partition_count = 1
+        self._runtime: CoordinatorRuntime[GroupShard] = CoordinatorRuntime(
+            host.clock,
+            self._make_shard,
+            answer_timeout_ms=lambda: self.settings().commit_timeout_ms,
+            on_active=self._forget_deleted_topics,
+        )
+        self.find = self._runtime.find
+        self.find_for_commit = self._runtime.find_for_shared_write
+        self.shards = self._runtime.shards
+
+    def _make_shard(self, shard: Shard[GroupShard]) -> GroupShard:
+        return GroupShard(shard, self._host.clock.now_ms, self.settings, self.image, self._match_later)
 
     def settings(self) -> GroupSettings:
-        """As they are now: some settings change at run time."""
+        """Read again for every decision, because some settings change at run time."""
         config = self._controller.broker_config
         if self._settings is None or self._settings[0] is not config:
             self._settings = config, group_settings(config)
@@ -111,128 +70,83 @@ class GroupCoordinator:
     def image(self) -> MetadataImage:
         return self._controller.image
 
-    async def match(self, patterns: Iterable[str]) -> MatchedPatterns:
-        return await self._host.workers.run(match_patterns, patterns, self._controller.image)
+    # Topic patterns
 
     async def match_new(self, pattern: str) -> MatchedPatterns:
-        """InvalidPattern when it is none."""
+        """InvalidPattern when it is not a pattern."""
         return await self._host.workers.run(match_new_pattern, pattern, self._controller.image)
 
-    # The life of shards
+    def _match_later(self, shard: GroupShard, match: PatternMatch) -> None:
+        self._runtime.run(self._match(shard, match))
+
+    async def _match(self, shard: GroupShard, match: PatternMatch) -> None:
+        matched = await self._host.workers.run(match_patterns, match.patterns, self._controller.image)
+        if shard.is_active:
+            shard.patterns_matched(match, matched)
+
+    # Shards
 
     def start(self) -> None:
-        """Begin to load what the log holds; until a shard is loaded its clients are told to come again."""
-        self._add_places()
-        self.run(self._load_all(list(self._places.values())))
+        """Begin to load the shards; a client whose shard is loading gets COORDINATOR_LOAD_IN_PROGRESS."""
+        self._follow_leaderships(self._controller.image)
         self._schedule_expiry()
         self._controller.subscribe(self.follow)
 
     def stop(self) -> None:
-        """Whoever waits is told to look for another coordinator."""
+        """Every request that waits gets NOT_COORDINATOR."""
         self._is_stopping = True
         if self._expiry_timer is not None:
             self._expiry_timer.cancel()
-        for task in self._background:
-            task.cancel()
-        for place in self._places.values():
-            place.end()
-        self._places.clear()
+        self._runtime.stop()
 
     def follow(self, before: MetadataImage, after: MetadataImage) -> None:
-        """The metadata changed; the partition table has followed already."""
+        """Called when the metadata has changed, after the partition table."""
         if before.topics is after.topics or self._is_stopping:
             return
-        old, new = before.topics.get(OFFSETS_TOPIC), after.topics.get(OFFSETS_TOPIC)
-        if old is not None and (new is None or new.topic_id != old.topic_id):
-            for place in self._places.values():
-                place.end()
-            self._places.clear()
-        if new is not None:
-            for place in self._add_places():
-                place.shard.finish_loading()  # a new partition holds nothing
-        deleted = [topic for name, topic in before.topics.items() if topic.topic_id not in after.topics_by_id]
-        if deleted:
-            for place in self._places.values():
-                place.deleted_topics += deleted
-                if place.shard.is_loaded:
-                    self.run(place.forget_topics())
+        self._follow_leaderships(after)
+        deleted = [topic for topic in before.topics.values() if topic.topic_id not in after.topics_by_id]
+        for shard in self._runtime.shards() if deleted else ():
+            shard.machine.deleted_topics += deleted
+            if shard.is_active:
+                self._forget_deleted_topics(shard.machine)
 
-    def _add_places(self) -> list[_Place]:
-        added = []
-        partitions = self._partitions.topic(OFFSETS_TOPIC) or ()
-        if partitions and not self._places:
-            self._partition_count = len(partitions)
-        for partition in partitions[: self._partition_count]:
-            if partition.index not in self._places:
-                place = self._places[partition.index] = _Place(partition, self, self._host)
-                added.append(place)
-        return added
+    def _follow_leaderships(self, image: MetadataImage) -> None:
+        topic = image.topics.get(OFFSETS_TOPIC)
+        self._runtime.follow(self._logs.led(), 1 if topic is None else len(topic.partitions))
 
-    async def _load_all(self, places: list[_Place]) -> None:
-        began_ms = self._host.clock.monotonic_ms()
-        count = 0
-        for place in places:
-            if not self._is_current(place):
-                continue
-            if place.partition.role is not Role.LEADER:  # an empty shard would say that nothing was committed
-                log.error("groups cannot be loaded: their log directory failed", partition=place.partition.index)
-                continue
-            try:
-                count += await load_shard(place.shard, place.partition, self._host.workers)
-            except OSError as problem:
-                log.error("groups could not be loaded", partition=place.partition.index, reason=str(problem))
-                continue
-            if not self._is_current(place):
-                continue
-            place.shard.finish_loading()
-            await place.forget_topics()
-        if count:
-            took_ms = round(self._host.clock.monotonic_ms() - began_ms)
-            log.info("groups loaded", records=count, partitions=len(places), took_ms=took_ms)
+    def _forget_deleted_topics(self, shard: GroupShard) -> None:
+        if shard.deleted_topics:
+            self._runtime.run(self.forget_topics(shard))
 
-    def _is_current(self, place: _Place) -> bool:
-        """Its topic may be deleted while it waits or loads."""
-        return self._places.get(place.partition.index) is place
+    async def forget_topics(self, shard: GroupShard) -> None:
+        """In slices, because a shard may hold a million offsets."""
+        topics, shard.deleted_topics = shard.deleted_topics, []
+        in_slice = 0
+        for group_id in shard.offsets.group_ids():
+            in_slice += len(shard.offsets.partitions(group_id)) + 1
+            forget_topics(shard, group_id, topics)
+            if in_slice >= OFFSETS_PER_SLICE:
+                in_slice = 0
+                await asyncio.sleep(0)
+                if not shard.is_active:
+                    return
 
-    def run(self, coroutine: Any) -> None:
-        task = asyncio.ensure_future(coroutine)
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
-
-    # Finding a group's shard
-
-    def partition_of(self, group_id: str) -> int:
-        """By the partitions that the topic was found with: when it grows, groups stay where their records are, until
-        the next start (as in Kafka, where it is not to be grown either)."""
-        return _partition_of(group_id, self._partition_count)
-
-    def find(self, group_id: str) -> GroupShard | ErrorCode:
-        """The shard, or why there is none to ask now."""
-        if self._is_stopping:
-            return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        place = self._places.get(self.partition_of(group_id))
-        if place is None:
-            return ErrorCode.NOT_COORDINATOR
-        return place.shard if place.shard.is_loaded else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    # The topic
 
     @property
     def has_topic(self) -> bool:
         return OFFSETS_TOPIC in self._controller.image.topics
 
     def leader_of(self, group_id: str) -> int | None:
-        """The broker that coordinates the group, if the cluster has one for it now."""
+        """The broker that coordinates the group, or None while its partition has no leader."""
         topic = self._controller.image.topics.get(OFFSETS_TOPIC)
         if topic is None:
             return None
-        leader = topic.partitions[self.partition_of(group_id)].leader
+        leader = topic.partitions[self._runtime.partition_of(group_id)].leader
         return None if leader == NO_LEADER else leader
 
-    def shards(self) -> Iterator[GroupShard]:
-        for place in self._places.values():
-            yield place.shard
-
     async def ensure_topic(self) -> None:
-        """Made when somebody first looks for a coordinator, on as many brokers as there are."""
+        """Create the topic when a client first looks for a coordinator, on as many brokers as there are."""
         image = self._controller.image
         if OFFSETS_TOPIC in image.topics:
             return
@@ -249,59 +163,27 @@ class GroupCoordinator:
         )
         (result,) = await self._controller.create_topics([topic])
         if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            log.error("the topic of committed offsets could not be made", reason=result.message)
-
-    def answer(self, group_id: str, response: T | asyncio.Future[T]) -> T | Awaitable[T]:
-        """The response when it may go out: it may have to wait for others, and for the disk (`flush.messages`)."""
-        if isinstance(response, asyncio.Future):
-            if not response.done():
-                return self._answer_later(group_id, response)
-            response = response.result()
-        place = self._places.get(self.partition_of(group_id))
-        if place is not None and place.journal.must_flush:
-            return _answer_flushed([place.journal], response)
-        return response
-
-    def answer_all(self, group_ids: Iterable[str], response: T) -> T | Awaitable[T]:
-        """The same for a request that changed several groups."""
-        places = {self._places.get(self.partition_of(group_id)) for group_id in group_ids}
-        journals = [place.journal for place in places if place is not None and place.journal.must_flush]
-        return _answer_flushed(journals, response) if journals else response
-
-    async def _answer_later(self, group_id: str, response: asyncio.Future[T]) -> T:
-        answer = await response
-        place = self._places.get(self.partition_of(group_id))
-        if place is not None and place.journal.must_flush:
-            await place.journal.flush()
-        return answer
+            log.error("the topic of committed offsets could not be created", reason=result.message)
 
     # Expiry
 
     def _schedule_expiry(self) -> None:
         delay_ms = self.settings().offsets_retention_check_interval_ms
-        self._expiry_timer = self._host.clock.call_after(delay_ms, lambda: self.run(self._expire()))
+        self._expiry_timer = self._host.clock.call_after(delay_ms, lambda: self._runtime.run(self._expire()))
 
     async def _expire(self) -> None:
         try:
-            # A clock that leapt ahead would make every offset old.
-            for place in list(self._places.values()) if not self._time.is_in_doubt else ():
-                if not place.shard.is_loaded:
-                    continue
-                for number, group_id in enumerate(list(place.shard.groups)):
-                    expire_offsets(place.shard, group_id)
-                    if number % GROUPS_PER_SLICE == 0:
-                        await asyncio.sleep(0)
+            # By a clock that has jumped ahead, every offset would be old.
+            for shard in self._runtime.shards() if not self._time.is_in_doubt else ():
+                await self._expire_shard(shard.machine)
         finally:
             if not self._is_stopping:
                 self._schedule_expiry()
 
-
-async def _answer_flushed(journals: Iterable[GroupJournal], response: T) -> T:
-    for journal in journals:
-        await journal.flush()
-    return response
-
-
-@functools.lru_cache(maxsize=16_384)
-def _partition_of(group_id: str, partition_count: int) -> int:
-    return partition_of(group_id, partition_count)
+    async def _expire_shard(self, shard: GroupShard) -> None:
+        for number, group_id in enumerate(list(shard.groups)):
+            if not shard.is_active:
+                return
+            expire_offsets(shard, group_id)
+            if number % GROUPS_PER_SLICE == 0:
+                await asyncio.sleep(0)

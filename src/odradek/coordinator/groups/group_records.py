@@ -8,6 +8,7 @@ import functools
 import struct
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import UUID, Message, Struct, array, bytes_, int32, int64, string, uuid
 from odradek.protocol.sentinels import NO_TIMESTAMP, NO_TOPIC_ID
@@ -42,12 +43,8 @@ class RecordType(enum.IntEnum):
 _OFFSET_COMMITS = (1, 0)  # numbers of RecordType: looking up a member of an enumeration costs more than the rest
 # Version, offset, leader epoch, empty metadata, commit timestamp; one tagged field, tag 0, 16 bytes: the topic's id.
 _PLAIN_OFFSET = struct.Struct(">hqibqbbb16s")
+_pack_plain_offset = _PLAIN_OFFSET.pack
 _partition = struct.Struct(">i").unpack_from
-
-
-class CoordinatorRecord(NamedTuple):
-    key: bytes
-    value: bytes | None
 
 
 class OffsetCommitKey(Message):
@@ -101,28 +98,32 @@ class CommittedOffset(NamedTuple):
 
 
 def offset_commit_record(group: str, topic: str, partition: int, committed: CommittedOffset) -> CoordinatorRecord:
-    key = _offset_key(group, topic, partition)
-    if not committed.metadata and committed.expire_timestamp_ms == NO_TIMESTAMP and committed.topic_id.int:
-        offset, leader_epoch, _, timestamp_ms, _, topic_id = committed
-        return CoordinatorRecord(
-            key,
-            _PLAIN_OFFSET.pack(OFFSET_COMMIT_VERSION, offset, leader_epoch, 1, timestamp_ms, 1, 0, 16, topic_id.bytes),
-        )
-    has_expiry = committed.expire_timestamp_ms != NO_TIMESTAMP
-    version = OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION
+    return CoordinatorRecord(offset_commit_key(group, topic, partition), offset_commit_value(committed))
+
+
+def offset_commit_value(committed: CommittedOffset) -> bytes:
+    offset, leader_epoch, metadata, timestamp_ms, expire_ms, topic_id = committed
+    if not metadata and expire_ms == NO_TIMESTAMP and topic_id.int:
+        return plain_offset_value(offset, leader_epoch, timestamp_ms, topic_id.bytes)
     value = OffsetCommitValue(
-        offset=committed.offset,
-        leader_epoch=committed.leader_epoch,
-        metadata=committed.metadata,
-        commit_timestamp=committed.commit_timestamp_ms,
-        expire_timestamp=committed.expire_timestamp_ms,
-        topic_id=committed.topic_id,
+        offset=offset,
+        leader_epoch=leader_epoch,
+        metadata=metadata,
+        commit_timestamp=timestamp_ms,
+        expire_timestamp=expire_ms,
+        topic_id=topic_id,
     )
-    return CoordinatorRecord(key, encode_value(value, version))
+    has_expiry = expire_ms != NO_TIMESTAMP
+    return encode_value(value, OFFSET_COMMIT_VERSION_WITH_EXPIRY if has_expiry else OFFSET_COMMIT_VERSION)
+
+
+def plain_offset_value(offset: int, leader_epoch: int, timestamp_ms: int, topic_id: bytes) -> bytes:
+    """The value of a commit without metadata and without an expiry of its own, for a topic with an id: most commits."""
+    return _pack_plain_offset(OFFSET_COMMIT_VERSION, offset, leader_epoch, 1, timestamp_ms, 1, 0, 16, topic_id)
 
 
 def offset_tombstone(group: str, topic: str, partition: int) -> CoordinatorRecord:
-    return CoordinatorRecord(_offset_key(group, topic, partition), None)
+    return CoordinatorRecord(offset_commit_key(group, topic, partition), None)
 
 
 def group_metadata_record(group: str, value: GroupMetadataValue) -> CoordinatorRecord:
@@ -266,7 +267,7 @@ def decode_group_metadata(value: bytes) -> GroupMetadataValue:
 
 
 @functools.lru_cache(maxsize=4096)
-def _offset_key(group: str, topic: str, partition: int) -> bytes:
+def offset_commit_key(group: str, topic: str, partition: int) -> bytes:
     return _join(RecordType.OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition).encode(0))
 
 

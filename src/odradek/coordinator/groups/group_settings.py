@@ -1,4 +1,4 @@
-"""The broker's settings for groups, as plain numbers that rules can take."""
+"""The broker's settings for groups, as plain values that rules take."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ class GroupSettings:
     # A new member cannot send heartbeats while its JoinGroup waits; this is how long it is believed (Kafka's constant).
     new_member_join_timeout_ms: int = 5 * MINUTE_MS
     offset_metadata_max_length: int = 4_096
+    commit_timeout_ms: int = 5_000  # how long an answer waits for its records to be committed
     offsets_retention_ms: int = 7 * 24 * 60 * MINUTE_MS
     offsets_retention_check_interval_ms: int = 10 * MINUTE_MS
     consumer: ConsumerSettings = field(default_factory=ConsumerSettings)
@@ -80,6 +81,7 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         min_session_timeout_ms=values["group.min.session.timeout.ms"],
         max_session_timeout_ms=values["group.max.session.timeout.ms"],
         max_size=values["group.max.size"],
+        commit_timeout_ms=values["offsets.commit.timeout.ms"],
         offset_metadata_max_length=values["offset.metadata.max.bytes"],
         offsets_retention_ms=values["offsets.retention.minutes"] * MINUTE_MS,
         offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],

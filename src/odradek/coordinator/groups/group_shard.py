@@ -1,13 +1,12 @@
-"""The groups of one partition of `__consumer_offsets`: decide, append, replay.
+"""The groups of one partition of `__consumer_offsets`: which rule serves which request, and what each record means.
 
-A request runs a rule, which gives a decision; what it writes is appended and replayed, and only then are timers set and
-clients answered. The same replay rebuilds the shard from the log. Nothing here awaits anything, so no other request
-comes between a check and the change that rests on it.
+A request runs a rule, the rule makes a decision, and the runtime carries the decision out (`runtime/shard`). Replaying
+the records of all decisions rebuilds the groups after a restart.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.classic.group import ClassicGroup
 from odradek.coordinator.groups.classic.join import Join, join
@@ -17,7 +16,6 @@ from odradek.coordinator.groups.classic.rebalance import (
     on_session_timeout,
     on_sync_timeout,
     on_unload,
-    restart_session,
 )
 from odradek.coordinator.groups.classic.sync import heartbeat, leave, sync
 from odradek.coordinator.groups.consumer import classic_members, fencing
@@ -41,100 +39,67 @@ from odradek.protocol.messages.leave_group import MemberResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from odradek.coordinator.groups.consumer.patterns import MatchedPatterns, PatternMatch
-    from odradek.coordinator.groups.decision import Waiter
     from odradek.coordinator.groups.group import Group
-    from odradek.coordinator.groups.group_records import CoordinatorRecord, NewerKey
+    from odradek.coordinator.groups.group_records import NewerKey
     from odradek.coordinator.groups.group_settings import GroupSettings
-    from odradek.metadata.image import MetadataImage
+    from odradek.coordinator.runtime.decision import Waiter
+    from odradek.coordinator.runtime.shard import Shard
+    from odradek.metadata.image import MetadataImage, TopicImage
     from odradek.protocol.messages.heartbeat import HeartbeatRequest
     from odradek.protocol.messages.leave_group import MemberIdentity
     from odradek.protocol.messages.sync_group import SyncGroupRequest
 
-T = TypeVar("T")
-
-
-class Journal(Protocol):
-    """The shard's partition."""
-
-    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
-        """All of them or none, whatever fails; the error is one that clients understand."""
-
-    def parts(self, records: Sequence[CoordinatorRecord]) -> Iterable[Sequence[CoordinatorRecord]]:
-        """As many at a time as one `append` takes."""
-
-
-class Timers(Protocol):
-    def start(self, key: TimerKey, delay_ms: float) -> None: ...
-
-    def stop(self, key: TimerKey) -> None: ...
-
-    def is_running(self, key: TimerKey) -> bool: ...
-
 
 class GroupShard:
+    """The state machine of groups: `groups` and `offsets` change by replayed records, and by rules that keep in memory
+    what no record holds (members that are joining, requests that wait)."""
+
     def __init__(
         self,
-        journal: Journal,
-        timers: Timers,
+        shard: Shard[GroupShard],
         now_ms: Callable[[], int],
         settings: Callable[[], GroupSettings],
         image: Callable[[], MetadataImage],
-        match: Callable[[PatternMatch], None],
+        match: Callable[[GroupShard, PatternMatch], None],
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
-        self.is_loaded = False
-        self._journal = journal
-        self._timers = timers
-        self._now_ms = now_ms
-        self._settings = settings
+        self.deleted_topics: list[TopicImage] = []  # their committed offsets are to be removed
+        self.now_ms = now_ms
+        self.settings = settings
+        self._shard = shard
         self._image = image
         self._match = match
+        self.answer_directly = shard.answer_directly
+        self.append_pending = shard.append_pending
+        self.fits_in_batch = shard.fits_in_batch
+        self.write = shard.write
+        self.write_each = shard.write_each
+        self.write_shared = shard.write_shared
+
+    @property
+    def is_active(self) -> bool:
+        return self._shard.is_active
 
     # Decide, append, replay
 
     def begin(self) -> Decision:
-        return Decision(self._now_ms(), self._settings(), self._image(), self.groups)
+        self._shard.append_pending()
+        return Decision(self.now_ms(), self.settings(), self._image(), self.groups)
 
     def settle(self, decision: Decision) -> None:
-        """Carry a decision out: writes first, and whatever follows from them; then timers; answers last."""
-        while decision.writes:
-            write = decision.writes.pop(0)
-            write.then(self.write(write.records), decision)
-        for key, delay_ms in decision.timers.items():
-            if delay_ms is None:
-                self._timers.stop(key)
-            else:
-                self._timers.start(key, delay_ms)
-        for key, delay_ms in decision.ensured_timers.items():
-            if not self._timers.is_running(key):
-                self._timers.start(key, delay_ms)
-        for wish in decision.matches:
-            self._match(wish)
-        for waiter, response in decision.answers:
-            waiter(response)
+        self._shard.settle(decision)
+        for match in decision.matches:
+            self._match(self, match)
 
-    def write(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
-        error = self._journal.append(records) if records else ErrorCode.NONE
-        if error is ErrorCode.NONE:
-            for record in records:
-                self.replay(record.key, record.value)
-        return error
-
-    def write_each(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
-        """Of records that stand for themselves, as offsets do: there may be any number, and after an error a part of
-        them is written."""
-        for part in self._journal.parts(records):
-            error = self.write(part)
-            if error is not ErrorCode.NONE:
-                return error
-        return ErrorCode.NONE
+    def answer(self, waiter: Waiter, response: object) -> None:
+        self._shard.answer(waiter, response)
 
     def replay(self, key: bytes, value: bytes | None) -> None:
-        """What one record means. MalformedMessage when it is none of ours."""
+        """Take over one record. MalformedMessage when it is not a record of groups."""
         decoded = decode_key(key)
         if isinstance(decoded, OffsetKey):
             if value is None:
@@ -142,12 +107,18 @@ class GroupShard:
                 return
             self.offsets.put(*decoded, value)
             if decoded.group not in self.groups:
-                # Whoever only commits offsets has a group without members.
+                # A client that only commits offsets has a group without members.
                 self.groups[decoded.group] = ClassicGroup(decoded.group)
         elif isinstance(decoded, GroupKey):
             self._replay_classic(decoded, value)
         elif decoded is not None:
             self._replay_consumer(decoded, value)
+
+    def replay_offsets(self, group_id: str, offsets: Sequence[tuple[str, int, bytes]]) -> None:
+        """The same change as replaying the records of these commits: topic, partition and value of each."""
+        self.offsets.put_all(group_id, offsets)
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id)
 
     def _replay_classic(self, key: GroupKey, value: bytes | None) -> None:
         group = self.groups.get(key.group)
@@ -170,8 +141,7 @@ class GroupShard:
         else:
             group.replay(key, value)
 
-    def finish_loading(self) -> None:
-        self.is_loaded = True
+    def on_load(self) -> None:
         decision = self.begin()
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):
@@ -180,9 +150,7 @@ class GroupShard:
                 fencing.on_load(group, decision)
         self.settle(decision)
 
-    def unload(self) -> None:
-        """Another broker coordinates these groups, or nobody does any more."""
-        self.is_loaded = False
+    def on_unload(self) -> None:
         decision = self.begin()
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):
@@ -224,7 +192,7 @@ class GroupShard:
         self.settle(decision)
 
     def _create_group(self, former: Group | None, wish: Join, decision: Decision) -> Group | None:
-        """A group exists from its first record on; whoever claims to have been a member of one that does not, errs."""
+        """A group exists from its first record on, so no client has a member id in a group that does not exist."""
         group_id, member_id = wish.request.group_id, wish.request.member_id
         if member_id != NO_MEMBER_ID:
             wish.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id, decision)
@@ -279,14 +247,14 @@ class GroupShard:
         return responses
 
     def touch(self, group: ClassicGroup, member_id: str) -> None:
-        """A commit is a sign of life."""
+        """A commit of a member counts as a heartbeat."""
         member = group.members.get(member_id)
         if member is not None:
-            decision = self.begin()
-            restart_session(group, member, decision)
-            self.settle(decision)
+            key = TimerKey(TimerKind.SESSION, group.group_id, member_id)
+            self._shard.timers.start(key, member.session_timeout_ms)
 
-    def on_timer(self, key: TimerKey) -> None:
+    def on_timer(self, key: Hashable) -> None:
+        assert isinstance(key, TimerKey)
         group = self.groups.get(key.group_id)
         decision = self.begin()
         if isinstance(group, ClassicGroup):

@@ -1,7 +1,7 @@
-"""Rebuilds a shard from its partition, in slices that leave the event loop free for everybody else.
+"""Rebuilds a state machine from its log, in slices between which the event loop serves other requests.
 
-A compacted log means the latest value of each key and nothing else, so that is collected first, without looking into
-keys or values; only what is left is replayed, in the order in which it was last written.
+A compacted log means the latest value of each key and nothing else. Those values are collected first, without decoding
+keys or values; only they are replayed, in the order in which they were last written.
 """
 
 from __future__ import annotations
@@ -11,51 +11,44 @@ from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
 from odradek.protocol.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.key_values import read_key_values
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.coordinator.groups.group_shard import GroupShard
-    from odradek.host.workers import Workers
-    from odradek.log.partition_log import PartitionLog
-    from odradek.replica.partition import Partition
+    from odradek.coordinator.runtime.shard_log import ShardLog
+    from odradek.coordinator.runtime.state_machine import StateMachine
 
 log = get_logger(__name__)
 
-READ_BYTES = 4 << 20
 DECOMPRESSED_LIMIT_BYTES = 128 << 20
 SLICE_RECORDS = 500  # a millisecond or two
-# Offsets in transactions become valid with their marker; both come with transactions.
+# Records of a transaction count only once its marker is written; markers themselves hold no coordinator records.
 NOT_PLAIN_FLAGS = CONTROL_FLAG | TRANSACTIONAL_FLAG
 
 
-async def load_shard(shard: GroupShard, partition: Partition, workers: Workers) -> int:
-    """How many records stood in the log; the shard is loaded when this returns. OSError when the disk failed."""
-    latest = LatestValues(f"{partition.topic}-{partition.index}")
-    offset, end_offset = partition.log.log_start_offset, partition.high_watermark
-    while offset < end_offset:
-        data = await workers.run(_read, partition.log, offset, end_offset)
+async def replay_log(machine: StateMachine, shard_log: ShardLog) -> int:
+    """Replay the log to its end into a new state machine; how many records the log holds. OSError when the disk failed.
+
+    To the log end and not to the high watermark: a new leader's log holds records that its predecessor has answered,
+    and that are committed once the replicas have caught up. Answers wait until then, as always.
+    """
+    latest = LatestValues(shard_log.name)
+    offset = shard_log.log_start_offset
+    while offset < (end_offset := shard_log.log_end_offset):
+        data = await shard_log.read(offset, end_offset)
         if not data:
             break
         offset = await latest.take(data, offset)
     for number, (key, value) in enumerate(latest.values.items(), 1):
         try:
-            shard.replay(key, value)
+            machine.replay(key, value)
         except MalformedMessage as problem:
-            log.error("a record of a group cannot be read", partition=latest.name, reason=str(problem))
+            log.error("a coordinator record cannot be read", partition=latest.name, reason=str(problem))
         if number % SLICE_RECORDS == 0:
             await asyncio.sleep(0)
     return latest.count
-
-
-def _read(partition_log: PartitionLog, offset: int, end_offset: int) -> bytes:
-    records = partition_log.read(offset, READ_BYTES, end_offset, whole_first_batch=True)
-    if records is ErrorCode.CORRUPT_MESSAGE:
-        raise OSError(f"records at offset {offset} are damaged")
-    return b"" if records is None or isinstance(records, ErrorCode) else records.read()
 
 
 class LatestValues:
@@ -65,12 +58,12 @@ class LatestValues:
         self.count = 0
 
     async def take(self, data: bytes, offset: int) -> int:
-        """The whole batches at the start of `data`; the offset after them."""
+        """Collect the whole batches at the start of `data`; returns the offset after them."""
         in_slice = 0
         for batch in read_key_values(data, DECOMPRESSED_LIMIT_BYTES):
             offset, attributes, pairs, problem = batch
             if problem:
-                log.error("group records cannot be read", partition=self.name, reason=problem)
+                log.error("coordinator records cannot be read", partition=self.name, reason=problem)
             if not attributes & NOT_PLAIN_FLAGS:
                 self.put(pairs)
             in_slice += len(pairs) + 1

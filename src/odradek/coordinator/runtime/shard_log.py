@@ -1,29 +1,34 @@
-"""A shard's way into its partition: coordinator records in, batches in the log out, errors that group clients know."""
+"""The log of one shard as a coordinator sees it: records in, an error that clients of coordinators know out."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+from typing import TYPE_CHECKING, Protocol
 
+from odradek.coordinator.runtime.record_batches import build_coordinator_batch
 from odradek.host.logs import get_logger
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.records import Record, build_batch
-from odradek.replica.partition import ALL_IN_SYNC
+from odradek.replica.flushing import LogRetired
+from odradek.replica.partition import ALL_IN_SYNC, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
-    from odradek.coordinator.groups.group_records import CoordinatorRecord
-    from odradek.host.clock import Clock
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+    from odradek.host.host import Host
+    from odradek.log.partition_log import PartitionLog
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
+
+READ_BYTES = 4 << 20
 
 # Over the bytes of key and value: lengths, deltas and attributes of a record, and the header of a batch.
 RECORD_OVERHEAD_BYTES = 32
 BATCH_OVERHEAD_BYTES = 128
 
-# What a failed append means to a member of a group (Kafka's GroupMetadataManager has the same table).
+# The error that a client of a coordinator gets for each error of an append (as Kafka's GroupMetadataManager has it).
 _ERRORS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -34,49 +39,160 @@ _ERRORS = {
     ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
     ErrorCode.INVALID_RECORD: ErrorCode.UNKNOWN_SERVER_ERROR,  # more records than a batch may have
 }
+_NONE = ErrorCode.NONE
+_LEADER = Role.LEADER
 
 
-class GroupJournal:
-    def __init__(self, partition: Partition, clock: Clock) -> None:
-        self.partition = partition
-        self._clock = clock
+class ShardLog(Protocol):
+    """One partition of an internal topic, on the broker that leads it."""
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def is_leader(self) -> bool: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int:
+        """All before it is committed: no change of leadership takes it back. Never past the log end."""
+
+    @property
+    def batch_limit_bytes(self) -> int:
+        """How much one append takes, counted by `record_bytes`."""
 
     def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
-        """In one batch, so that the log has all of it or nothing, whatever fails, and after a crash too. What would be
-        too large is compressed, and refused when that is not enough."""
-        now_ms = self._clock.now_ms()
-        stamped = [Record(index, now_ms, key, value) for index, (key, value) in enumerate(records)]
-        batch = build_batch(stamped)
-        if len(batch) > self._limit_bytes:
-            batch = build_batch(stamped, compression=Compression.ZSTD)
+        """All of them in one batch, or none; the error is one that clients of coordinators know."""
+
+    async def read(self, offset: int, end_offset: int) -> bytes:
+        """Whole batches from `offset` on, of which the last may be cut off. OSError when the disk failed."""
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        """Call `listener` on the event loop whenever the high watermark has moved or the leadership is lost."""
+
+    def unwatch(self) -> None: ...
+
+
+def record_bytes(record: CoordinatorRecord) -> int:
+    return len(record.key) + len(record.value or b"") + RECORD_OVERHEAD_BYTES
+
+
+class PartitionShardLog:
+    """A `ShardLog` on a partition that this broker hosts."""
+
+    def __init__(self, partition: Partition, host: Host) -> None:
+        self.partition = partition
+        self.index = partition.index
+        self._host = host
+        self._listener: Callable[[], None] | None = None
+        self._flush: asyncio.Task[None] | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.partition.topic}-{self.index}"
+
+    @property
+    def is_leader(self) -> bool:
+        return self.partition.role is _LEADER
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.partition.leader_epoch
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.partition.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.partition.log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """With `flush.messages` reached, what is not on the disk counts as not committed."""
         partition = self.partition
-        try:
-            error = partition.append(memoryview(batch), ALL_IN_SYNC).error
-        except OSError as problem:
-            log.error("append failed", topic=partition.topic, partition=partition.index, reason=str(problem))
-            error = ErrorCode.KAFKA_STORAGE_ERROR
-        return _ERRORS.get(error, error)
+        if partition.must_flush:
+            return min(partition.high_watermark, partition.log.recovery_point_offset)
+        return partition.high_watermark
+
+    @property
+    def batch_limit_bytes(self) -> int:
+        return self._limit_bytes - BATCH_OVERHEAD_BYTES
 
     @property
     def _limit_bytes(self) -> int:
         config = self.partition.log.config
         return min(config.max_message_bytes, config.segment_bytes)
 
-    def parts(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
-        limit_bytes = self._limit_bytes - BATCH_OVERHEAD_BYTES
-        first = size_bytes = 0
-        for index, record in enumerate(records):
-            record_bytes = len(record.key) + len(record.value or b"") + RECORD_OVERHEAD_BYTES
-            if size_bytes + record_bytes > limit_bytes and index > first:
-                yield records[first:index]
-                first, size_bytes = index, 0
-            size_bytes += record_bytes
-        yield records[first:]
+    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        """In one batch, so that the log has all of it or nothing, also after a crash. A batch over the topic's limit
+        is compressed, and refused when that is not enough."""
+        now_ms = self._host.clock.now_ms()
+        batch = build_coordinator_batch(records, now_ms)
+        if len(batch) > self._limit_bytes:
+            batch = build_coordinator_batch(records, now_ms, Compression.ZSTD)
+            if len(batch) > self._limit_bytes:
+                return ErrorCode.UNKNOWN_SERVER_ERROR
+        partition = self.partition
+        try:
+            error = partition.append(memoryview(batch), ALL_IN_SYNC, is_built_here=True).error
+        except OSError as problem:
+            log.error("append failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            error = ErrorCode.KAFKA_STORAGE_ERROR
+        if error is not _NONE:
+            return _ERRORS.get(error, error)
+        if partition.must_flush:
+            self._start_flush()
+        return _NONE
 
-    @property
-    def must_flush(self) -> bool:
-        return self.partition.must_flush
+    def _start_flush(self) -> None:
+        if self._flush is None:
+            self._flush = asyncio.ensure_future(self._flush_all())
 
-    async def flush(self) -> None:
-        """Return when what was appended until now is on the disk."""
-        await self.partition.flusher.flush_to(self.partition.log.log_end_offset)
+    async def _flush_all(self) -> None:
+        """Flush until all is on the disk. When the disk fails the partition loses its leadership, and the listener is
+        notified of that too."""
+        partition = self.partition
+        try:
+            while partition.must_flush:
+                await partition.flusher.flush_to(partition.log.log_end_offset)
+                self._notify()
+        except (OSError, LogRetired) as problem:
+            log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+        finally:
+            self._flush = None
+            self._notify()
+
+    def _notify(self) -> None:
+        if self._listener is not None:
+            self._listener()
+
+    async def read(self, offset: int, end_offset: int) -> bytes:
+        return await self._host.workers.run(_read, self.partition.log, offset, end_offset)
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        self._listener = listener
+        if self.partition.must_flush:  # records that a crash left in the log may not be on the disk
+            self._start_flush()
+
+    def unwatch(self) -> None:
+        self._listener = None
+
+
+def _read(partition_log: PartitionLog, offset: int, end_offset: int) -> bytes:
+    records = partition_log.read(offset, READ_BYTES, end_offset, whole_first_batch=True)
+    if records is ErrorCode.CORRUPT_MESSAGE:
+        raise OSError(f"records at offset {offset} are damaged")
+    return b"" if records is None or isinstance(records, ErrorCode) else records.read()

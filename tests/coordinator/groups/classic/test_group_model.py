@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
 from odradek.coordinator.groups.group import Committer
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_offsets, delete_offsets
+from odradek.coordinator.groups.offsets.offset_operations import NewOffset, delete_offsets
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import GROUP, REBALANCE_MS, SESSION_MS, Answer, ShardBench
 
@@ -149,7 +149,7 @@ class GroupModel(RuleBasedStateMachine):
         generation = client.generation - late
         is_current = self.is_current(client, generation)
         who = Committer(GROUP, client.member_id, client.instance_id, generation, 9)
-        (error,) = commit_offsets(self.bench.shard, who, [NewOffset("topic", TOPIC_ID, partition, offset, -1, "")])
+        (error,) = self.bench.commit(who, [NewOffset("topic", TOPIC_ID, partition, offset, -1, "")])
         if error is ErrorCode.NONE:
             self.offsets[partition] = offset
             assert is_current or group is None or group.is_empty

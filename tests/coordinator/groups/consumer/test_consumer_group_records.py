@@ -35,7 +35,6 @@ from odradek.coordinator.groups.group_records import (
     ConsumerGroupKey,
     ConsumerGroupMemberKey,
     ConsumerGroupPartitionsKey,
-    CoordinatorRecord,
     CurrentAssignmentKey,
     NewerKey,
     RegularExpressionKey,
@@ -46,6 +45,7 @@ from odradek.coordinator.groups.group_records import (
     encode_key,
     encode_value,
 )
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Message, Struct, array, int32, string, uuid
 from tests.jvm.kafka_messages import MessageSession, as_kafka_json

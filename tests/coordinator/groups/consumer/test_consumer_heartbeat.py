@@ -11,7 +11,7 @@ from odradek.coordinator.groups.consumer.patterns import PatternMatch, match_pat
 from odradek.coordinator.groups.consumer.records import regular_expression_record
 from odradek.coordinator.groups.decision import TimerKey, TimerKind
 from odradek.coordinator.groups.group import Committer
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_offsets, delete_group, delete_offsets
+from odradek.coordinator.groups.offsets.offset_operations import NewOffset, delete_group, delete_offsets
 from odradek.metadata.changes import ConfigsChanged
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.consumer.consumer_bench import (
@@ -312,7 +312,7 @@ def test_an_assignor_that_only_another_broker_has_gives_way_to_the_default(bench
 def commit(bench: ConsumerBench, member_id: str, epoch: int, partition: int, version: int = 10) -> ErrorCode:
     topic_id = bench.image.topics["topic"].topic_id
     offset = NewOffset("topic", topic_id, partition, 5, -1, "")
-    (answer,) = commit_offsets(bench.shard, Committer(GROUP, member_id, None, epoch, version), [offset])
+    (answer,) = bench.commit(Committer(GROUP, member_id, None, epoch, version), [offset])
     return answer
 
 

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from odradek.coordinator.groups.consumer.group import ConsumerGroup
 from odradek.coordinator.groups.group import Committer
-from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_offsets
+from odradek.coordinator.groups.offsets.offset_operations import NewOffset
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.consumer.consumer_bench import CONSUMER_SESSION_MS, ConsumerBench, Owned, describe
 from tests.coordinator.groups.shard_bench import GROUP
@@ -160,7 +160,7 @@ class ConsumerModel(RuleBasedStateMachine):
         epoch = client.epoch - late
         who = Committer(GROUP, client.member_id, None, epoch, 10)
         offset = NewOffset(name, topic.topic_id, partition, 1, -1, "")
-        (error,) = commit_offsets(self.bench.shard, who, [offset])
+        (error,) = self.bench.commit(who, [offset])
         member = group.members.get(client.member_id)
         if error is ErrorCode.NONE and not (epoch < 0 and group.is_empty):
             assert member is not None

@@ -10,7 +10,6 @@ from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.group_settings import MINUTE_MS
 from odradek.coordinator.groups.offsets.offset_operations import (
     NewOffset,
-    commit_offsets,
     delete_group,
     delete_offsets,
     expire_offsets,
@@ -38,9 +37,7 @@ def commit(
     topic_id: UUID = TOPIC_ID,
 ) -> ErrorCode:
     who = Committer(GROUP, *committer, version)
-    (error,) = commit_offsets(
-        bench.shard, who, [NewOffset(topic, topic_id, partition, offset, 3, metadata)], retention_ms
-    )
+    (error,) = bench.commit(who, [NewOffset(topic, topic_id, partition, offset, 3, metadata)], retention_ms)
     return error
 
 
@@ -117,7 +114,7 @@ def test_a_note_that_is_too_long_is_refused_and_the_others_are_kept() -> None:
         NewOffset("topic", TOPIC_ID, 1, 2, -1, "😀😀"),
         NewOffset("topic", TOPIC_ID, 2, 3, -1, None),
     ]
-    errors = commit_offsets(bench.shard, Committer(GROUP, *NOBODY, 9), offsets)
+    errors = bench.commit(Committer(GROUP, *NOBODY, 9), offsets)
     assert errors == [ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE, ErrorCode.NONE]
     assert [offset_of(bench, partition=index) for index in range(3)] == [None, 2, 3]
 
@@ -133,8 +130,9 @@ def test_what_could_not_be_written_is_not_committed() -> None:
 def test_when_many_offsets_are_written_half_way_the_log_and_the_shard_agree() -> None:
     bench = ShardBench()
     offsets = [NewOffset("topic", TOPIC_ID, index, index, -1, None) for index in range(10)]
+    bench.journal.batch_limit_bytes = 300  # three offsets at a time
     bench.journal.error, bench.journal.successes_left = ErrorCode.NOT_COORDINATOR, 2
-    assert set(commit_offsets(bench.shard, Committer(GROUP, *NOBODY, 9), offsets)) == {ErrorCode.NOT_COORDINATOR}
+    assert set(bench.commit(Committer(GROUP, *NOBODY, 9), offsets)) == {ErrorCode.NOT_COORDINATOR}
     committed = set(bench.shard.offsets.partitions(GROUP))
     assert 0 < len(committed) < 10
     assert set(bench.replayed().offsets.partitions(GROUP)) == committed

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from odradek.coordinator.groups.classic.members import Protocols
-    from odradek.coordinator.groups.decision import Waiter
     from odradek.coordinator.groups.group import Committer
-    from odradek.coordinator.groups.group_records import CommittedOffset, CoordinatorRecord
+    from odradek.coordinator.groups.group_records import CommittedOffset
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+    from odradek.coordinator.runtime.decision import Waiter
 
 
 class ClassicState(enum.Enum):

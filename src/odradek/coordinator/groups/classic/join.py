@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.coordinator.groups.classic.members import Protocols
-    from odradek.coordinator.groups.decision import Decision, Waiter
+    from odradek.coordinator.groups.decision import Decision
+    from odradek.coordinator.runtime.decision import Waiter
     from odradek.protocol.messages.join_group import JoinGroupRequest
 
 FIRST_VERSION_WITH_REQUIRED_MEMBER_ID = 4  # KIP-394

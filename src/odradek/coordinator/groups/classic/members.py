@@ -9,7 +9,7 @@ from odradek.coordinator.groups.group_records import MemberMetadata
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from odradek.coordinator.groups.decision import Waiter
+    from odradek.coordinator.runtime.decision import Waiter
 
 # Name and metadata, in the member's order of preference.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]

@@ -22,7 +22,8 @@ from odradek.protocol.messages.leave_group import MemberResponse
 from odradek.protocol.messages.sync_group import SyncGroupResponse
 
 if TYPE_CHECKING:
-    from odradek.coordinator.groups.decision import Decision, Waiter
+    from odradek.coordinator.groups.decision import Decision
+    from odradek.coordinator.runtime.decision import Waiter
     from odradek.protocol.messages.heartbeat import HeartbeatRequest
     from odradek.protocol.messages.leave_group import MemberIdentity
     from odradek.protocol.messages.sync_group import SyncGroupRequest

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.groups.consumer.group import ConsumerGroup, ResolvedPattern
     from odradek.coordinator.groups.consumer.members import ConsumerMember, Partitions
     from odradek.coordinator.groups.decision import Decision
-    from odradek.coordinator.groups.group_records import CoordinatorRecord
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 
 
 class Draft:

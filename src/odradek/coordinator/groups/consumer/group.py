@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.groups.consumer.members import PartitionEpochs, Partitions
     from odradek.coordinator.groups.group import Committer, Group, PartitionCheck
-    from odradek.coordinator.groups.group_records import CommittedOffset, CoordinatorRecord, NewerKey
+    from odradek.coordinator.groups.group_records import CommittedOffset, NewerKey
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.metadata.image import TopicImage
 
 FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH = 9

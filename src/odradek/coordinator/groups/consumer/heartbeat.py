@@ -37,8 +37,9 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.groups.consumer.members import ConsumerMember, PartitionEpochs, Partitions
     from odradek.coordinator.groups.consumer.patterns import MatchedPatterns
-    from odradek.coordinator.groups.decision import Decision, Waiter
+    from odradek.coordinator.groups.decision import Decision
     from odradek.coordinator.groups.group import Group
+    from odradek.coordinator.runtime.decision import Waiter
     from odradek.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 

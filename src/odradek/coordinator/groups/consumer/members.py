@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.groups.classic.members import Protocols
     from odradek.coordinator.groups.consumer.records import ConsumerGroupCurrentMemberAssignmentValue
-    from odradek.coordinator.groups.group_records import CoordinatorRecord
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.groups.group_records import (
     ConsumerGroupKey,
     ConsumerGroupMemberKey,
-    CoordinatorRecord,
     CurrentAssignmentKey,
     NewerKey,
     RegularExpressionKey,
@@ -20,6 +19,7 @@ from odradek.coordinator.groups.group_records import (
     encode_key,
     encode_value,
 )
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.protocol.schema import (
     UUID,
     Message,

@@ -1,7 +1,7 @@
-"""The committed offsets of one shard's groups, as the log says: changed by replayed records only.
+"""The committed offsets of one shard's groups, changed by replayed records only.
 
-They are kept as the bytes of their records and read when somebody asks: a start replays a million of them, a commit
-never looks at the one before it, and bytes cost the garbage collector nothing.
+They are kept as the bytes of their records and decoded when they are requested: a start replays a million of them, a
+commit does not depend on the one before it, and bytes cost the garbage collector nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.groups.group_records import check_offset, decode_offset
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator, KeysView
+    from collections.abc import Container, Iterable, Iterator, KeysView
 
     from odradek.coordinator.groups.group_records import CommittedOffset
     from odradek.protocol.topic_partition import TopicPartition
@@ -44,17 +44,25 @@ class CommittedOffsets:
             if topic in topics:
                 yield topic, partition, decode_offset(value)
 
-    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:  # noqa: ARG002 - the seam's shape
-        """Whether a transaction that is still open has committed an offset here (KIP-447). There are none yet."""
+    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:  # noqa: ARG002 - transactions implement it
+        """Whether an open transaction has committed an offset of this partition (KIP-447)."""
         return False
 
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> None:
-        """MalformedMessage when the record's value is no offset."""
+        """MalformedMessage when the record's value is not a committed offset."""
         check_offset(value)
         offsets = self._by_group.get(group_id)
         if offsets is None:
             offsets = self._by_group[group_id] = {}
         offsets[topic, partition] = value
+
+    def put_all(self, group_id: str, offsets: Iterable[tuple[str, int, bytes]]) -> None:
+        """Topic, partition and value of each; the values were made by `group_records`, so they are not checked."""
+        known = self._by_group.get(group_id)
+        if known is None:
+            known = self._by_group[group_id] = {}
+        for topic, partition, value in offsets:
+            known[topic, partition] = value
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
         offsets = self._by_group.get(group_id)
