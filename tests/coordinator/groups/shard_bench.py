@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.groups.consumer.patterns import PatternMatch
     from odradek.coordinator.groups.group import Committer
+    from odradek.coordinator.runtime.decision import Waiter
     from odradek.coordinator.runtime.shard_log import ShardLog
     from odradek.host.clock import Timer
 
@@ -147,6 +148,9 @@ class ShardBench:
 
     def restart(self) -> None:
         self.runtime_shard.unload()
+        self.reload()
+
+    def reload(self) -> None:
         shard = self.make_runtime_shard(self.journal)
         latest = LatestValues("journal")
         latest.put(self.journal.records)
@@ -188,11 +192,11 @@ class ShardBench:
         session_timeout_ms: int = SESSION_MS,
         rebalance_timeout_ms: int = REBALANCE_MS,
         group_id: str = GROUP,
+        waiter: Waiter | None = None,
     ) -> Answer:
         if protocols is None:
             protocols = {"range": subscription(list(topics))}
         self._ids += 1
-        answer = Answer()
         request = JoinGroupRequest(
             group_id=group_id,
             session_timeout_ms=session_timeout_ms,
@@ -202,8 +206,9 @@ class ShardBench:
             protocol_type=protocol_type,
             protocols=[JoinGroupRequestProtocol(name=name, metadata=data) for name, data in protocols.items()],
         )
+        answer = Answer() if waiter is None else waiter
         self.shard.join(Join(request, version, "client", "/host", f"member-{self._ids}", answer))
-        return answer
+        return answer  # type: ignore[return-value]
 
     def join_new(self, **fields: Any) -> tuple[str, Answer]:
         """A dynamic member in both of its steps (KIP-394): its id, and the answer that it waits for."""
@@ -213,9 +218,14 @@ class ShardBench:
         return member_id, self.join(member_id, **fields)
 
     def sync(
-        self, member_id: str, generation: int, assignments: Mapping[str, bytes] | None = None, **fields: Any
+        self,
+        member_id: str,
+        generation: int,
+        assignments: Mapping[str, bytes] | None = None,
+        waiter: Waiter | None = None,
+        **fields: Any,
     ) -> Answer:
-        answer = Answer()
+        answer = Answer() if waiter is None else waiter
         request = SyncGroupRequest(
             group_id=GROUP,
             generation_id=generation,
@@ -227,7 +237,7 @@ class ShardBench:
             **fields,
         )
         self.shard.sync(request, answer)
-        return answer
+        return answer  # type: ignore[return-value]
 
     def heartbeat(self, member_id: str, generation: int, instance_id: str | None = None) -> ErrorCode:
         return self.shard.heartbeat(

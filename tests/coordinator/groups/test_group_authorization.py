@@ -1,4 +1,4 @@
-"""Who may not use a group or a topic is told so, in the words of each API, and changes nothing."""
+"""A client that may not use a group or a topic gets the error that its API has for this, and changes nothing."""
 
 from __future__ import annotations
 
@@ -110,3 +110,20 @@ def test_a_subscription_to_a_forbidden_topic_is_refused_in_the_newer_protocol(wo
         assert (await world.call(request, ConsumerGroupHeartbeatResponse, 1)).error_code == ErrorCode.NONE
 
     world.run(scenario())
+
+
+@pytest.mark.parametrize("version", [3, 4, 6])
+def test_looking_for_a_forbidden_group_does_not_create_the_internal_topic(version: int) -> None:
+    world = GroupWorld(1, {"offsets.topic.num.partitions": "1"})
+    try:
+        forbid(world, ResourceType.GROUP, GROUP)
+        found = world.run(world.find(version))
+        error = found.coordinators[0].error_code if version >= 4 else found.error_code
+        assert error == ErrorCode.GROUP_AUTHORIZATION_FAILED
+        assert "__consumer_offsets" not in world.node.dispatcher._services.image.topics
+        allow(world)
+        found = world.run(world.find(version))
+        assert (found.coordinators[0].error_code if version >= 4 else found.error_code) == ErrorCode.NONE
+        assert "__consumer_offsets" in world.node.dispatcher._services.image.topics
+    finally:
+        world.close()

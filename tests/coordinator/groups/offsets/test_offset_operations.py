@@ -5,6 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.group_settings import MINUTE_MS
@@ -242,3 +244,40 @@ class TestExpiry:
         bench.advance(1)
         expire_offsets(bench.shard, GROUP)
         assert offset_of(bench) is None
+
+
+@given(
+    st.lists(
+        st.builds(
+            NewOffset,
+            st.sampled_from(["topic", "other", "ünïcode", "t" * 249]),
+            st.sampled_from([UUID(int=0), TOPIC_ID, UUID(int=2**128 - 1)]),
+            st.integers(0, 2**31 - 1),
+            st.integers(-1, 2**63 - 1),
+            st.integers(-1, 2**31 - 1),
+            st.none() | st.text(max_size=20),
+        ),
+        min_size=1,
+        max_size=10,
+    ),
+    st.sampled_from([-1, 0, 1000]),
+    st.sampled_from(["", GROUP, "g" * 300]),
+)
+def test_a_commit_changes_the_shard_as_replaying_its_records_does(
+    offsets: list[NewOffset], retention_ms: int, group_id: str
+) -> None:
+    """Commits are not decoded again after they are appended."""
+    bench = ShardBench()
+    bench.commit(Committer(group_id, "", None, -1, 9), offsets, retention_ms)
+    again = bench.replayed()
+    assert again.offsets._by_group == bench.shard.offsets._by_group
+    assert list(again.groups) == list(bench.shard.groups)
+    for new in offsets:
+        committed = bench.shard.offsets.get(group_id, new.topic, new.partition)
+        assert committed == again.offsets.get(group_id, new.topic, new.partition)
+    last = offsets[-1]
+    committed = bench.shard.offsets.get(group_id, last.topic, last.partition)
+    expire_ms = -1 if retention_ms == -1 else bench.clock.now_ms() + retention_ms
+    leader_epoch, topic_id = (last.leader_epoch, last.topic_id) if expire_ms == -1 else (-1, UUID(int=0))
+    now_ms = bench.clock.now_ms()
+    assert committed == (last.offset, leader_epoch, last.metadata or "", now_ms, expire_ms, topic_id)
