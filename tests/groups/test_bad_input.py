@@ -14,7 +14,7 @@ from odradek.protocol.messages.join_group import JoinGroupRequestProtocol
 from odradek.testing import broker
 from tests.clients.conftest import wire_topic
 from tests.clients.wire.connection import Connection
-from tests.coordinator.test_consumer_protocol import subscription
+from tests.coordinator.groups.test_consumer_protocol import subscription
 from tests.groups.wire_group import ASSIGNMENT, WireGroup
 
 if TYPE_CHECKING:

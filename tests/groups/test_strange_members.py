@@ -10,7 +10,7 @@ import pytest
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequestProtocol
-from tests.coordinator.test_consumer_protocol import subscription
+from tests.coordinator.groups.test_consumer_protocol import subscription
 from tests.groups.processed import Processed
 from tests.groups.running_member import wait_until
 from tests.groups.wire_group import WireGroup

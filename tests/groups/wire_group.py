@@ -28,7 +28,7 @@ from odradek.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment, SyncGroupResponse
-from tests.coordinator.test_consumer_protocol import subscription
+from tests.coordinator.groups.test_consumer_protocol import subscription
 from tests.wire import WireClient
 
 PATIENCE_S = 30

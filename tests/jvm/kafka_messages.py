@@ -5,7 +5,7 @@ import binascii
 from typing import Any
 from uuid import UUID
 
-from odradek.coordinator.group_records import CoordinatorRecord
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.protocol.fields import UNSET, Field, includes
 from odradek.protocol.schema import Message, Struct
 from tests.jvm.json_session import JsonSession

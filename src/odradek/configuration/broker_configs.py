@@ -144,7 +144,6 @@ _NOT_YET = (
     "group.streams.",
     "log.local.retention.",
     "log.preallocate",
-    "offsets.commit.timeout.ms",
     "offsets.load.buffer.size",
     "offsets.topic.compression.codec",
     "replica.",

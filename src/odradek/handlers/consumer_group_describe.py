@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.consumer.group import ConsumerGroup, no_consumer_group
+from odradek.coordinator.groups.consumer.group import ConsumerGroup, no_consumer_group
+from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard, offers_consumer_protocol
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_describe import (
@@ -19,10 +20,11 @@ from odradek.protocol.messages.consumer_group_describe import (
 from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Awaitable, Iterable, Mapping
     from uuid import UUID
 
-    from odradek.coordinator.consumer.members import ConsumerMember
+    from odradek.coordinator.groups.consumer.members import ConsumerMember
+    from odradek.coordinator.groups.group import Group
     from odradek.handlers.context import RequestContext
     from odradek.metadata.image import MetadataImage
 
@@ -30,24 +32,30 @@ CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 HIDDEN_TOPICS = "The group has described topic(s) that the client is not authorized to describe."
 
 
-def handle(request: ConsumerGroupDescribeRequest, context: RequestContext) -> ConsumerGroupDescribeResponse:
+def handle(
+    request: ConsumerGroupDescribeRequest, context: RequestContext
+) -> ConsumerGroupDescribeResponse | Awaitable[ConsumerGroupDescribeResponse]:
     if not offers_consumer_protocol(context):
         error = ErrorCode.UNSUPPORTED_VERSION
         refused = [DescribedGroup(group_id=group_id, error_code=error) for group_id in request.group_ids]
         return ConsumerGroupDescribeResponse(groups=refused)
-    described = [_describe(group_id, context) for group_id in request.group_ids]
-    if request.include_authorized_operations:
-        for group in described:
-            if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = context.authorized_operations(ResourceType.GROUP, group.group_id)
-    return ConsumerGroupDescribeResponse(groups=described)
+    parts = [_describe(group_id, request.include_authorized_operations, context) for group_id in request.group_ids]
+    return join_answers(parts, lambda described: ConsumerGroupDescribeResponse(groups=described))
 
 
-def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
+def _describe(
+    group_id: str, with_operations: bool, context: RequestContext
+) -> DescribedGroup | Awaitable[DescribedGroup]:
     shard = find_shard(context, Operation.DESCRIBE, group_id)
     if isinstance(shard, ErrorCode):
         return DescribedGroup(group_id=group_id, error_code=shard)
-    group = shard.groups.get(group_id)
+    described = _describe_group(group_id, shard.groups.get(group_id), context)
+    if with_operations and described.error_code == ErrorCode.NONE:
+        described.authorized_operations = context.authorized_operations(ResourceType.GROUP, group_id)
+    return shard.answer_directly(described, lambda error: DescribedGroup(group_id=group_id, error_code=error))
+
+
+def _describe_group(group_id: str, group: Group | None, context: RequestContext) -> DescribedGroup:
     if not isinstance(group, ConsumerGroup):
         error, message = no_consumer_group(group_id, group)
         return DescribedGroup(group_id=group_id, error_code=error, error_message=message)
@@ -73,7 +81,7 @@ def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> Member:
-    """A partition that it has not given back yet is still its own."""
+    """A partition that the member has been asked to give back is its own until it does."""
     owned: dict[UUID, set[int]] = {}
     for part in (member.assigned, member.pending_revocation):
         for topic_id, partitions in part.items():

@@ -1,14 +1,15 @@
-"""ConsumerGroupHeartbeat, versions 0 and 1: all that a member of a consumer group says and hears (KIP-848)."""
+"""ConsumerGroupHeartbeat, versions 0 and 1: the one request of a member of a consumer group (KIP-848)."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.consumer.heartbeat import ConsumerHeartbeat
-from odradek.coordinator.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
-from odradek.coordinator.consumer.topic_patterns import InvalidPattern
-from odradek.handlers.group_access import WaitingResponse, allows_on_group, offers_consumer_protocol
+from odradek.coordinator.groups.consumer.heartbeat import ConsumerHeartbeat
+from odradek.coordinator.groups.consumer.members import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.handlers.group_access import allows_on_group, offers_consumer_protocol
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -20,8 +21,8 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from odradek.coordinator.consumer.patterns import MatchedPatterns
-    from odradek.coordinator.group_shard import GroupShard
+    from odradek.coordinator.groups.consumer.patterns import MatchedPatterns
+    from odradek.coordinator.groups.group_shard import GroupShard
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_CLIENTS_MEMBER_ID = 1  # KIP-1082
@@ -36,7 +37,7 @@ def handle(
         return ConsumerGroupHeartbeatResponse(error_code=refusal.error, error_message=refusal.message)
     shard = groups.find(request.group_id)
     if isinstance(shard, ErrorCode):
-        return ConsumerGroupHeartbeatResponse(error_code=shard)
+        return _refuse(shard)
     if not request.member_id:
         request.member_id = str(context.services.host.entropy.uuid())
     pattern = request.subscribed_topic_regex
@@ -48,7 +49,7 @@ def handle(
 def _beat(
     shard: GroupShard, request: ConsumerGroupHeartbeatRequest, matched: MatchedPatterns | None, context: RequestContext
 ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
-    response = WaitingResponse()
+    response = WaitingResponse(_refuse)
     shard.consumer_heartbeat(
         ConsumerHeartbeat(
             request,
@@ -59,13 +60,18 @@ def _beat(
             matched,
         )
     )
-    return context.services.groups.answer(request.group_id, response.future)
+    answer: ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse] = response.result()
+    return answer
+
+
+def _refuse(error: ErrorCode) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error)
 
 
 async def _match_first(
     request: ConsumerGroupHeartbeatRequest, pattern: str, context: RequestContext
 ) -> ConsumerGroupHeartbeatResponse:
-    """Reading the names of all topics may take a while; who brings the pattern waits for it, and nobody else."""
+    """Matching a pattern with the names of all topics may take long; only the request that brings the pattern waits."""
     groups = context.services.groups
     try:
         matched = await groups.match_new(pattern)
@@ -75,7 +81,7 @@ async def _match_first(
         return ConsumerGroupHeartbeatResponse(error_code=error, error_message=message)
     shard = groups.find(request.group_id)
     if isinstance(shard, ErrorCode):
-        return ConsumerGroupHeartbeatResponse(error_code=shard)
+        return _refuse(shard)
     answer = _beat(shard, request, matched, context)
     return answer if isinstance(answer, ConsumerGroupHeartbeatResponse) else await answer
 

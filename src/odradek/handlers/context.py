@@ -14,7 +14,7 @@ from odradek.security.principals import ANONYMOUS, Principal
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
-    from odradek.coordinator.group_coordinator import GroupCoordinator
+    from odradek.coordinator.groups.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.handlers.api import AdvertisedApis
     from odradek.handlers.fetch_sessions import FetchSessions

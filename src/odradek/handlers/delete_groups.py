@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.offsets.offset_operations import delete_group
+from odradek.coordinator.groups.offsets.offset_operations import delete_group
+from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -19,13 +20,15 @@ if TYPE_CHECKING:
 def handle(
     request: DeleteGroupsRequest, context: RequestContext
 ) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
-    results = [
-        DeletableGroupResult(group_id=group_id, error_code=_delete(group_id, context))
-        for group_id in dict.fromkeys(request.groups_names)
-    ]
-    return context.services.groups.answer_all(request.groups_names, DeleteGroupsResponse(results=results))
+    parts = [_delete(group_id, context) for group_id in dict.fromkeys(request.groups_names)]
+    return join_answers(parts, lambda results: DeleteGroupsResponse(results=results))
 
 
-def _delete(group_id: str, context: RequestContext) -> ErrorCode:
+def _delete(group_id: str, context: RequestContext) -> DeletableGroupResult | Awaitable[DeletableGroupResult]:
+    def respond(error: ErrorCode) -> DeletableGroupResult:
+        return DeletableGroupResult(group_id=group_id, error_code=error)
+
     shard = find_shard(context, Operation.DELETE, group_id, may_be_nameless=True)
-    return shard if isinstance(shard, ErrorCode) else delete_group(shard, group_id)
+    if isinstance(shard, ErrorCode):
+        return respond(shard)
+    return shard.answer_directly(respond(delete_group(shard, group_id)), respond)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic.group import ClassicGroup, ClassicState
+from odradek.coordinator.groups.classic.group import ClassicGroup, ClassicState
+from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_groups import (
@@ -16,25 +17,34 @@ from odradek.protocol.messages.describe_groups import (
 from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from odradek.coordinator.groups.group import Group
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_UNKNOWN_GROUP = 6
 
 
-def handle(request: DescribeGroupsRequest, context: RequestContext) -> DescribeGroupsResponse:
-    described = [_describe(group_id, context) for group_id in request.groups]
-    if request.include_authorized_operations:
-        for group in described:
-            if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = context.authorized_operations(ResourceType.GROUP, group.group_id)
-    return DescribeGroupsResponse(groups=described)
+def handle(
+    request: DescribeGroupsRequest, context: RequestContext
+) -> DescribeGroupsResponse | Awaitable[DescribeGroupsResponse]:
+    parts = [_describe(group_id, request.include_authorized_operations, context) for group_id in request.groups]
+    return join_answers(parts, lambda described: DescribeGroupsResponse(groups=described))
 
 
-def _describe(group_id: str, context: RequestContext) -> DescribedGroup:
+def _describe(
+    group_id: str, with_operations: bool, context: RequestContext
+) -> DescribedGroup | Awaitable[DescribedGroup]:
     shard = find_shard(context, Operation.DESCRIBE, group_id, may_be_nameless=True)
     if isinstance(shard, ErrorCode):
         return DescribedGroup(group_id=group_id, error_code=shard)
-    group = shard.groups.get(group_id)
+    described = _describe_group(group_id, shard.groups.get(group_id), context)
+    if with_operations and described.error_code == ErrorCode.NONE:
+        described.authorized_operations = context.authorized_operations(ResourceType.GROUP, group_id)
+    return shard.answer_directly(described, lambda error: DescribedGroup(group_id=group_id, error_code=error))
+
+
+def _describe_group(group_id: str, group: Group | None, context: RequestContext) -> DescribedGroup:
     if not isinstance(group, ClassicGroup):
         unknown = DescribedGroup(group_id=group_id, group_state=ClassicState.DEAD.value)
         if context.api_version >= FIRST_VERSION_WITH_UNKNOWN_GROUP:

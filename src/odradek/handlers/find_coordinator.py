@@ -1,7 +1,7 @@
-"""FindCoordinator, versions 0 to 6: which broker looks after a group; from version 4 on for several at once.
+"""FindCoordinator, versions 0 to 6: which broker coordinates a group; from version 4 on for several groups at once.
 
-Departures from Kafka: the topic of the groups is made within the first request, which Kafka answers with "not yet".
-Transactions and share groups have no coordinator until they are built.
+Departures from Kafka: the internal topic of groups is created within the first request, which Kafka answers with
+COORDINATOR_NOT_AVAILABLE. Transactions and share groups have no coordinator.
 """
 
 from __future__ import annotations
@@ -35,13 +35,20 @@ class CoordinatorType(enum.IntEnum):
 def handle(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    services = context.services
-    if request.key_type == CoordinatorType.GROUP and not services.groups.has_topic:
-        return _make_topic_then_answer(request, context)
+    """The internal topic is created only for a client that may know of one of the groups."""
+    is_missing = request.key_type == CoordinatorType.GROUP and not context.services.groups.has_topic
+    if is_missing and any(allows_on_group(context, Operation.DESCRIBE, key) for key in _keys(request, context)):
+        return _create_topic_then_answer(request, context)
     return _answer(request, context)
 
 
-async def _make_topic_then_answer(request: FindCoordinatorRequest, context: RequestContext) -> FindCoordinatorResponse:
+def _keys(request: FindCoordinatorRequest, context: RequestContext) -> list[str]:
+    return request.coordinator_keys if context.api_version >= FIRST_VERSION_WITH_SEVERAL_KEYS else [request.key]
+
+
+async def _create_topic_then_answer(
+    request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse:
     await context.services.groups.ensure_topic()
     return _answer(request, context)
 

@@ -1,15 +1,14 @@
-"""What the handlers of group APIs share: who may use a group, where it is, and a request that waits."""
+"""What the handlers of group APIs share: authorization, and finding the shard of a group."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from odradek.protocol.errors import ErrorCode
 from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
-    from odradek.coordinator.group_shard import GroupShard
+    from odradek.coordinator.groups.group_shard import GroupShard
     from odradek.handlers.context import RequestContext
 
 
@@ -31,16 +30,3 @@ def find_shard(
     if not group_id and not may_be_nameless:
         return ErrorCode.INVALID_GROUP_ID
     return context.services.groups.find(group_id)
-
-
-class WaitingResponse:
-    """A future that a rule can answer by calling this, whether or not the client is still there."""
-
-    __slots__ = ("future",)
-
-    def __init__(self) -> None:
-        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def __call__(self, response: Any) -> None:
-        if not self.future.done():
-            self.future.set_result(response)

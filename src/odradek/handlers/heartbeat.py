@@ -1,4 +1,4 @@
-"""Heartbeat, versions 0 to 4: a member of a classic group is alive, and learns whether it must join again."""
+"""Heartbeat, versions 0 to 4: a member of a classic group is alive, and learns whether it must rejoin."""
 
 from __future__ import annotations
 
@@ -10,13 +10,19 @@ from odradek.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatRespo
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.handlers.context import RequestContext
 
 
-def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse:
+def handle(request: HeartbeatRequest, context: RequestContext) -> HeartbeatResponse | Awaitable[HeartbeatResponse]:
     shard = find_shard(context, Operation.READ, request.group_id)
     if shard is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        return HeartbeatResponse()  # nobody can tell yet, and its session has not begun
+        return HeartbeatResponse()  # sessions begin when the shard is loaded
     if isinstance(shard, ErrorCode):
-        return HeartbeatResponse(error_code=shard)
-    return HeartbeatResponse(error_code=shard.heartbeat(request))
+        return _respond(shard)
+    return shard.answer_directly(_respond(shard.heartbeat(request)), _respond)
+
+
+def _respond(error: ErrorCode) -> HeartbeatResponse:
+    return HeartbeatResponse(error_code=error)

@@ -1,8 +1,10 @@
-"""JoinGroup, versions 0 to 9: become a member of a classic group's next generation; the answer waits for the others.
+"""JoinGroup, versions 0 to 9: become a member of a classic group's next generation. The answer waits until the other
+members have joined.
 
 Departures from Kafka: a member that joins twice at the same time gets an answer to both requests; a subscription that
 cannot be read is passed on to the leader like any other, where Kafka answers UNKNOWN_SERVER_ERROR to some of them. In a
-consumer group, which nobody leads, every protocol's subscription must be readable (INCONSISTENT_GROUP_PROTOCOL).
+consumer group, which has no leading member, the subscription of every protocol must be readable
+(INCONSISTENT_GROUP_PROTOCOL).
 """
 
 from __future__ import annotations
@@ -10,8 +12,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.classic.join import Join
-from odradek.handlers.group_access import WaitingResponse, find_shard
+from odradek.coordinator.groups.classic.join import Join
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from odradek.security.authorizer import Operation
@@ -36,7 +39,7 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
     if context.api_version < FIRST_VERSION_WITH_REBALANCE_TIMEOUT:
         request.rebalance_timeout_ms = request.session_timeout_ms
     client_id = context.client_id or ""
-    response = WaitingResponse()
+    response = WaitingResponse(lambda error: _refuse(error, request, context))
     shard.join(
         Join(
             request,
@@ -48,11 +51,12 @@ def handle(request: JoinGroupRequest, context: RequestContext) -> JoinGroupRespo
             partial(context.allows_on_topic, Operation.DESCRIBE),
         )
     )
-    return groups.answer(request.group_id, response.future)
+    answer: JoinGroupResponse | Awaitable[JoinGroupResponse] = response.result()
+    return answer
 
 
 class _WithoutNull:
-    """Old versions know no null for the protocol's name."""
+    """A waiter for old versions, in which the protocol's name cannot be null."""
 
     __slots__ = ("_response",)
 
@@ -63,6 +67,9 @@ class _WithoutNull:
         if response.protocol_name is None:
             response.protocol_name = ""
         self._response(response)
+
+    def refuse(self, error: ErrorCode) -> None:
+        self._response.refuse(error)
 
 
 def _refuse(error: ErrorCode, request: JoinGroupRequest, context: RequestContext) -> JoinGroupResponse:

@@ -1,5 +1,5 @@
-"""LeaveGroup, versions 0 to 5: members go before their session ends; from version 3 on several at once, also by the
-name of a static member."""
+"""LeaveGroup, versions 0 to 5: members leave before their session ends; from version 3 on several at once, also by the
+instance id of a static member."""
 
 from __future__ import annotations
 
@@ -21,10 +21,14 @@ FIRST_VERSION_WITH_SEVERAL_MEMBERS = 3
 def handle(request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
     shard = find_shard(context, Operation.READ, request.group_id)
     if isinstance(shard, ErrorCode):
-        return LeaveGroupResponse(error_code=shard)
+        return _refuse(shard)
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_MEMBERS:
         response = LeaveGroupResponse(members=shard.leave(request.group_id, request.members))
     else:
         (answer,) = shard.leave(request.group_id, [MemberIdentity(member_id=request.member_id)])
         response = LeaveGroupResponse(error_code=answer.error_code)
-    return context.services.groups.answer(request.group_id, response)
+    return shard.answer_directly(response, _refuse)
+
+
+def _refuse(error: ErrorCode) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
-from odradek.coordinator.group_coordinator import OFFSETS_TOPIC
+from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
 from odradek.handlers.context import CLUSTER_NAME
 from odradek.handlers.partition_state import partition_state
 from odradek.metadata.topic_names import illegal_name_reason

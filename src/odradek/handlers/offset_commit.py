@@ -1,12 +1,13 @@
-"""OffsetCommit, versions 2 to 10: how far a group has read; topics by name, from version 10 on by id."""
+"""OffsetCommit, versions 2 to 10: how far a group has read, for topics by name, from version 10 on by id."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.group import Committer
-from odradek.coordinator.offsets.offset_operations import NewOffset, commit_offsets
-from odradek.handlers.group_access import find_shard
+from odradek.coordinator.groups.group import Committer
+from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_offsets
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.handlers.group_access import allows_on_group
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -29,55 +30,107 @@ FIRST_VERSION_WITH_TOPIC_IDS = 10
 def handle(
     request: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
-    shard = find_shard(context, Operation.READ, request.group_id, may_be_nameless=True)
+    group_id = request.group_id
+    if not allows_on_group(context, Operation.READ, group_id):
+        return _refuse(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    shard = context.services.groups.find_for_commit(group_id)
+    if isinstance(shard, ErrorCode):
+        return _refuse(request, shard)
     answers: list[OffsetCommitResponseTopic] = []
     offsets: list[NewOffset] = []
     committed: list[OffsetCommitResponsePartition] = []
-    for wish in request.topics:
-        partitions = [OffsetCommitResponsePartition(partition_index=each.partition_index) for each in wish.partitions]
-        answers.append(OffsetCommitResponseTopic(name=wish.name, topic_id=wish.topic_id, partitions=partitions))
-        topic = _find_topic(wish, context) if not isinstance(shard, ErrorCode) else shard
-        for offset, answer in zip(wish.partitions, partitions, strict=True):
-            if isinstance(topic, ErrorCode):
-                answer.error_code = topic
-            elif not 0 <= offset.partition_index < len(topic.partitions):
-                answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            else:
-                committed.append(answer)
-                offsets.append(
-                    NewOffset(
-                        topic.name,
-                        topic.topic_id,
-                        offset.partition_index,
-                        offset.committed_offset,
-                        offset.committed_leader_epoch,
-                        offset.committed_metadata,
-                    )
-                )
+    for requested in request.topics:
+        topic = _find_topic(requested, context)
+        answers.append(_prepare(requested, topic, offsets, committed))
     response = OffsetCommitResponse(topics=answers)
-    if isinstance(shard, ErrorCode) or not offsets:
+    if not offsets:
         return response
     committer = Committer(
-        request.group_id,
+        group_id,
         request.member_id,
         request.group_instance_id,
         request.generation_id_or_member_epoch,
         context.api_version,
     )
-    errors = commit_offsets(shard, committer, offsets, request.retention_time_ms)
-    for answer, error in zip(committed, errors, strict=True):
-        answer.error_code = error
-    return context.services.groups.answer(request.group_id, response)
+    waiting: WaitingResponse | None = None
+
+    def finish(errors: list[ErrorCode]) -> None:
+        """The commit has shared a batch, which is written, or has failed."""
+        assert waiting is not None
+        _fill_in(committed, errors)
+        shard.answer(waiting, response)
+
+    errors = commit_offsets(shard, committer, offsets, request.retention_time_ms, finish)
+    if errors is not None:
+        _fill_in(committed, errors)
+        return shard.answer_directly(response, lambda error: _refuse(request, error))
+    waiting = WaitingResponse(lambda error: _refuse(request, error))
+    return waiting.future
 
 
-def _find_topic(wish: OffsetCommitRequestTopic, context: RequestContext) -> TopicImage | ErrorCode:
+def _prepare(
+    requested: OffsetCommitRequestTopic,
+    topic: TopicImage | ErrorCode,
+    offsets: list[NewOffset],
+    committed: list[OffsetCommitResponsePartition],
+) -> OffsetCommitResponseTopic:
+    """The topic's part of the response; offsets that may be committed are added to `offsets`, and what the response
+    says of them to `committed`."""
+    answers: list[OffsetCommitResponsePartition] = []
+    for partition in requested.partitions:
+        index = partition.partition_index
+        if isinstance(topic, ErrorCode):
+            answers.append(OffsetCommitResponsePartition(partition_index=index, error_code=topic))
+            continue
+        if not 0 <= index < len(topic.partitions):
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            answers.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
+            continue
+        answer = OffsetCommitResponsePartition(partition_index=index)
+        answers.append(answer)
+        committed.append(answer)
+        offsets.append(
+            NewOffset(
+                topic.name,
+                topic.topic_id,
+                index,
+                partition.committed_offset,
+                partition.committed_leader_epoch,
+                partition.committed_metadata,
+            )
+        )
+    return OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=answers)
+
+
+def _fill_in(partitions: list[OffsetCommitResponsePartition], errors: list[ErrorCode]) -> None:
+    for partition, error in zip(partitions, errors, strict=True):
+        partition.error_code = error
+
+
+def _refuse(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=error)
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _find_topic(requested: OffsetCommitRequestTopic, context: RequestContext) -> TopicImage | ErrorCode:
     image = context.services.image
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        topic = image.topic_by_id(wish.topic_id)
+        topic = image.topic_by_id(requested.topic_id)
         if topic is None:
             return ErrorCode.UNKNOWN_TOPIC_ID
     else:
-        topic = image.topics.get(wish.name)
-    if not context.allows_on_topic(Operation.READ, wish.name if topic is None else topic.name):
+        topic = image.topics.get(requested.name)
+    if not context.allows_on_topic(Operation.READ, requested.name if topic is None else topic.name):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if topic is None else topic

@@ -1,10 +1,10 @@
-"""OffsetDelete, version 0: forget what a group has committed for topics that it does not read any more."""
+"""OffsetDelete, version 0: remove a group's committed offsets of topics that it does not subscribe to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.offsets.offset_operations import delete_offsets
+from odradek.coordinator.groups.offsets.offset_operations import delete_offsets
 from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_delete import (
@@ -27,24 +27,28 @@ def handle(
 ) -> OffsetDeleteResponse | Awaitable[OffsetDeleteResponse]:
     shard = find_shard(context, Operation.DELETE, request.group_id)
     if isinstance(shard, ErrorCode):
-        return OffsetDeleteResponse(error_code=shard)
+        return _refuse(shard)
     answers: list[OffsetDeleteResponseTopic] = []
     deletions: list[TopicPartition] = []
     deleted: list[OffsetDeleteResponsePartition] = []
-    for wish in request.topics:
-        partitions = [OffsetDeleteResponsePartition(partition_index=each.partition_index) for each in wish.partitions]
-        answers.append(OffsetDeleteResponseTopic(name=wish.name, partitions=partitions))
+    for topic in request.topics:
+        partitions = [OffsetDeleteResponsePartition(partition_index=each.partition_index) for each in topic.partitions]
+        answers.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
         for answer in partitions:
-            answer.error_code = _check(wish.name, answer.partition_index, context)
+            answer.error_code = _check(topic.name, answer.partition_index, context)
             if answer.error_code == ErrorCode.NONE:
                 deleted.append(answer)
-                deletions.append((wish.name, answer.partition_index))
+                deletions.append((topic.name, answer.partition_index))
     result = delete_offsets(shard, request.group_id, deletions)
     if isinstance(result, ErrorCode):
-        return OffsetDeleteResponse(error_code=result)
+        return shard.answer_directly(_refuse(result), _refuse)
     for answer, error in zip(deleted, result, strict=True):
         answer.error_code = error
-    return context.services.groups.answer(request.group_id, OffsetDeleteResponse(topics=answers))
+    return shard.answer_directly(OffsetDeleteResponse(topics=answers), _refuse)
+
+
+def _refuse(error: ErrorCode) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=error)
 
 
 def _check(topic: str, partition: int, context: RequestContext) -> ErrorCode:

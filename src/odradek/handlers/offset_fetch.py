@@ -1,10 +1,11 @@
-"""OffsetFetch, versions 1 to 10: what groups have committed; from version 8 on for several groups at once, from version
-10 on with topic ids."""
+"""OffsetFetch, versions 1 to 10: the committed offsets of groups; from version 8 on of several groups at once, from
+version 10 on with topic ids. Topics are answered in the order in which they were requested."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_fetch import (
@@ -22,9 +23,10 @@ from odradek.protocol.sentinels import NO_OFFSET, NO_TOPIC_ID
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from uuid import UUID
 
-    from odradek.coordinator.group_shard import GroupShard
+    from odradek.coordinator.groups.group_shard import GroupShard
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_GROUP_ERROR = 2
@@ -32,28 +34,30 @@ FIRST_VERSION_WITH_SEVERAL_GROUPS = 8
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
 
-def handle(request: OffsetFetchRequest, context: RequestContext) -> OffsetFetchResponse:
+def handle(
+    request: OffsetFetchRequest, context: RequestContext
+) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
     if context.api_version >= FIRST_VERSION_WITH_SEVERAL_GROUPS:
-        return OffsetFetchResponse(
-            groups=[_fetch_group(group, request.require_stable, context) for group in request.groups]
-        )
-    wanted = None
+        parts = [_fetch_group(group, request.require_stable, context) for group in request.groups]
+        return join_answers(parts, lambda groups: OffsetFetchResponse(groups=groups))
+    topics = None
     if request.topics is not None:
-        wanted = [
+        topics = [
             OffsetFetchRequestTopics(name=topic.name, partition_indexes=topic.partition_indexes)
             for topic in request.topics
         ]
-    wish = OffsetFetchRequestGroup(group_id=request.group_id, topics=wanted)
-    return _as_single_group(_fetch_group(wish, request.require_stable, context), wish, context)
+    requested = OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)
+    part = _fetch_group(requested, request.require_stable, context)
+    return join_answers([part], lambda groups: _as_single_group(groups[0], requested, context))
 
 
 def _as_single_group(
-    group: OffsetFetchResponseGroup, wish: OffsetFetchRequestGroup, context: RequestContext
+    group: OffsetFetchResponseGroup, requested: OffsetFetchRequestGroup, context: RequestContext
 ) -> OffsetFetchResponse:
     topics = group.topics
     if group.error_code and context.api_version < FIRST_VERSION_WITH_GROUP_ERROR:
-        # There was no place for an error of the whole group.
-        topics = [_refuse_topic(topic, ErrorCode(group.error_code)) for topic in wish.topics or ()]
+        # This version has no field for an error of the whole group.
+        topics = [_refuse_topic(topic, ErrorCode(group.error_code)) for topic in requested.topics or ()]
     return OffsetFetchResponse(
         error_code=group.error_code,
         topics=[
@@ -76,21 +80,25 @@ def _as_single_group(
 
 
 def _fetch_group(
-    wish: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
-) -> OffsetFetchResponseGroup:
-    group_id = wish.group_id
+    requested: OffsetFetchRequestGroup, require_stable: bool, context: RequestContext
+) -> OffsetFetchResponseGroup | Awaitable[OffsetFetchResponseGroup]:
+    group_id = requested.group_id
+
+    def refuse(error: ErrorCode) -> OffsetFetchResponseGroup:
+        return OffsetFetchResponseGroup(group_id=group_id, error_code=error)
+
     shard = find_shard(context, Operation.DESCRIBE, group_id, may_be_nameless=True)
     if isinstance(shard, ErrorCode):
-        return OffsetFetchResponseGroup(group_id=group_id, error_code=shard)
+        return refuse(shard)
     group = shard.groups.get(group_id)
-    error = ErrorCode.NONE if group is None else group.check_fetch(wish.member_id, wish.member_epoch)
+    error = ErrorCode.NONE if group is None else group.check_fetch(requested.member_id, requested.member_epoch)
     if error is not ErrorCode.NONE:
-        return OffsetFetchResponseGroup(group_id=group_id, error_code=error)
-    if wish.topics is None:
+        return shard.answer_directly(refuse(error), refuse)
+    if requested.topics is None:
         topics = _all_topics(shard, group_id, require_stable, context)
     else:
-        topics = [_fetch_topic(shard, group_id, topic, require_stable, context) for topic in wish.topics]
-    return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
+        topics = [_fetch_topic(shard, group_id, topic, require_stable, context) for topic in requested.topics]
+    return shard.answer_directly(OffsetFetchResponseGroup(group_id=group_id, topics=topics), refuse)
 
 
 def _all_topics(
@@ -102,7 +110,7 @@ def _all_topics(
     answers = []
     for name, partitions in indexes.items():
         topic_id = _topic_id(name, context)
-        # Whom a topic does not concern must not see it; whom only ids can reach cannot be told of one without.
+        # Only topics that the client may describe, and for a client that knows topics by id only those with an id.
         if context.allows_on_topic(Operation.DESCRIBE, name) and (
             topic_id != NO_TOPIC_ID or context.api_version < FIRST_VERSION_WITH_TOPIC_IDS
         ):
@@ -117,21 +125,22 @@ def _topic_id(name: str, context: RequestContext) -> UUID:
 
 
 def _fetch_topic(
-    shard: GroupShard, group_id: str, wish: OffsetFetchRequestTopics, require_stable: bool, context: RequestContext
+    shard: GroupShard, group_id: str, requested: OffsetFetchRequestTopics, require_stable: bool, context: RequestContext
 ) -> OffsetFetchResponseTopics:
-    name = wish.name
+    name = requested.name
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
-        topic = context.services.image.topic_by_id(wish.topic_id)
+        topic = context.services.image.topic_by_id(requested.topic_id)
         if topic is None:
-            return _refuse_topic(wish, ErrorCode.UNKNOWN_TOPIC_ID)
+            return _refuse_topic(requested, ErrorCode.UNKNOWN_TOPIC_ID)
         name = topic.name
     if not context.allows_on_topic(Operation.DESCRIBE, name):
-        return _refuse_topic(wish, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        return _refuse_topic(requested, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     return OffsetFetchResponseTopics(
         name=name,
-        topic_id=wish.topic_id,
+        topic_id=requested.topic_id,
         partitions=[
-            _offset(shard, group_id, name, wish.topic_id, index, require_stable) for index in wish.partition_indexes
+            _offset(shard, group_id, name, requested.topic_id, index, require_stable)
+            for index in requested.partition_indexes
         ],
     )
 
@@ -155,12 +164,12 @@ def _offset(
     )
 
 
-def _refuse_topic(wish: OffsetFetchRequestTopics, error: ErrorCode) -> OffsetFetchResponseTopics:
+def _refuse_topic(requested: OffsetFetchRequestTopics, error: ErrorCode) -> OffsetFetchResponseTopics:
     return OffsetFetchResponseTopics(
-        name=wish.name,
-        topic_id=wish.topic_id,
+        name=requested.name,
+        topic_id=requested.topic_id,
         partitions=[
             OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, error_code=error)
-            for index in wish.partition_indexes
+            for index in requested.partition_indexes
         ],
     )

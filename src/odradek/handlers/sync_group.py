@@ -1,10 +1,11 @@
-"""SyncGroup, versions 0 to 5: the leader brings the assignment of its generation, everybody gets theirs."""
+"""SyncGroup, versions 0 to 5: the leader brings the assignment of its generation, each member gets its share."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.handlers.group_access import WaitingResponse, find_shard
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.handlers.group_access import find_shard
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from odradek.security.authorizer import Operation
@@ -24,6 +25,11 @@ def handle(request: SyncGroupRequest, context: RequestContext) -> SyncGroupRespo
     shard = find_shard(context, Operation.READ, request.group_id)
     if isinstance(shard, ErrorCode):
         return SyncGroupResponse(error_code=shard)
-    response = WaitingResponse()
+    response = WaitingResponse(_refuse)
     shard.sync(request, response)
-    return context.services.groups.answer(request.group_id, response.future)
+    answer: SyncGroupResponse | Awaitable[SyncGroupResponse] = response.result()
+    return answer
+
+
+def _refuse(error: ErrorCode) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=error)

@@ -24,7 +24,7 @@ from odradek.log.segment import Segment
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
 from odradek.log.unsynced_files import UnsyncedFiles
-from odradek.protocol.batch import assign_offset, set_append_time
+from odradek.protocol.batch import assign_offset, read_batch_header, set_append_time
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
@@ -110,14 +110,15 @@ class PartitionLog:
 
     # Appending
 
-    def append(self, batch: memoryview, leader_epoch: int) -> AppendResult:
+    def append(self, batch: memoryview, leader_epoch: int, *, is_built_here: bool = False) -> AppendResult:
         """Appends the one batch that a client sent; the view is written to. Refusals are error codes, and OSError means
-        that the disk failed, now or in an earlier sync: either way nothing has changed."""
+        that the disk failed, now or in an earlier sync: either way nothing has changed. A batch that this broker has
+        built is not checked: it has keys, a right checksum and a size within the topic's limits."""
         if self._unsynced.failure is not None:
             self._unsynced.check()
         config = self.config
         now_ms = self._clock.now_ms()
-        header = check_batch(batch, config, now_ms)
+        header = read_batch_header(batch) if is_built_here else check_batch(batch, config, now_ms)
         if isinstance(header, ErrorCode):
             return AppendResult(header)
         is_idempotent = header.producer_id >= 0
@@ -125,7 +126,7 @@ class PartitionLog:
             verdict = self.producers.check(header)
             if verdict is not None:
                 return self._refuse(verdict)
-        if self._converts_batches:
+        if self._converts_batches and not (is_built_here and config.target_compression is None):
             converted = convert_batch(batch, header, config)
             if isinstance(converted, ErrorCode):
                 return AppendResult(converted)

@@ -267,9 +267,9 @@ class Partition:
 
     # Appending
 
-    def append(self, batch: memoryview, acks: int) -> AppendResult:
+    def append(self, batch: memoryview, acks: int, *, is_built_here: bool = False) -> AppendResult:
         """Append one batch as the leader. It is committed at once if this is the only in-sync replica and no flush is
-        due."""
+        due. `is_built_here`: see `PartitionLog.append`."""
         if not self.is_leader:
             return AppendResult(self.absence)
         if acks == ALL_IN_SYNC and self._has_too_few_in_sync:
@@ -277,7 +277,7 @@ class Partition:
         log = self.log
         size_before = log.size_bytes
         try:
-            result = log.append(batch, self.leader_epoch)
+            result = log.append(batch, self.leader_epoch, is_built_here=is_built_here)
         except OSError as problem:
             self.report_failure(problem)
             raise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.controller import Controller
-from odradek.coordinator.group_coordinator import GroupCoordinator
+from odradek.coordinator.groups.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
 from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services

@@ -1,0 +1,118 @@
+"""Which topics the regular expressions of a consumer group match: kept in records, and found off the event loop.
+
+A pattern is matched before its first subscriber joins (`ConsumerHeartbeat.matched`), so that it gets its partitions at
+once. Later, new topics and the passing of time are reasons to match all of the group's patterns again; that goes on
+beside the heartbeats, for one pattern of bad will may take a while.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.coordinator.groups.consumer.group import ConsumerGroup, ResolvedPattern
+from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern, matching_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from odradek.coordinator.groups.consumer.draft import Draft
+    from odradek.coordinator.groups.consumer.members import ConsumerMember
+    from odradek.coordinator.groups.decision import Decision
+    from odradek.metadata.image import MetadataImage
+
+# When many topics are created one after another, their names are not all read again for each.
+LEAST_AGE_MS = 10_000
+
+
+class PatternMatch(NamedTuple):
+    """Patterns to match, and who may see what of the result: the member whose heartbeat asked for it."""
+
+    group_id: str
+    patterns: frozenset[str]
+    may_describe: Callable[[str], bool]
+
+
+class MatchedPatterns(NamedTuple):
+    """Topics by pattern, as they are in one image."""
+
+    topics: Mapping[str, frozenset[str]]
+    image: MetadataImage
+
+
+def match_new_pattern(pattern: str, image: MetadataImage) -> MatchedPatterns:
+    """Takes its time; InvalidPattern when it is none."""
+    return MatchedPatterns({pattern: matching_topics(pattern, image.topics)}, image)
+
+
+def match_patterns(patterns: Iterable[str], image: MetadataImage) -> MatchedPatterns:
+    """Takes its time. They are in the log, so somebody found them right once; one that is not matches nothing."""
+    topics = {}
+    for pattern in patterns:
+        try:
+            topics[pattern] = matching_topics(pattern, image.topics)
+        except InvalidPattern:
+            topics[pattern] = frozenset()
+    return MatchedPatterns(topics, image)
+
+
+def put_matched(
+    draft: Draft, matched: MatchedPatterns, may_describe: Callable[[str], bool], decision: Decision
+) -> bool:
+    """Of those patterns that somebody subscribes to; whether one of them has other topics than before."""
+    # Somebody was quicker with newer topics. A version that is still to come is another cluster's, and says nothing.
+    version, latest = matched.image.version, decision.image.version
+    overtaken = {pattern for pattern, known in draft.group.patterns.items() if version < known.version <= latest}
+    has_changed = False
+    for pattern, names in matched.topics.items():
+        if pattern in overtaken or not draft.group.subscribers_of_pattern(pattern):
+            continue
+        known = draft.group.patterns.get(pattern)
+        topics = frozenset(name for name in names if may_describe(name))
+        has_changed |= topics != (frozenset() if known is None else known.topics)
+        draft.put_pattern(pattern, ResolvedPattern(topics, version, decision.now_ms))
+    if draft.group.patterns.keys() <= matched.topics.keys() - overtaken:
+        draft.group.matched_topics = matched.image.topics
+    return has_changed
+
+
+def drop_unused_patterns(draft: Draft, patterns: Iterable[str]) -> None:
+    for pattern in set(patterns) & draft.group.patterns.keys():
+        if not draft.group.subscribers_of_pattern(pattern):
+            draft.remove_pattern(pattern)
+
+
+def ask_for_match(
+    draft: Draft, member: ConsumerMember, may_describe: Callable[[str], bool], decision: Decision
+) -> None:
+    """When it is time, or when nobody has matched this member's pattern yet, and nobody is at it."""
+    group, pattern = draft.group, member.topic_pattern
+    patterns = group.patterns.keys() | {pattern} if pattern else group.patterns.keys()
+    if group.is_matching or not (len(patterns) > len(group.patterns) or _is_due(group, decision)):
+        return
+    wish = PatternMatch(group.group_id, frozenset(patterns), may_describe)
+
+    def ask(decision: Decision) -> None:
+        written = decision.groups[wish.group_id]
+        if isinstance(written, ConsumerGroup):
+            written.is_matching = True
+            decision.matches.append(wish)
+
+    draft.afterwards.append(ask)
+
+
+def _is_due(group: ConsumerGroup, decision: Decision) -> bool:
+    if not group.patterns:
+        return False
+    age_ms = decision.now_ms - min(resolved.timestamp_ms for resolved in group.patterns.values())
+    if age_ms <= LEAST_AGE_MS:
+        return False
+    return age_ms > decision.settings.pattern_refresh_interval_ms or _has_new_topics(group, decision.image)
+
+
+def _has_new_topics(group: ConsumerGroup, image: MetadataImage) -> bool:
+    """Deleted topics are no reason to match again: they leave the assignment by themselves."""
+    known = group.matched_topics
+    if known is not None and (known is image.topics or image.topics.keys() <= known.keys()):
+        group.matched_topics = image.topics
+        return False
+    return True

@@ -1,0 +1,85 @@
+"""How a member of a consumer group gets from what it has to what it should have. Pure.
+
+First it gives back, then it moves to the new epoch, then it gets what is free: so no partition ever has two owners. The
+steps and their names are those of KIP-848; Kafka's is CurrentAssignmentBuilder.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.coordinator.groups.consumer.members import MemberState
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from uuid import UUID
+
+    from odradek.coordinator.groups.consumer.members import ConsumerMember, PartitionEpochs, Partitions
+
+
+class Goal(NamedTuple):
+    """Where the member should get to, and what stands in the way."""
+
+    epoch: int
+    target: Partitions
+    subscribed_topic_ids: Collection[UUID]  # what it does not subscribe to any more it must not get
+    is_owned: Callable[[UUID, int], bool]  # by anybody, this member included
+    has_subscription_changed: bool
+    owned: Partitions | None  # what the member says that it has; None when it says nothing
+
+
+def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:
+    """The member after its next step; the same value when there is none to take."""
+    match member.state:
+        case MemberState.STABLE if member.epoch == goal.epoch:
+            return _drop_unsubscribed(member, goal) if goal.has_subscription_changed else member
+        case MemberState.UNREVOKED_PARTITIONS if _has_any(goal.owned, member.pending_revocation):
+            return _drop_unsubscribed(member, goal) if goal.has_subscription_changed else member
+        case _:
+            return _next_step(member, goal)
+
+
+def _has_any(owned: Partitions | None, partitions: PartitionEpochs) -> bool:
+    """Whoever does not say what it has may have all of it still."""
+    if owned is None:
+        return True
+    return any(not partitions.get(topic_id, {}).keys().isdisjoint(some) for topic_id, some in owned.items())
+
+
+def _drop_unsubscribed(member: ConsumerMember, goal: Goal) -> ConsumerMember:
+    """The target is not yet that of the new subscription, but what it gave up must not be its own any longer."""
+    dropped = {topic: epochs for topic, epochs in member.assigned.items() if topic not in goal.subscribed_topic_ids}
+    if not dropped:
+        return member
+    kept = {topic: epochs for topic, epochs in member.assigned.items() if topic not in dropped}
+    pending = dict(member.pending_revocation)
+    for topic_id, epochs in dropped.items():
+        pending[topic_id] = {**pending.get(topic_id, {}), **epochs}
+    if _has_any(goal.owned, pending):
+        return member.moved(member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, pending)
+    return member.moved(member.epoch, member.state, kept, member.pending_revocation)
+
+
+def _next_step(member: ConsumerMember, goal: Goal) -> ConsumerMember:
+    kept: dict[UUID, dict[int, int]] = {}
+    to_revoke: dict[UUID, dict[int, int]] = {}
+    to_assign: dict[UUID, list[int]] = {}
+    is_waiting = False
+    for topic_id in goal.target.keys() | member.assigned.keys():
+        target = goal.target.get(topic_id, frozenset()) if topic_id in goal.subscribed_topic_ids else frozenset()
+        has = member.assigned.get(topic_id, {})
+        gives_back = member.pending_revocation.get(topic_id, {})
+        for partition, epoch in has.items():
+            (kept if partition in target else to_revoke).setdefault(topic_id, {})[partition] = epoch
+        for partition in target - has.keys():
+            # What it is about to give back itself is free for it.
+            if goal.is_owned(topic_id, partition) and partition not in gives_back:
+                is_waiting = True
+            else:
+                to_assign.setdefault(topic_id, []).append(partition)
+    if to_revoke and _has_any(goal.owned, to_revoke):
+        return member.moved(member.epoch, MemberState.UNREVOKED_PARTITIONS, kept, to_revoke)
+    for topic_id, partitions in to_assign.items():
+        kept.setdefault(topic_id, {}).update(dict.fromkeys(partitions, goal.epoch))
+    state = MemberState.UNRELEASED_PARTITIONS if is_waiting else MemberState.STABLE
+    return member.moved(goal.epoch, state, kept, {})

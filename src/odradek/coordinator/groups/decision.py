@@ -1,0 +1,49 @@
+"""What a rule of groups decides by, and what it may ask for beside records, timers and answers."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.configuration.config_types import ConfigResourceType
+from odradek.coordinator.runtime import decision
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.coordinator.groups.consumer.patterns import PatternMatch
+    from odradek.coordinator.groups.group import Group
+    from odradek.coordinator.groups.group_settings import ConsumerSettings, GroupSettings
+    from odradek.metadata.image import MetadataImage
+
+
+class TimerKind(enum.Enum):
+    """Of a classic group as a whole, or of one member: the key says which."""
+
+    JOIN = "join"  # the time that members have to join a generation
+    SYNC = "sync"  # the time that members have to ask for their assignment
+    SESSION = "session"  # the time that a member may be silent
+    REVOCATION = "revocation"  # the time that a member has to give partitions back
+
+
+class TimerKey(NamedTuple):
+    kind: TimerKind
+    group_id: str
+    member_id: str = ""
+
+
+class Decision(decision.Decision):
+    """`image` is the cluster's metadata; `groups` are the shard's, as they are after all that was written."""
+
+    __slots__ = ("groups", "image", "matches", "settings")
+
+    def __init__(self, now_ms: int, settings: GroupSettings, image: MetadataImage, groups: Mapping[str, Group]) -> None:
+        super().__init__(now_ms)
+        self.settings = settings
+        self.image = image
+        self.groups = groups
+        self.matches: list[PatternMatch] = []
+
+    def consumer_settings(self, group_id: str) -> ConsumerSettings:
+        """The broker's settings with the group's own configuration applied."""
+        return self.settings.consumer.with_overrides(self.image.configs_of(ConfigResourceType.GROUP, group_id))

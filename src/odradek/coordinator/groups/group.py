@@ -1,0 +1,77 @@
+"""What every kind of group can be asked, whatever its protocol: a shard holds groups of several kinds."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from odradek.coordinator.groups.group_records import CommittedOffset
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+    from odradek.protocol.errors import ErrorCode
+
+# Whether an offset may be committed for this partition, when that is not the same for all.
+PartitionCheck: TypeAlias = "Callable[[UUID, int], ErrorCode]"
+
+NO_MEMBER_ID = ""
+NO_GENERATION = -1
+
+
+class GroupKind(enum.Enum):
+    """The names are the protocol's (ListGroups)."""
+
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+    SHARE = "share"
+    STREAMS = "streams"
+
+
+class Committer(NamedTuple):
+    """Who commits: a member of a generation or an epoch, or nobody in particular (−1 and no id)."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation: int
+    version: int
+
+
+class Group(Protocol):
+    group_id: str
+
+    @property
+    def kind(self) -> GroupKind: ...
+
+    @property
+    def state_name(self) -> str: ...
+
+    @property
+    def protocol_type(self) -> str | None: ...
+
+    @property
+    def is_empty(self) -> bool: ...
+
+    def check_commit(self, committer: Committer) -> ErrorCode | PartitionCheck:
+        """Whether this member, or nobody in particular, may commit offsets now."""
+
+    def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
+        """Whether this member, or nobody in particular, may read what was committed."""
+
+    def check_offset_deletion(self) -> ErrorCode: ...
+
+    def check_deletion(self) -> ErrorCode: ...
+
+    def is_subscribed_to(self, topic: str) -> bool: ...
+
+    def expiry_base(self) -> Callable[[CommittedOffset], int] | None:
+        """From when on an offset's retention counts; None while no offset of the group may expire."""
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """What removes the group from the log."""
+
+
+def commit_time(committed: CommittedOffset) -> int:
+    return committed.commit_timestamp_ms

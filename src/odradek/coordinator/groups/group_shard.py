@@ -1,0 +1,270 @@
+"""The groups of one partition of `__consumer_offsets`: which rule serves which request, and what each record means.
+
+A request runs a rule, the rule makes a decision, and the runtime carries the decision out (`runtime/shard`). Replaying
+the records of all decisions rebuilds the groups after a restart.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.groups.classic.group import ClassicGroup
+from odradek.coordinator.groups.classic.join import Join, join
+from odradek.coordinator.groups.classic.rebalance import (
+    on_join_timeout,
+    on_load,
+    on_session_timeout,
+    on_sync_timeout,
+    on_unload,
+)
+from odradek.coordinator.groups.classic.sync import heartbeat, leave, sync
+from odradek.coordinator.groups.consumer import classic_members, fencing
+from odradek.coordinator.groups.consumer.group import ConsumerGroup
+from odradek.coordinator.groups.consumer.heartbeat import ConsumerHeartbeat
+from odradek.coordinator.groups.consumer.heartbeat import heartbeat as consumer_heartbeat
+from odradek.coordinator.groups.consumer.subscriptions import on_patterns_matched
+from odradek.coordinator.groups.decision import Decision, TimerKey, TimerKind
+from odradek.coordinator.groups.group import NO_MEMBER_ID
+from odradek.coordinator.groups.group_records import (
+    ConsumerGroupKey,
+    GroupKey,
+    OffsetKey,
+    decode_group_metadata,
+    decode_key,
+)
+from odradek.coordinator.groups.offsets.committed_offsets import CommittedOffsets
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.join_group import JoinGroupResponse
+from odradek.protocol.messages.leave_group import MemberResponse
+from odradek.protocol.messages.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Sequence
+
+    from odradek.coordinator.groups.consumer.patterns import MatchedPatterns, PatternMatch
+    from odradek.coordinator.groups.group import Group
+    from odradek.coordinator.groups.group_records import NewerKey
+    from odradek.coordinator.groups.group_settings import GroupSettings
+    from odradek.coordinator.runtime.decision import Waiter
+    from odradek.coordinator.runtime.shard import Shard
+    from odradek.metadata.image import MetadataImage, TopicImage
+    from odradek.protocol.messages.heartbeat import HeartbeatRequest
+    from odradek.protocol.messages.leave_group import MemberIdentity
+    from odradek.protocol.messages.sync_group import SyncGroupRequest
+
+
+class GroupShard:
+    """The state machine of groups: `groups` and `offsets` change by replayed records, and by rules that keep in memory
+    what no record holds (members that are joining, requests that wait)."""
+
+    def __init__(
+        self,
+        shard: Shard[GroupShard],
+        now_ms: Callable[[], int],
+        settings: Callable[[], GroupSettings],
+        image: Callable[[], MetadataImage],
+        match: Callable[[GroupShard, PatternMatch], None],
+    ) -> None:
+        self.groups: dict[str, Group] = {}
+        self.offsets = CommittedOffsets()
+        self.deleted_topics: list[TopicImage] = []  # their committed offsets are to be removed
+        self.now_ms = now_ms
+        self.settings = settings
+        self._shard = shard
+        self._image = image
+        self._match = match
+        self.answer_directly = shard.answer_directly
+        self.append_pending = shard.append_pending
+        self.fits_in_batch = shard.fits_in_batch
+        self.write = shard.write
+        self.write_each = shard.write_each
+        self.write_shared = shard.write_shared
+
+    @property
+    def is_active(self) -> bool:
+        return self._shard.is_active
+
+    # Decide, append, replay
+
+    def begin(self) -> Decision:
+        self._shard.append_pending()
+        return Decision(self.now_ms(), self.settings(), self._image(), self.groups)
+
+    def settle(self, decision: Decision) -> None:
+        self._shard.settle(decision)
+        for match in decision.matches:
+            self._match(self, match)
+
+    def answer(self, waiter: Waiter, response: object) -> None:
+        self._shard.answer(waiter, response)
+
+    def replay(self, key: bytes, value: bytes | None) -> None:
+        """Take over one record. MalformedMessage when it is not a record of groups."""
+        decoded = decode_key(key)
+        if isinstance(decoded, OffsetKey):
+            if value is None:
+                self.offsets.remove(*decoded)
+                return
+            self.offsets.put(*decoded, value)
+            if decoded.group not in self.groups:
+                # A client that only commits offsets has a group without members.
+                self.groups[decoded.group] = ClassicGroup(decoded.group)
+        elif isinstance(decoded, GroupKey):
+            self._replay_classic(decoded, value)
+        elif decoded is not None:
+            self._replay_consumer(decoded, value)
+
+    def replay_offsets(self, group_id: str, offsets: Sequence[tuple[str, int, bytes]]) -> None:
+        """The same change as replaying the records of these commits: topic, partition and value of each."""
+        self.offsets.put_all(group_id, offsets)
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id)
+
+    def _replay_classic(self, key: GroupKey, value: bytes | None) -> None:
+        group = self.groups.get(key.group)
+        if value is not None:
+            metadata = decode_group_metadata(value)
+            if not isinstance(group, ClassicGroup):
+                group = self.groups[key.group] = ClassicGroup(key.group)
+            group.replay(metadata)
+        elif isinstance(group, ClassicGroup):
+            del self.groups[key.group]
+
+    def _replay_consumer(self, key: NewerKey, value: bytes | None) -> None:
+        group = self.groups.get(key.group)
+        if not isinstance(group, ConsumerGroup):
+            if value is None:
+                return
+            group = self.groups[key.group] = ConsumerGroup(key.group)
+        if value is None and isinstance(key, ConsumerGroupKey):
+            del self.groups[key.group]
+        else:
+            group.replay(key, value)
+
+    def on_load(self) -> None:
+        decision = self.begin()
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                on_load(group, decision)
+            elif isinstance(group, ConsumerGroup):
+                fencing.on_load(group, decision)
+        self.settle(decision)
+
+    def on_unload(self) -> None:
+        decision = self.begin()
+        for group in self.groups.values():
+            if isinstance(group, ClassicGroup):
+                on_unload(group, decision)
+        self.settle(decision)
+
+    # Members of consumer groups
+
+    def consumer_heartbeat(self, wish: ConsumerHeartbeat) -> None:
+        decision = self.begin()
+        consumer_heartbeat(self.groups.get(wish.request.group_id), wish, decision)
+        self.settle(decision)
+
+    def knows_pattern(self, group_id: str, pattern: str) -> bool:
+        group = self.groups.get(group_id)
+        return isinstance(group, ConsumerGroup) and pattern in group.patterns
+
+    def patterns_matched(self, wish: PatternMatch, matched: MatchedPatterns) -> None:
+        group = self.groups.get(wish.group_id)
+        if isinstance(group, ConsumerGroup):
+            decision = self.begin()
+            on_patterns_matched(group, wish, matched, decision)
+            self.settle(decision)
+
+    # Members that speak the classic protocol
+
+    def join(self, wish: Join) -> None:
+        request = wish.request
+        group = self.groups.get(request.group_id)
+        decision = self.begin()
+        if group is None or (isinstance(group, ConsumerGroup) and group.is_empty):
+            group = self._create_group(group, wish, decision)
+        if isinstance(group, ClassicGroup):
+            join(group, wish, decision)
+        elif isinstance(group, ConsumerGroup):
+            classic_members.join(group, wish, decision)
+        elif group is not None:
+            wish.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
+        self.settle(decision)
+
+    def _create_group(self, former: Group | None, wish: Join, decision: Decision) -> Group | None:
+        """A group exists from its first record on, so no client has a member id in a group that does not exist."""
+        group_id, member_id = wish.request.group_id, wish.request.member_id
+        if member_id != NO_MEMBER_ID:
+            wish.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id, decision)
+            return None
+        before = [] if former is None else former.tombstones()
+        error = self.write([*before, ClassicGroup(group_id, decision.now_ms).record({})])
+        if error is not ErrorCode.NONE:
+            decision.answer(wish.waiter, JoinGroupResponse(error_code=error))
+            return None
+        return self.groups[group_id]
+
+    def sync(self, request: SyncGroupRequest, waiter: Waiter) -> None:
+        group = self.groups.get(request.group_id)
+        decision = self.begin()
+        if isinstance(group, ClassicGroup):
+            sync(group, request, waiter, decision)
+        elif isinstance(group, ConsumerGroup):
+            decision.answer(waiter, classic_members.sync(group, request, decision))
+        else:
+            decision.answer(waiter, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        self.settle(decision)
+
+    def heartbeat(self, request: HeartbeatRequest) -> ErrorCode:
+        group = self.groups.get(request.group_id)
+        decision = self.begin()
+        if isinstance(group, ClassicGroup):
+            error = heartbeat(group, request, decision)
+        elif isinstance(group, ConsumerGroup):
+            error = classic_members.heartbeat(group, request, decision)
+        else:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        self.settle(decision)
+        return error
+
+    def leave(self, group_id: str, members: list[MemberIdentity]) -> list[MemberResponse]:
+        group = self.groups.get(group_id)
+        decision = self.begin()
+        if isinstance(group, ClassicGroup):
+            responses = leave(group, members, decision)
+        elif isinstance(group, ConsumerGroup):
+            responses = classic_members.leave(group, members, decision)
+        else:
+            responses = [
+                MemberResponse(
+                    member_id=member.member_id,
+                    group_instance_id=member.group_instance_id,
+                    error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+                )
+                for member in members
+            ]
+        self.settle(decision)
+        return responses
+
+    def touch(self, group: ClassicGroup, member_id: str) -> None:
+        """A commit of a member counts as a heartbeat."""
+        member = group.members.get(member_id)
+        if member is not None:
+            key = TimerKey(TimerKind.SESSION, group.group_id, member_id)
+            self._shard.timers.start(key, member.session_timeout_ms)
+
+    def on_timer(self, key: Hashable) -> None:
+        assert isinstance(key, TimerKey)
+        group = self.groups.get(key.group_id)
+        decision = self.begin()
+        if isinstance(group, ClassicGroup):
+            match key.kind:
+                case TimerKind.JOIN:
+                    on_join_timeout(group, decision)
+                case TimerKind.SYNC:
+                    on_sync_timeout(group, decision)
+                case TimerKind.SESSION:
+                    on_session_timeout(group, key.member_id, decision)
+        elif isinstance(group, ConsumerGroup):
+            fencing.on_timeout(group, key, decision)
+        self.settle(decision)

@@ -1,0 +1,172 @@
+"""Rules that change committed offsets: committing, deleting and expiring them, and deleting groups."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.coordinator.groups.classic.group import ClassicGroup
+from odradek.coordinator.groups.group_records import (
+    CommittedOffset,
+    offset_commit_key,
+    offset_commit_value,
+    offset_tombstone,
+    plain_offset_value,
+)
+from odradek.coordinator.groups.offsets.offset_expiry import expired_offsets
+from odradek.coordinator.java_strings import java_length
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Sequence
+    from uuid import UUID
+
+    from odradek.coordinator.groups.group import Committer, PartitionCheck
+    from odradek.coordinator.groups.group_shard import GroupShard
+    from odradek.metadata.image import TopicImage
+    from odradek.protocol.topic_partition import TopicPartition
+
+FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP = 9
+
+_NONE = ErrorCode.NONE  # looking up an attribute of an enum costs more than comparing with it
+_new_record = CoordinatorRecord._make
+
+
+class NewOffset(NamedTuple):
+    topic: str
+    topic_id: UUID
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+def commit_offsets(
+    shard: GroupShard,
+    committer: Committer,
+    offsets: Sequence[NewOffset],
+    retention_ms: int,
+    done: Callable[[list[ErrorCode]], None],
+) -> list[ErrorCode] | None:
+    """One error for each offset, in their order; None when the commit shares a batch: then `done` gets the errors.
+
+    Commits commute: whether one is allowed depends on the group and its members, which no commit changes.
+    """
+    check = _check_committer(shard, committer)
+    if check is not _NONE and isinstance(check, ErrorCode):
+        return [check] * len(offsets)
+    group_id, now_ms = committer.group_id, shard.now_ms()
+    expire_ms = NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else now_ms + retention_ms
+    errors: list[ErrorCode] = []
+    changes: list[tuple[str, int, bytes]] = []
+    for topic, topic_id, partition, offset, leader_epoch, metadata in offsets:
+        if metadata and java_length(metadata) > shard.settings().offset_metadata_max_length:
+            errors.append(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            continue
+        if not isinstance(check, ErrorCode) and (error := check(topic_id, partition)) is not _NONE:
+            errors.append(error)
+            continue
+        errors.append(_NONE)
+        if not metadata and expire_ms == NO_TIMESTAMP and topic_id.int:
+            value = plain_offset_value(offset, leader_epoch, now_ms, topic_id.bytes)
+        else:
+            committed = CommittedOffset(offset, leader_epoch, metadata or "", now_ms, expire_ms, topic_id)
+            value = offset_commit_value(committed)
+        changes.append((topic, partition, value))
+    if not changes:
+        return errors
+    records = [_new_record((offset_commit_key(group_id, topic, index), value)) for topic, index, value in changes]
+    if not shard.fits_in_batch(records):
+        return _with_outcome(errors, shard.write_each(records))
+    outcome = shard.write_shared(
+        records,
+        partial(shard.replay_offsets, group_id, changes),
+        lambda outcome: done(_with_outcome(errors, outcome)),
+    )
+    return None if outcome is None else _with_outcome(errors, outcome)
+
+
+def _with_outcome(errors: list[ErrorCode], outcome: ErrorCode) -> list[ErrorCode]:
+    """An append that failed is the error of every offset that was allowed."""
+    return errors if outcome is _NONE else [outcome if error is _NONE else error for error in errors]
+
+
+def _check_committer(shard: GroupShard, committer: Committer) -> ErrorCode | PartitionCheck:
+    group = shard.groups.get(committer.group_id)
+    if group is None:
+        # The first commit creates the group, so it does not commute with the next one before it is replayed.
+        shard.append_pending()
+        group = shard.groups.get(committer.group_id)
+    if group is None:
+        if committer.generation < 0:
+            return _NONE  # a group without members exists from its first offset on
+        if committer.version >= FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        return ErrorCode.ILLEGAL_GENERATION
+    check = group.check_commit(committer)
+    if check is _NONE and committer.member_id and isinstance(group, ClassicGroup):
+        shard.touch(group, committer.member_id)
+    return check
+
+
+def delete_offsets(
+    shard: GroupShard, group_id: str, partitions: Iterable[TopicPartition]
+) -> ErrorCode | list[ErrorCode]:
+    """One error for the group, or one error for each partition."""
+    group = shard.groups.get(group_id)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    error = group.check_offset_deletion()
+    if error is not ErrorCode.NONE:
+        return error
+    committed = shard.offsets.partitions(group_id)
+    answers: list[ErrorCode] = []
+    records: list[CoordinatorRecord] = []
+    for topic, partition in partitions:
+        if group.is_subscribed_to(topic):
+            answers.append(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
+            continue
+        answers.append(ErrorCode.NONE)
+        if (topic, partition) in committed:
+            records.append(offset_tombstone(group_id, topic, partition))
+    error = shard.write_each(records)
+    return answers if error is ErrorCode.NONE else error
+
+
+def delete_group(shard: GroupShard, group_id: str) -> ErrorCode:
+    group = shard.groups.get(group_id)
+    if group is None:
+        return ErrorCode.GROUP_ID_NOT_FOUND
+    error = group.check_deletion()
+    if error is not ErrorCode.NONE:
+        return error
+    offsets = [offset_tombstone(group_id, topic, partition) for topic, partition in shard.offsets.partitions(group_id)]
+    return shard.write_each(offsets + group.tombstones())
+
+
+def expire_offsets(shard: GroupShard, group_id: str) -> ErrorCode:
+    """Remove expired offsets, and the group itself when it is empty and has no other offsets."""
+    group = shard.groups.get(group_id)
+    if group is None:
+        return ErrorCode.NONE
+    decision = shard.begin()
+    offsets = shard.offsets.items(group_id)
+    expired = expired_offsets(group, offsets, decision.now_ms, decision.settings.offsets_retention_ms)
+    records = [offset_tombstone(group_id, topic, partition) for topic, partition in expired]
+    if group.is_empty and len(expired) == len(shard.offsets.partitions(group_id)):
+        records += group.tombstones()
+    return shard.write_each(records)
+
+
+def forget_topics(shard: GroupShard, group_id: str, topics: Collection[TopicImage]) -> ErrorCode:
+    """Remove the offsets of deleted topics: a new topic of the same name must not start at the old one's offsets."""
+    names, topic_ids = {topic.name for topic in topics}, {topic.topic_id for topic in topics}
+    return shard.write_each(
+        [
+            offset_tombstone(group_id, topic, partition)
+            for topic, partition, committed in shard.offsets.of_topics(group_id, names)
+            if not committed.topic_id.int or committed.topic_id in topic_ids
+        ]
+    )

@@ -1,0 +1,83 @@
+"""Rebuilds a state machine from its log, in slices between which the event loop serves other requests.
+
+A compacted log means the latest value of each key and nothing else. Those values are collected first, without decoding
+keys or values; only they are replayed, in the order in which they were last written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.host.logs import get_logger
+from odradek.protocol.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
+from odradek.protocol.key_values import read_key_values
+from odradek.protocol.malformed import MalformedMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.coordinator.runtime.shard_log import ShardLog
+    from odradek.coordinator.runtime.state_machine import StateMachine
+
+log = get_logger(__name__)
+
+DECOMPRESSED_LIMIT_BYTES = 128 << 20
+SLICE_RECORDS = 500  # a millisecond or two
+# Records of a transaction count only once its marker is written; markers themselves hold no coordinator records.
+NOT_PLAIN_FLAGS = CONTROL_FLAG | TRANSACTIONAL_FLAG
+
+
+async def replay_log(machine: StateMachine, shard_log: ShardLog) -> int:
+    """Replay the log to its end into a new state machine; how many records the log holds. OSError when the disk failed.
+
+    To the log end and not to the high watermark: a new leader's log holds records that its predecessor has answered,
+    and that are committed once the replicas have caught up. Answers wait until then, as always.
+    """
+    latest = LatestValues(shard_log.name)
+    offset = shard_log.log_start_offset
+    while offset < (end_offset := shard_log.log_end_offset):
+        data = await shard_log.read(offset, end_offset)
+        if not data:
+            break
+        offset = await latest.take(data, offset)
+    for number, (key, value) in enumerate(latest.values.items(), 1):
+        try:
+            machine.replay(key, value)
+        except MalformedMessage as problem:
+            log.error("a coordinator record cannot be read", partition=latest.name, reason=str(problem))
+        if number % SLICE_RECORDS == 0:
+            await asyncio.sleep(0)
+    return latest.count
+
+
+class LatestValues:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.values: dict[bytes, bytes] = {}
+        self.count = 0
+
+    async def take(self, data: bytes, offset: int) -> int:
+        """Collect the whole batches at the start of `data`; returns the offset after them."""
+        in_slice = 0
+        for batch in read_key_values(data, DECOMPRESSED_LIMIT_BYTES):
+            offset, attributes, pairs, problem = batch
+            if problem:
+                log.error("coordinator records cannot be read", partition=self.name, reason=problem)
+            if not attributes & NOT_PLAIN_FLAGS:
+                self.put(pairs)
+            in_slice += len(pairs) + 1
+            if in_slice >= SLICE_RECORDS:
+                in_slice = 0
+                await asyncio.sleep(0)
+        return offset
+
+    def put(self, pairs: Sequence[tuple[bytes | None, bytes | None]]) -> None:
+        values = self.values
+        self.count += len(pairs)
+        for key, value in pairs:
+            if key is None:
+                continue
+            values.pop(key, None)
+            if value is not None:
+                values[key] = value

@@ -1,0 +1,69 @@
+"""Writes that share a batch: those that reach one shard in the same turn of the event loop.
+
+The first such write of a turn is appended at once, so an idle broker adds no latency and a write that comes alone pays
+for no queue. Further ones are collected, and appended as one batch at the end of the turn. Only writes whose decisions
+commute may be collected: each must be right whichever of the others is appended before it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+    from odradek.coordinator.runtime.shard import Shard
+    from odradek.protocol.errors import ErrorCode
+
+
+class PendingWrite(NamedTuple):
+    records: Sequence[CoordinatorRecord]
+    replay: Callable[[], None]  # the same change of state as replaying the records one by one
+    done: Callable[[ErrorCode], None]
+
+
+class PendingWrites:
+    """Of one shard: decided, not appended."""
+
+    def __init__(self) -> None:
+        self._writes: list[PendingWrite] = []
+        self._size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._writes)
+
+    def has_room(self, size_bytes: int, limit_bytes: int) -> bool:
+        return self._size_bytes + size_bytes <= limit_bytes
+
+    def add(self, write: PendingWrite, size_bytes: int) -> None:
+        self._writes.append(write)
+        self._size_bytes += size_bytes
+
+    def take(self) -> list[PendingWrite]:
+        writes, self._writes, self._size_bytes = self._writes, [], 0
+        return writes
+
+
+class TurnOfWrites:
+    """The present turn of the event loop: which shards have appended a shared write in it. One per event loop."""
+
+    def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self._call_soon = call_soon
+        self._shards: set[Shard[Any]] = set()
+
+    def is_first(self, shard: Shard[Any]) -> bool:
+        """Whether this is the shard's first shared write in this turn."""
+        shards = self._shards
+        if shard in shards:
+            return False
+        shards.add(shard)
+        if len(shards) == 1:
+            self._call_soon(self.end)
+        return True
+
+    def end(self) -> None:
+        """Append what was collected. Called by the event loop after the requests that arrived together."""
+        shards, self._shards = self._shards, set()
+        for shard in shards:
+            shard.append_pending()

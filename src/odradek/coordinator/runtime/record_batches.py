@@ -1,0 +1,57 @@
+"""Batches that a coordinator writes: one producer, one timestamp, no headers. The same bytes as `build_batch` makes of
+such records, in a fraction of its time (a test compares them), because every commit of an offset is such a batch."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+from crc32c import crc32c
+
+from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION
+from odradek.protocol.compression import Compression, compress
+from odradek.protocol.varints import encode_varlong
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+
+# Base offset, length, leader epoch, magic, checksum; then what the checksum covers.
+_pack_prefix = struct.Struct(">qiibI").pack
+_pack_checked = struct.Struct(">hiqqqhii").pack
+_COVERED_LENGTH_BYTES = HEADER_SIZE_BYTES - LENGTH_END_POSITION
+_UNKNOWN_EPOCH = -1
+_NO_PRODUCER = -1
+
+_SHORT_BYTES = 64  # lengths below this, doubled by the zigzag code, take one byte
+_SHORT_LENGTHS = [encode_varlong(length) for length in range(_SHORT_BYTES)]
+_NULL = encode_varlong(-1)
+_NO_HEADERS = b"\0"
+
+
+def build_coordinator_batch(
+    records: Sequence[CoordinatorRecord], timestamp_ms: int, compression: Compression = Compression.NONE
+) -> bytearray:
+    """At least one record. Base offset and leader epoch are left to the log."""
+    section = b"".join([_encode_record(delta, key, value) for delta, (key, value) in enumerate(records)])
+    if compression is not Compression.NONE:
+        section = compress(compression, section, None)
+    count = len(records)
+    checked = _pack_checked(
+        compression, count - 1, timestamp_ms, timestamp_ms, _NO_PRODUCER, _NO_PRODUCER, _NO_PRODUCER, count
+    )
+    checked += section
+    prefix = _pack_prefix(0, _COVERED_LENGTH_BYTES + len(section), _UNKNOWN_EPOCH, CURRENT_MAGIC, crc32c(checked))
+    return bytearray(prefix + checked)
+
+
+def _encode_record(offset_delta: int, key: bytes, value: bytes | None) -> bytes:
+    body = (b"\0\0" + _length(offset_delta) + _length(len(key)) + key) + (
+        _NULL if value is None else _length(len(value)) + value
+    )
+    return _length(len(body) + 1) + body + _NO_HEADERS
+
+
+def _length(number: int) -> bytes:
+    return _SHORT_LENGTHS[number] if number < _SHORT_BYTES else encode_varlong(number)

@@ -1,0 +1,173 @@
+"""Which shards a coordinator has on this broker: one for each partition of its internal topic that the broker leads.
+
+The runtime loads a shard when a leadership begins, unloads it when the leadership ends, and finds the shard of a key.
+It knows nothing of the state machines that it runs: groups, transactions and share groups can each be one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from odradek.coordinator.java_strings import partition_of
+from odradek.coordinator.runtime.loading import replay_log
+from odradek.coordinator.runtime.pending_writes import TurnOfWrites
+from odradek.coordinator.runtime.shard import Shard, ShardState
+from odradek.coordinator.runtime.state_machine import StateMachine
+from odradek.coordinator.runtime.timers import ShardTimers
+from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Coroutine, Iterable
+
+    from odradek.coordinator.runtime.shard_log import ShardLog
+    from odradek.host.clock import Clock
+
+log = get_logger(__name__)
+
+M = TypeVar("M", bound=StateMachine)
+
+_ACTIVE = ShardState.ACTIVE
+
+
+class CoordinatorRuntime(Generic[M]):
+    """`make_machine` makes the state machine of a new shard; `on_active` is called when a shard takes requests."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        make_machine: Callable[[Shard[M]], M],
+        *,
+        answer_timeout_ms: Callable[[], float],
+        on_active: Callable[[M], None] = lambda _: None,
+    ) -> None:
+        self._clock = clock
+        self._make_machine = make_machine
+        self._answer_timeout_ms = answer_timeout_ms
+        self._on_active = on_active
+        self._shards: dict[int, Shard[M]] = {}
+        self._turn = TurnOfWrites(lambda end: asyncio.get_running_loop().call_soon(end))
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._is_stopped = False
+        self.partition_count = 1
+
+    # Leaderships
+
+    def follow(self, logs: Collection[ShardLog], partition_count: int) -> None:
+        """Have a shard for each of `logs`, which are the partitions that this broker leads, and no others.
+
+        Keys are found by the number of partitions that the topic had when its first shard was loaded: when the topic
+        grows, keys stay where their records are until the next start (in Kafka the topic must not grow either).
+        """
+        if self._is_stopped:
+            return
+        led = {shard_log.index: shard_log for shard_log in logs}
+        for index, shard in list(self._shards.items()):
+            if led.get(index) is not shard.log or not shard.is_leader:
+                self._unload(shard)
+        if not self._shards:
+            self.partition_count = partition_count
+        added = [
+            self._add(shard_log)
+            for index, shard_log in led.items()
+            if index not in self._shards and index < self.partition_count
+        ]
+        to_load = []
+        for shard in added:
+            if shard.log.log_start_offset == shard.log.log_end_offset:
+                self._activate(shard)
+            else:
+                to_load.append(shard)
+        if to_load:
+            self.run(self._load(to_load))
+
+    def stop(self) -> None:
+        """Every request that waits gets NOT_COORDINATOR."""
+        self._is_stopped = True
+        for task in self._tasks:
+            task.cancel()
+        for shard in list(self._shards.values()):
+            self._unload(shard)
+
+    def _add(self, shard_log: ShardLog) -> Shard[M]:
+        shard: Shard[M] = Shard(shard_log, self._clock, self._turn, self._answer_timeout_ms)
+        shard.timers = ShardTimers(self._clock, shard.on_timer)
+        shard.machine = self._make_machine(shard)
+        self._shards[shard_log.index] = shard
+        return shard
+
+    def _unload(self, shard: Shard[M]) -> None:
+        if self._shards.get(shard.log.index) is shard:
+            del self._shards[shard.log.index]
+        if shard.state is not ShardState.UNLOADED:
+            shard.unload()
+
+    async def _load(self, shards: Iterable[Shard[M]]) -> None:
+        """One after the other: they share the disks and the event loop."""
+        began_ms = self._clock.monotonic_ms()
+        record_count = shard_count = 0
+        for shard in shards:
+            if shard.state is not ShardState.LOADING:
+                continue  # unloaded while another shard was loading
+            try:
+                record_count += await replay_log(shard.machine, shard.log)
+            except OSError as problem:
+                log.error("a coordinator's log could not be loaded", partition=shard.log.name, reason=str(problem))
+                continue
+            if shard.state is ShardState.LOADING and shard.is_leader:
+                self._activate(shard)
+                shard_count += 1
+        if record_count:
+            took_ms = round(self._clock.monotonic_ms() - began_ms)
+            log.info("coordinator loaded", records=record_count, partitions=shard_count, took_ms=took_ms)
+
+    def _activate(self, shard: Shard[M]) -> None:
+        shard.activate()
+        self._on_active(shard.machine)
+
+    def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """A task that ends with the runtime."""
+        task = asyncio.ensure_future(coroutine)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Shards
+
+    def partition_of(self, key: str) -> int:
+        return _partition_of(key, self.partition_count)
+
+    def find(self, key: str) -> M | ErrorCode:
+        """The state machine that holds this key, with all earlier requests applied, or why no request can be served."""
+        shard = self._find(key)
+        if isinstance(shard, ErrorCode):
+            return shard
+        shard.append_pending()
+        return shard.machine
+
+    def find_for_shared_write(self, key: str) -> M | ErrorCode:
+        """The same for a rule whose decision commutes with the shared writes that are collected."""
+        shard = self._find(key)
+        return shard if isinstance(shard, ErrorCode) else shard.machine
+
+    def _find(self, key: str) -> Shard[M] | ErrorCode:
+        if self._is_stopped:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        shard = self._shards.get(_partition_of(key, self.partition_count))
+        if shard is None:
+            return ErrorCode.NOT_COORDINATOR
+        if not shard.is_leader:
+            self._unload(shard)
+            return ErrorCode.NOT_COORDINATOR
+        return shard if shard.state is _ACTIVE else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+    def shards(self) -> list[Shard[M]]:
+        for shard in self._shards.values():
+            shard.append_pending()
+        return list(self._shards.values())
+
+
+@functools.lru_cache(maxsize=16_384)
+def _partition_of(key: str, partition_count: int) -> int:
+    return partition_of(key, partition_count)

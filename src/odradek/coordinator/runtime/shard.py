@@ -1,0 +1,242 @@
+"""One shard of a coordinator: a state machine on one partition of an internal topic. Decide, append, replay, answer.
+
+A rule decides by the state, the records of its decision are appended and replayed, and answers go out when everything
+that they may rest on is committed: when the high watermark has reached what was the log end as the rule ran. The same
+holds for answers that only read the state. The state is therefore never rolled back: a shard that loses its partition
+refuses all answers that wait, and is thrown away.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from odradek.coordinator.runtime.commit_waits import CommitWait, CommitWaits
+from odradek.coordinator.runtime.pending_writes import PendingWrite, PendingWrites
+from odradek.coordinator.runtime.shard_log import record_bytes
+from odradek.coordinator.runtime.state_machine import StateMachine
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+    from odradek.coordinator.runtime.decision import Decision, Waiter
+    from odradek.coordinator.runtime.pending_writes import TurnOfWrites
+    from odradek.coordinator.runtime.shard_log import ShardLog
+    from odradek.host.clock import Clock, Timer
+
+M = TypeVar("M", bound=StateMachine)
+T = TypeVar("T")
+
+_NONE = ErrorCode.NONE
+
+
+class ShardState(enum.Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+    UNLOADED = "unloaded"  # for good: the next leadership of the partition gets a shard of its own
+
+
+_ACTIVE = ShardState.ACTIVE
+
+
+class Timers(Protocol):
+    def start(self, key: Hashable, delay_ms: float) -> None: ...
+
+    def stop(self, key: Hashable) -> None: ...
+
+    def is_running(self, key: Hashable) -> bool: ...
+
+    def stop_all(self) -> None: ...
+
+
+class Shard(Generic[M]):
+    """`machine` and `timers` call back into the shard, so they are set once it exists."""
+
+    machine: M
+    timers: Timers
+
+    def __init__(self, log: ShardLog, clock: Clock, turn: TurnOfWrites, answer_timeout_ms: Callable[[], float]) -> None:
+        self.log = log
+        self.leader_epoch = log.leader_epoch
+        self.state = ShardState.LOADING
+        self._clock = clock
+        self._turn = turn
+        self._answer_timeout_ms = answer_timeout_ms
+        self._waits = CommitWaits()
+        self._pending = PendingWrites()
+        self._overdue_timer: Timer | None = None
+
+    # Life
+
+    @property
+    def is_active(self) -> bool:
+        return self.state is _ACTIVE
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the leadership that this shard was made for lasts."""
+        return self.log.is_leader and self.log.leader_epoch == self.leader_epoch
+
+    def activate(self) -> None:
+        """The state machine has replayed the log to its end."""
+        assert self.state is ShardState.LOADING
+        self.state = _ACTIVE
+        self.log.watch(self.on_log_moved)
+        self.machine.on_load()
+
+    def unload(self) -> None:
+        """Another broker coordinates, or none: every request that waits gets NOT_COORDINATOR, once."""
+        was_active, self.state = self.is_active, ShardState.UNLOADED
+        self.log.unwatch()
+        for write in self._pending.take():
+            write.done(ErrorCode.NOT_COORDINATOR)
+        if was_active:
+            self.machine.on_unload()
+        self._waits.refuse_all(ErrorCode.NOT_COORDINATOR)
+        self.timers.stop_all()
+        if self._overdue_timer is not None:
+            self._overdue_timer.cancel()
+            self._overdue_timer = None
+
+    def on_log_moved(self) -> None:
+        """The high watermark has moved, or the leadership is lost."""
+        if self.is_leader:
+            self._waits.release(self.log.high_watermark)
+        elif self.state is not ShardState.UNLOADED:
+            self.unload()
+
+    def on_timer(self, key: Hashable) -> None:
+        if self.is_active:
+            self.append_pending()
+            self.machine.on_timer(key)
+
+    # Writing
+
+    def settle(self, decision: Decision) -> None:
+        """Carry a decision out: writes first, and whatever follows from them; then timers; answers last."""
+        while decision.writes:
+            write = decision.writes.pop(0)
+            write.then(self.write(write.records), decision)
+        if self.is_active:
+            self._set_timers(decision)
+        for waiter, response in decision.answers:
+            self.answer(waiter, response)
+
+    def _set_timers(self, decision: Decision) -> None:
+        for key, delay_ms in decision.timers.items():
+            if delay_ms is None:
+                self.timers.stop(key)
+            else:
+                self.timers.start(key, delay_ms)
+        for key, delay_ms in decision.ensured_timers.items():
+            if not self.timers.is_running(key):
+                self.timers.start(key, delay_ms)
+
+    def write(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        """Append records as one batch and replay them, or neither."""
+        if self._pending:
+            self.append_pending()
+        if not records:
+            return _NONE
+        error = self._append(records)
+        if error is _NONE:
+            for record in records:
+                self.machine.replay(record.key, record.value)
+        return error
+
+    def write_each(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        """Append any number of records that are independent of each other, in as many batches as it takes. After an
+        error some of them may have been written."""
+        for part in self._split(records):
+            error = self.write(part)
+            if error is not _NONE:
+                return error
+        return _NONE
+
+    def write_shared(
+        self, records: Sequence[CoordinatorRecord], replay: Callable[[], None], done: Callable[[ErrorCode], None]
+    ) -> ErrorCode | None:
+        """Append records that commute with the other shared writes of this turn (see `pending_writes`): the outcome, or
+        None when they are to share a batch, whose outcome `done` gets. `replay` changes the state as they do."""
+        if self._turn.is_first(self):
+            error = self._append(records)
+            if error is _NONE:
+                replay()
+            return error
+        size_bytes = sum(map(record_bytes, records))
+        if not self._pending.has_room(size_bytes, self.log.batch_limit_bytes):
+            self.append_pending()
+        self._pending.add(PendingWrite(records, replay, done), size_bytes)
+        return None
+
+    def fits_in_batch(self, records: Sequence[CoordinatorRecord]) -> bool:
+        return len(records) == 1 or sum(map(record_bytes, records)) <= self.log.batch_limit_bytes
+
+    def append_pending(self) -> None:
+        """Append the shared writes that were collected. Every other operation on the shard does this first, so that
+        the log has the decisions in the order in which they were made."""
+        writes = self._pending.take()
+        if not writes:
+            return
+        error = self._append([record for write in writes for record in write.records])
+        for write in writes:
+            if error is _NONE:
+                write.replay()
+            write.done(error)
+
+    def _append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        """Fenced: a shard never appends under a later leadership than its own."""
+        if self.state is not _ACTIVE or not self.is_leader:
+            return ErrorCode.NOT_COORDINATOR
+        return self.log.append(records)
+
+    def _split(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
+        limit_bytes = self.log.batch_limit_bytes
+        first = size_bytes = 0
+        for index, record in enumerate(records):
+            next_bytes = record_bytes(record)
+            if size_bytes + next_bytes > limit_bytes and index > first:
+                yield records[first:index]
+                first, size_bytes = index, 0
+            size_bytes += next_bytes
+        if records:
+            yield records[first:]
+
+    # Answering
+
+    def answer(self, waiter: Waiter, response: Any) -> None:
+        """Answer when all that has been appended is committed: at once, or when the high watermark gets there."""
+        log = self.log
+        if self.state is not _ACTIVE:
+            waiter.refuse(ErrorCode.NOT_COORDINATOR)
+        elif log.high_watermark >= (end_offset := log.log_end_offset):
+            waiter(response)
+        else:
+            deadline_ms = self._clock.monotonic_ms() + self._answer_timeout_ms()
+            self._waits.add(CommitWait(end_offset, deadline_ms, waiter, response))
+            self._watch_deadlines()
+
+    def answer_directly(self, response: T, refusal: Callable[[ErrorCode], T]) -> T | Awaitable[T]:
+        """For a handler that has its response: the response if all that it may rest on is committed, otherwise an
+        awaitable of it, or of its refusal."""
+        if self.state is _ACTIVE and self.log.high_watermark >= self.log.log_end_offset:
+            return response
+        waiting = WaitingResponse(refusal)
+        self.answer(waiting, response)
+        result: T | Awaitable[T] = waiting.result()
+        return result
+
+    def _watch_deadlines(self) -> None:
+        deadline_ms = self._waits.next_deadline_ms
+        if self._overdue_timer is None and deadline_ms is not None:
+            delay_ms = max(deadline_ms - self._clock.monotonic_ms(), 0)
+            self._overdue_timer = self._clock.call_after(delay_ms, self._refuse_overdue)
+
+    def _refuse_overdue(self) -> None:
+        """The records may be committed later: the client must ask again, as after any lost answer."""
+        self._overdue_timer = None
+        self._waits.refuse_overdue(self._clock.monotonic_ms(), ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._watch_deadlines()

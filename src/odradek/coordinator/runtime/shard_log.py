@@ -1,0 +1,167 @@
+"""The log of one shard as a coordinator sees it: records in, an error that clients of coordinators know out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from odradek.coordinator.runtime.record_batches import build_coordinator_batch
+from odradek.host.logs import get_logger
+from odradek.protocol.compression import Compression
+from odradek.protocol.errors import ErrorCode
+from odradek.replica.partition import ALL_IN_SYNC
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+    from odradek.host.clock import Clock
+    from odradek.log.partition_log import PartitionLog
+    from odradek.replica.partition import Partition
+
+log = get_logger(__name__)
+
+READ_BYTES = 4 << 20
+
+# Over the bytes of key and value: lengths, deltas and attributes of a record, and the header of a batch.
+RECORD_OVERHEAD_BYTES = 32
+BATCH_OVERHEAD_BYTES = 128
+
+# The error that a client of a coordinator gets for each error of an append (as Kafka's GroupMetadataManager has it).
+_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_RECORD: ErrorCode.UNKNOWN_SERVER_ERROR,  # more records than a batch may have
+}
+_NONE = ErrorCode.NONE
+
+
+class ShardLog(Protocol):
+    """One partition of an internal topic, on the broker that leads it."""
+
+    @property
+    def index(self) -> int: ...
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+
+    @property
+    def is_leader(self) -> bool: ...
+
+    @property
+    def leader_epoch(self) -> int: ...
+
+    @property
+    def log_start_offset(self) -> int: ...
+
+    @property
+    def log_end_offset(self) -> int: ...
+
+    @property
+    def high_watermark(self) -> int:
+        """All before it is committed: no change of leadership takes it back. Never past the log end."""
+
+    @property
+    def batch_limit_bytes(self) -> int:
+        """How much one append takes, counted by `record_bytes`."""
+
+    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        """All of them in one batch, or none; the error is one that clients of coordinators know."""
+
+    async def read(self, offset: int, end_offset: int) -> bytes:
+        """Whole batches from `offset` on, of which the last may be cut off. OSError when the disk failed."""
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        """Call `listener` on the event loop whenever the high watermark has moved or the leadership is lost."""
+
+    def unwatch(self) -> None: ...
+
+
+def record_bytes(record: CoordinatorRecord) -> int:
+    return len(record.key) + len(record.value or b"") + RECORD_OVERHEAD_BYTES
+
+
+class PartitionShardLog:
+    """A `ShardLog` on a partition that this broker hosts."""
+
+    def __init__(self, partition: Partition, clock: Clock) -> None:
+        self.partition = partition
+        self.index = partition.index
+        self._clock = clock
+        self._subscriptions: list[Callable[[], None]] = []
+
+    @property
+    def name(self) -> str:
+        return f"{self.partition.topic}-{self.index}"
+
+    @property
+    def is_leader(self) -> bool:
+        return self.partition.is_leader
+
+    @property
+    def leader_epoch(self) -> int:
+        return self.partition.leader_epoch
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.partition.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.partition.log.log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.partition.high_watermark
+
+    @property
+    def batch_limit_bytes(self) -> int:
+        return self._limit_bytes - BATCH_OVERHEAD_BYTES
+
+    @property
+    def _limit_bytes(self) -> int:
+        config = self.partition.log.config
+        return min(config.max_message_bytes, config.segment_bytes)
+
+    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        """In one batch, so that the log has all of it or nothing, also after a crash. A batch over the topic's limit
+        is compressed, and refused when that is not enough."""
+        now_ms = self._clock.now_ms()
+        batch = build_coordinator_batch(records, now_ms)
+        if len(batch) > self._limit_bytes:
+            batch = build_coordinator_batch(records, now_ms, Compression.ZSTD)
+            if len(batch) > self._limit_bytes:
+                return ErrorCode.UNKNOWN_SERVER_ERROR
+        partition = self.partition
+        try:
+            error = partition.append(memoryview(batch), ALL_IN_SYNC, is_built_here=True).error
+        except OSError as problem:
+            log.error("append failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            error = ErrorCode.KAFKA_STORAGE_ERROR
+        return _NONE if error is _NONE else _ERRORS.get(error, error)
+
+    async def read(self, offset: int, end_offset: int) -> bytes:
+        return await self.partition.workers.files.run(_read, self.partition.log, offset, end_offset)
+
+    def watch(self, listener: Callable[[], None]) -> None:
+        self._subscriptions = [
+            self.partition.on_high_watermark(lambda _: listener()),
+            self.partition.on_leadership(listener),
+        ]
+
+    def unwatch(self) -> None:
+        for unsubscribe in self._subscriptions:
+            unsubscribe()
+        self._subscriptions = []
+
+
+def _read(partition_log: PartitionLog, offset: int, end_offset: int) -> bytes:
+    records = partition_log.read(offset, READ_BYTES, end_offset, whole_first_batch=True)
+    if records is ErrorCode.CORRUPT_MESSAGE:
+        raise OSError(f"records at offset {offset} are damaged")
+    return b"" if records is None or isinstance(records, ErrorCode) else records.read()
