@@ -37,9 +37,9 @@ class LogFlusher:
         log: PartitionLog,
         workers: WorkerPool,
         report_failure: Callable[[OSError], None],
-        flush_ended: Callable[[bool], None] | None = None,
+        flush_ended: Callable[[BaseException | None], None] | None = None,
     ) -> None:
-        """`flush_ended` is called on the event loop after each flush, with whether it succeeded."""
+        """`flush_ended` is called on the event loop after each flush, with the problem if it failed."""
         self._report_failure = report_failure
         self._flush_ended = flush_ended
         self._log = log
@@ -98,4 +98,4 @@ class LogFlusher:
         if isinstance(problem, OSError) and (self._log.has_failed or not is_refusal(problem)):
             self._report_failure(problem)
         if self._flush_ended is not None:
-            self._flush_ended(problem is None)
+            self._flush_ended(problem)

@@ -229,14 +229,14 @@ class Partition:
         if self._commits_alone:
             self.advance_high_watermark(end_offset)
 
-    def _flush_ended(self, is_successful: bool) -> None:
+    def _flush_ended(self, problem: BaseException | None) -> None:
         if not self.is_leader:
             return
-        if is_successful:
+        if problem is None:
             self._advance_as_leader()
         else:  # the next append or round of housekeeping tries again
             for each in tuple(self.waiting_acknowledgements):
-                each.finish(ErrorCode.KAFKA_STORAGE_ERROR)
+                each.fail(problem)
 
     def acknowledgement(self, required_offset: int) -> ErrorCode | None:
         """The answer to an append with acks=all; None while it must wait for the high watermark."""

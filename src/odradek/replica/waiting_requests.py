@@ -93,6 +93,13 @@ class WaitingAcknowledgement:
             self._partition.waiting_acknowledgements.discard(self)
             self._request.one_finished()
 
+    def fail(self, problem: BaseException) -> None:
+        """The flush that it waits for failed. An exception that is no OSError is a bug, and raised in the request."""
+        if isinstance(problem, OSError):
+            self.finish(ErrorCode.KAFKA_STORAGE_ERROR)
+        else:
+            self._request.fail(problem)
+
     def unregister(self) -> None:
         self._partition.waiting_acknowledgements.discard(self)
 
@@ -125,6 +132,10 @@ class WaitingProduce:
         self._pending_count -= 1
         if self._pending_count == 0 and not self._future.done():
             self._future.set_result(None)
+
+    def fail(self, problem: BaseException) -> None:
+        if not self._future.done():
+            self._future.set_exception(problem)
 
     def _time_out(self) -> None:
         for each in self._acknowledgements:
