@@ -8,9 +8,10 @@ The head is replaced by compare-and-set, which orders commits and claims.
 from __future__ import annotations
 
 import asyncio
+import enum
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from odradek.metadata.change_codec import decode_changes, encode_changes
 from odradek.metadata.commit_parts import encode_commit, join_parts, split_into_parts
@@ -27,6 +28,8 @@ MAX_VALUE_BYTES = 1 << 20
 HEAD = "head"
 CLUSTER_ID = "key-value-cluster"
 
+T = TypeVar("T")
+
 
 class Disconnected(Exception):
     """The connection broke; the operation may or may not have been carried out."""
@@ -34,45 +37,54 @@ class Disconnected(Exception):
 
 @dataclass
 class Table:
-    """The state that all stores share."""
+    """The state that all stores share. `late` are the operations of broken connections that have not arrived yet."""
 
     values: dict[str, tuple[int, bytes]] = field(default_factory=dict)
     watchers: list[Callable[[], None]] = field(default_factory=list)
+    late: list[Callable[[], object]] = field(default_factory=list)
     key_count: int = 0
+
+    def compare_and_set(self, key: str, expected_revision: int, value: bytes) -> bool:
+        revision, _ = self.values.get(key, (0, b""))
+        if revision != expected_revision:
+            return False
+        self.values[key] = (revision + 1, value)
+        for watcher in self.watchers:
+            watcher()
+        return True
+
+
+class Failure(enum.Enum):
+    """When the operation that raises is carried out."""
+
+    NEVER = enum.auto()
+    BEFORE = enum.auto()
+    LATE = enum.auto()  # some time after the exception
 
 
 class Connection:
-    """One client of the table. `failing_operation` counts down; at 0 the operation raises, before or after it is
-    carried out, and so does every later one if `is_dying`."""
+    """One client of the table. `failing_operation` counts down; at 0 the operation raises, and so does every later one
+    if `is_dying`."""
 
     def __init__(self, table: Table) -> None:
         self._table = table
         self.failing_operation: int | None = None
-        self.fails_after = False
+        self.failure = Failure.NEVER
         self.is_dying = False
 
     async def read(self, key: str) -> tuple[int, bytes] | None:
-        await self._operate()
+        await asyncio.sleep(0)
+        if self._is_failing():
+            raise Disconnected
         return self._table.values.get(key)
 
     async def write(self, key: str, value: bytes) -> None:
         assert len(value) <= MAX_VALUE_BYTES
-        fails_after = await self._operate()
-        self._table.values[key] = (0, value)
-        if fails_after:
-            raise Disconnected
+        await self._operate(lambda: self._table.values.__setitem__(key, (0, value)))
 
     async def compare_and_set(self, key: str, expected_revision: int, value: bytes) -> bool:
         assert len(value) <= MAX_VALUE_BYTES
-        fails_after = await self._operate()
-        revision, _ = self._table.values.get(key, (0, b""))
-        if revision == expected_revision:
-            self._table.values[key] = (revision + 1, value)
-            for watcher in self._table.watchers:
-                watcher()
-        if fails_after:
-            raise Disconnected
-        return revision == expected_revision
+        return await self._operate(lambda: self._table.compare_and_set(key, expected_revision, value))
 
     def new_key(self) -> str:
         self._table.key_count += 1
@@ -81,20 +93,27 @@ class Connection:
     def watch(self, callback: Callable[[], None]) -> None:
         self._table.watchers.append(callback)
 
-    async def _operate(self) -> bool:
-        """Whether to fail after the operation."""
+    async def _operate(self, operation: Callable[[], T]) -> T:
         await asyncio.sleep(0)
+        if not self._is_failing():
+            return operation()
+        if self.failure is Failure.BEFORE:
+            operation()
+        elif self.failure is Failure.LATE:
+            self._table.late.append(operation)
+        raise Disconnected
+
+    def _is_failing(self) -> bool:
         if self.failing_operation is None:
             return False
         self.failing_operation -= 1
         if self.failing_operation >= 0:
             return False
-        if self.is_dying and self.failing_operation < -1:
-            raise Disconnected
-        if not self.is_dying:
+        if self.is_dying:
+            if self.failing_operation < -1:
+                self.failure = Failure.NEVER
+        else:
             self.failing_operation = None
-        if not self.fails_after:
-            raise Disconnected
         return True
 
 

@@ -77,7 +77,7 @@ class StoreContract:
         assert image.cluster_id == await store.cluster_id() == await factory.open().cluster_id()
         assert await store.changes_since(0) == []
 
-    @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
     @given(data=st.data())
     def test_image_is_the_fold_of_the_commits(self, factory: StoreFactory, data: st.DataObject) -> None:
         async def scenario() -> None:

@@ -14,7 +14,7 @@ from odradek.metadata import embedded_store
 from odradek.metadata.embedded_store import EmbeddedStore
 from tests.metadata.crashing_disk import CrashingDisk
 from tests.metadata.inline_host import inline_host
-from tests.metadata.key_value_store import KeyValueStore, Table
+from tests.metadata.key_value_store import Failure, KeyValueStore, Table
 from tests.metadata.store_contract import StoreContract
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class KeyValueStores:
     def open_dying(self, operations: int, *, after: bool) -> KeyValueStore:
         store = self.open()
         store.connection.failing_operation = operations
-        store.connection.fails_after = after
+        store.connection.failure = Failure.BEFORE if after else Failure.NEVER
         store.connection.is_dying = True
         return store
 
