@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.brokers import BrokerError, BrokerKind, RunningBroker, free_port, last_words, running, start, stop
+from bench.brokers import BrokerError, BrokerKind, RunningBroker, free_port, last_output, running, start, stop
 from bench.generator import Generator, GeneratorError, read_line
-from bench.processes import is_alive, raise_open_files_limit, resident_mb
-from bench.results import ODRADEK, Experiment, Run
+from bench.processes import cpu_seconds, is_alive, raise_open_files_limit, resident_mb
+from bench.results import Experiment, Run
 from bench.topics import create, fresh_topic
-from bench.turns import Measured, Said, in_turns
+from bench.turns import Measure, OnRun, in_turns
 from bench.workloads import (
     GROUPS,
     GROUPS_SECONDS,
@@ -26,7 +26,6 @@ from bench.workloads import (
     REPLAYED_GROUPS,
     REPLAYED_PARTITIONS,
     REPLAYED_RECORDS,
-    START,
 )
 
 SPARE_FILES = 1_000  # what a broker and a generator need besides the connections
@@ -38,11 +37,11 @@ class Footprint:
     kinds: Sequence[BrokerKind]
     directory: Path
     scale: float
-    say: Said
+    on_run: OnRun
 
-    def measure(self, name: str, rounds: int) -> Experiment:
-        one: Measured = getattr(self, f"_{name}")
-        return in_turns(name, rounds if name == START else 1, self.kinds, self.directory, one, self.say)
+    def measure(self, name: str, rounds: range) -> Experiment:
+        measure_run: Measure = getattr(self, f"_{name}")
+        return in_turns(name, rounds, self.kinds, self.directory, measure_run, self.on_run)
 
     def _start(self, kind: BrokerKind, directory: Path, _experiment: Experiment) -> Run:
         """From the moment the process is spawned; the client waits at the port already."""
@@ -54,11 +53,13 @@ class Footprint:
             process = start(kind, directory, port)
             try:
                 report = client(lambda: process.poll() is None)
+                used_s = cpu_seconds(process.pid)
             except BrokerError:
-                raise BrokerError(f"{kind.title} did not start; its last words:\n{last_words(directory)}") from None
+                text = last_output(directory)
+                raise BrokerError(f"{kind.title} did not start; the end of its output:\n{text}") from None
             finally:
                 stop(process)
-        return {"start_s": (report["acknowledged_unix_ns"] - spawned_ns) / 1e9}
+        return {"start_s": (report["acknowledged_unix_ns"] - spawned_ns) / 1e9, "broker_cpu_s": used_s}
 
     def _memory(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         records = max(1000, int(MEMORY_RECORDS * self.scale))
@@ -96,14 +97,17 @@ class Footprint:
         if groups != GROUPS:
             experiment.note(f"measured with {groups:,} groups only.")
         with running(kind, directory) as broker:
+            before_s = cpu_seconds(broker.pid)
             try:
                 report = self.generator.run("groups", brokers=broker.address, groups=groups, seconds=seconds)
             except GeneratorError as problem:
-                if kind.key == ODRADEK:
+                if kind.is_odradek:
                     raise
                 experiment.note(f"{kind.title} did not get so far: {problem}.")
                 return {}
-        return {name: float(report[name]) for name in ("p50_ms", "p99_ms", "max_ms", "expulsions", "settle_s")}
+            used_s = cpu_seconds(broker.pid) - before_s
+        kept = ("p50_ms", "p99_ms", "max_ms", "expulsions", "settle_s")
+        return {"broker_cpu_s": used_s, **{name: float(report[name]) for name in kept}}
 
     def _replay(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         """From the moment the process is spawned until every group was told all that it has committed."""
@@ -122,11 +126,12 @@ class Footprint:
             process = start(kind, directory, port)
             try:
                 report = client(lambda: process.poll() is None)
+                used_s = cpu_seconds(process.pid)
             finally:
                 stop(process)
         if report["offsets"] != groups * REPLAYED_PARTITIONS:
             raise BrokerError(f"{kind.title} forgot offsets: it told {report['offsets']:,} after the restart")
-        return {"replay_s": (report["told_unix_ns"] - spawned_ns) / 1e9}
+        return {"replay_s": (report["told_unix_ns"] - spawned_ns) / 1e9, "broker_cpu_s": used_s}
 
     def _touch(self, broker: RunningBroker) -> None:
         """What every broker loads with its first clients is not the price of a connection."""

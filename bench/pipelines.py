@@ -18,16 +18,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.brokers import BrokerError, BrokerKind, RunningBroker, running
-from bench.results import ODRADEK, Experiment, Run
+from bench.results import Experiment, Run
 from bench.transform import Transform
-from bench.turns import Said, in_turns
+from bench.turns import OnRun, in_turns
 from bench.workloads import (
     RIGS_MEASURED_S,
     RIGS_RECORDS_PER_S,
-    RIGS_ROUNDS,
     RIGS_WARM_UP_S,
     TRANSFORM,
-    TRANSFORM_ROUNDS,
     TRANSFORMED_RECORDS,
     VALIDATE,
 )
@@ -49,20 +47,20 @@ class Pipelines:
     kinds: Sequence[BrokerKind]
     directory: Path
     scale: float
-    say: Said
+    on_run: OnRun
 
-    def measure(self, name: str, rounds: int) -> Experiment:
+    def measure(self, name: str, rounds: range) -> Experiment:
         if name == TRANSFORM:
             records = max(1000, int(TRANSFORMED_RECORDS * self.scale))
-            return Transform(self.kinds, self.directory, records, self.say).measure(min(rounds, TRANSFORM_ROUNDS))
+            return Transform(self.kinds, self.directory, records, self.on_run).measure(rounds)
         if name == VALIDATE:
-            ours = [kind for kind in self.kinds if kind.key == ODRADEK]
-            return in_turns(name, rounds, ours, self.directory, validate, self.say)
+            ours = [kind for kind in self.kinds if kind.is_odradek]
+            return in_turns(name, rounds, ours, self.directory, validate, self.on_run)
 
         def rigs(kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
             return self._event_to_warning(name, kind, directory, experiment)
 
-        return in_turns(name, min(rounds, RIGS_ROUNDS), self.kinds, self.directory, rigs, self.say)
+        return in_turns(name, rounds, self.kinds, self.directory, rigs, self.on_run)
 
     def _event_to_warning(self, name: str, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         warm_up_s, seconds = RIGS_WARM_UP_S * self.scale, max(5.0, RIGS_MEASURED_S * self.scale)

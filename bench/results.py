@@ -10,6 +10,8 @@ Run = dict[str, float]
 
 ODRADEK = "odradek"
 KAFKA = "kafka"
+BEFORE = "before"
+AFTER = "after"
 
 
 @dataclass(slots=True)
@@ -28,6 +30,13 @@ class Experiment:
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+    def extend(self, other: "Experiment") -> None:
+        """Add the runs and notes of further rounds."""
+        for broker, runs in other.runs.items():
+            self.runs.setdefault(broker, []).extend(runs)
+        for text in other.notes:
+            self.note(text)
 
     def figures(self, broker: str, metric: str) -> Spread | None:
         values = [run[metric] for run in self.runs.get(broker, []) if metric in run]

@@ -4,7 +4,6 @@ Each is measured on brokers of their own, once.
 """
 
 import os
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,9 +27,9 @@ from bench.processes import (
     raise_open_files_limit,
     resident_mb,
 )
-from bench.results import ODRADEK, Experiment, Run
+from bench.results import Experiment, Run
 from bench.topics import create, create_many, fresh_topic
-from bench.turns import Measured, Said, in_turns
+from bench.turns import Measure, OnRun, in_turns
 from bench.workloads import (
     CALM_COMPACTED_BYTES,
     CALM_SECONDS,
@@ -54,18 +53,11 @@ class Scale:
     kinds: Sequence[BrokerKind]
     directory: Path
     scale: float
-    say: Said
+    on_run: OnRun
 
-    def measure(self, name: str, _rounds: int) -> Experiment:
-        one: Measured = getattr(self, f"_{name}")
-
-        def and_clear_up(kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
-            try:
-                return one(kind, directory, experiment)
-            finally:
-                shutil.rmtree(directory, ignore_errors=True)  # gigabytes, and others follow
-
-        return in_turns(name, 1, self.kinds, self.directory, and_clear_up, self.say)
+    def measure(self, name: str, rounds: range) -> Experiment:
+        measure_run: Measure = getattr(self, f"_{name}")
+        return in_turns(name, rounds, self.kinds, self.directory, measure_run, self.on_run)
 
     def _recovery(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         """From the moment the process is spawned until each partition has acknowledged a record."""
@@ -78,7 +70,8 @@ class Scale:
             self.generator.run("produce", brokers=broker.address, topic=topic, records=records, size=100)
             os.sync()  # or writing it back would fall into the measured time
         places = [(topic, index) for index in range(partitions)]
-        return {"recovery_s": _time_to_serve(kind, directory, broker.address, places)}
+        recovery_s, used_s = _time_to_serve(kind, directory, broker.address, places)
+        return {"recovery_s": recovery_s, "broker_cpu_s": used_s}
 
     def _partitions(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         topics, connections = max(2, int(MANY_TOPICS * self.scale)), max(10, int(MANY_CONNECTIONS * self.scale))
@@ -92,7 +85,7 @@ class Scale:
             try:
                 names = create_many(broker, topics, partitions)
             except KafkaException as problem:
-                if kind.key == ODRADEK:
+                if kind.is_odradek:
                     raise
                 experiment.note(f"{kind.title} did not get so far: {problem}.")
                 return run
@@ -105,7 +98,8 @@ class Scale:
                     experiment.note(f"{kind.title} held {held:,} connections of {connections:,}.")
                 run["descriptors"] = open_files(broker.pid)
                 run["memory_mb"] = resident_mb(broker.pid)
-        run["restart_s"] = _time_to_serve(kind, directory, broker.address, [(name, 0) for name in names])
+        first_partitions = [(name, 0) for name in names]
+        run["restart_s"], run["restart_cpu_s"] = _time_to_serve(kind, directory, broker.address, first_partitions)
         return run
 
     def _compaction(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
@@ -119,7 +113,7 @@ class Scale:
             small_mb_per_s, small_mb = self._compact(broker, size_bytes, 100, keys)
             large_mb_per_s, large_mb = self._compact(broker, size_bytes, 1_000, keys)
         run = {"compacted_100b_mb_per_s": small_mb_per_s, "compacted_1kb_mb_per_s": large_mb_per_s}
-        if kind.key == ODRADEK:
+        if kind.is_odradek:
             run["cleaner_mb"] = max(small_mb, large_mb)
         else:
             experiment.note(f"{kind.title} compacts in a thread of its one process.")
@@ -181,12 +175,12 @@ class Scale:
             return float(self.generator.run("latency", brokers=broker.address, topic=topic, **flags)["p99_ms"])
 
 
-def _time_to_serve(kind: BrokerKind, directory: Path, address: str, places: Sequence[Place]) -> float:
-    """Seconds from the spawn until each of these partitions has acknowledged a record."""
+def _time_to_serve(kind: BrokerKind, directory: Path, address: str, places: Sequence[Place]) -> tuple[float, float]:
+    """Seconds from the spawn until each of these partitions has acknowledged a record, and the broker's CPU seconds."""
     began = time.monotonic()
     process = start(kind, directory, int(address.rpartition(":")[2]))
     try:
         write_everywhere(address, places, lambda: process.poll() is None)
-        return time.monotonic() - began
+        return time.monotonic() - began, cpu_seconds(process.pid)
     finally:
         stop(process, PATIENT_STOP_S)

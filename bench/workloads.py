@@ -85,16 +85,16 @@ CONNECTIONS = "connections"
 MEMBERS = "groups"
 REPLAY = "replay"
 FOOTPRINTS = {
-    START: ("start to first acknowledged record", ["start_s"]),
+    START: ("start to first acknowledged record", ["start_s", "broker_cpu_s"]),
     MEMORY: ("after 10 million 100 B records", ["memory_mb"]),
     CONNECTIONS: ("10,000 idle connections", ["connections", "connections_mb_more", "kb_per_connection"]),
-    MEMBERS: ("heartbeats of 1,000 × 2 members", ["p50_ms", "p99_ms", "expulsions"]),
-    REPLAY: ("start with a million offsets", ["replay_s"]),
+    MEMBERS: ("heartbeats of 1,000 × 2 members", ["p50_ms", "p99_ms", "broker_cpu_s", "expulsions"]),
+    REPLAY: ("start with a million offsets", ["replay_s", "broker_cpu_s"]),
 }
 
 SCALES = {
-    "recovery": ("kill -9 with 1,000 partitions, 13 million records", ["recovery_s"]),
-    "partitions": ("10,000 partitions", ["created_s", "memory_mb", "restart_s", "descriptors"]),
+    "recovery": ("kill -9 with 1,000 partitions, 13 million records", ["recovery_s", "broker_cpu_s"]),
+    "partitions": ("10,000 partitions", ["created_s", "memory_mb", "restart_s", "restart_cpu_s", "descriptors"]),
     "compaction": ("compaction", ["compacted_100b_mb_per_s", "compacted_1kb_mb_per_s", "cleaner_mb"]),
     "calm": (
         "p99 at 10,000 records/s beside other work",
@@ -114,6 +114,31 @@ PIPELINES = {
     VALIDATE: ("odradek pipeline validate, the rigs", ["validate_s"]),
 }
 OTHERS = {**FOOTPRINTS, **SCALES, **PIPELINES}
+
+BROKER_NAMES = (*(workload.name for workload in WORKLOADS), *FOOTPRINTS, *SCALES)
+"""What measures a broker; the pipelines measure what runs beside one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSize:
+    """Rounds and size of an experiment that compares two versions. Rounds are even: A B, then B A."""
+
+    rounds: int = 6
+    scale: float = 1.0
+    is_default: bool = True
+    """Whether it is measured unless others are named: all of those take less than 20 minutes."""
+
+
+COMPARED_SIZES = dict.fromkeys(BROKER_NAMES, ComparedSize()) | {
+    MEMORY: ComparedSize(4),
+    CONNECTIONS: ComparedSize(4),
+    MEMBERS: ComparedSize(4, 0.3),
+    REPLAY: ComparedSize(4, 0.3),
+    "recovery": ComparedSize(4, 0.3),
+    "partitions": ComparedSize(4, 0.2),
+    "compaction": ComparedSize(4, 0.5),
+    "calm": ComparedSize(4, is_default=False),
+}
 
 NEED_GO = frozenset({"commits", MEMBERS, REPLAY})
 """librdkafka has no way to do them: it joins groups of its own accord, and commits at its own pace."""

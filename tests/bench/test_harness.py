@@ -1,4 +1,4 @@
-"""The whole harness at a tiny size, on real brokers: every experiment gives its figures, and nothing is left behind."""
+"""The whole harness at a tiny size, on real brokers: every experiment gives its figures, and no file is left behind."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.command_line import main
-from bench.results import KAFKA, ODRADEK, Results
+from bench.results import AFTER, BEFORE, KAFKA, ODRADEK, Results
 from bench.workloads import NAMES, NEED_GO, PIPELINES, SCALES
 from tests.jvm import jars
 
@@ -91,6 +91,30 @@ def test_apache_kafka_is_measured_beside_odradek(tmp_path: Path) -> None:
     assert set(results.brokers) == {ODRADEK, KAFKA}
     check(results, ODRADEK)
     check(results, KAFKA)
+
+
+def test_two_versions_are_measured_in_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    names = ["produce-1kb", "start"]
+    options = ["--rounds", "2", "--scale", "0.0005", "--generator", "librdkafka", "--only", ",".join(names)]
+    code = main(["--against", "HEAD", *options, "--directory", str(data), "--output", str(tmp_path)])
+    document = (tmp_path / "against.md").read_text()
+    assert code == int("- Worse: " in document)
+    results = Results.load(tmp_path / "against.json")
+    assert [experiment.name for experiment in results.experiments] == names
+    for key in (BEFORE, AFTER):
+        check(results, key)
+        assert [len(experiment.runs[key]) for experiment in results.experiments] == [2] * len(names)
+    assert list(data.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["against.json", "against.md", "data"]
+    rounds = [line.split()[3:6] for line in capsys.readouterr().out.splitlines() if line.startswith("produce 1 KB")]
+    assert rounds[2:6] == [
+        [BEFORE, "round", "1"],
+        [AFTER, "round", "1"],
+        [AFTER, "round", "2"],
+        [BEFORE, "round", "2"],
+    ]
 
 
 def test_broker_that_does_not_start_is_reported_with_its_last_words(

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from bench.processes import (
     children_resident_mb,
     cpu_seconds,
@@ -21,6 +23,17 @@ def test_cpu_of_a_child_counts() -> None:
     work = "import time\nwhile time.process_time() < 0.2: pass"
     subprocess.run([sys.executable, "-c", work], check=True)
     assert cpu_seconds(os.getpid()) - before >= 0.15
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems count CPU time in ticks of 10 ms")
+def test_cpu_of_another_process_is_finer_than_a_tick() -> None:
+    code = "import sys, time\nprint(time.process_time_ns(), flush=True)\nsys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        assert child.stdin is not None
+        reported_s = int(child.stdout.readline()) / 1e9
+        assert reported_s <= cpu_seconds(child.pid) < reported_s + 0.005
+        child.stdin.close()
 
 
 def test_memory_is_in_decimal_megabytes() -> None:
