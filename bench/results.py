@@ -1,4 +1,4 @@
-"""What was measured, as it is kept in the results file: every run of every experiment, on which machine and when."""
+"""Every run of every experiment, with machine and date, and the file that holds them."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -16,7 +16,7 @@ AFTER = "after"
 
 @dataclass(slots=True)
 class Experiment:
-    """One workload, or one other thing measured: the runs of each broker, and what the reader should know of them."""
+    """One workload or other measurement: the runs of each broker, and notes for the reader."""
 
     name: str
     title: str

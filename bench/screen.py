@@ -11,7 +11,7 @@ from bench import comparison_report
 from bench.comparison import Verdict
 from bench.metrics import METRICS
 from bench.results import AFTER, BEFORE, Results, Run
-from bench.table import MET, SHORT, headings, in_words, rows_of
+from bench.table import MET, MISSED, headings, rows_of, target_sentences
 
 COMPARED_STYLES = {
     Verdict.NOT_WORSE: "green",
@@ -20,7 +20,7 @@ COMPARED_STYLES = {
     Verdict.NOT_MEASURED: "dim",
 }
 NAME_COLUMNS = 2  # in which long names may be wrapped
-STYLES = {MET: "[green]met[/]", SHORT: "[red]short[/]", "": ""}
+STYLES = {MET: "[green]met[/]", MISSED: "[red]missed[/]", "": ""}
 
 
 class Screen:
@@ -60,7 +60,7 @@ class Screen:
                 table.add_row(*cells, STYLES[verdict])
             table.add_section()
         self.console.print(table)
-        for sentence in in_words(results):
+        for sentence in target_sentences(results):
             self.line(sentence)
 
     def compare(self, results: Results, tolerance: float) -> None:

@@ -31,7 +31,7 @@ from bench.workloads import (
     Workload,
 )
 
-DISK_NEEDED_BYTES = 10e9  # two filled topics and what is being written
+DISK_NEEDED_BYTES = 10e9  # two filled topics and the one that is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Session:
     rounds: int
     scale: float
     keep: Callable[[Results], None]
-    """Given the results after each experiment, so that what was measured outlives a failure of the next."""
+    """Called with the results after each experiment, so that a failure of the next loses nothing."""
     profiles: Profiles | None = None
 
     @property
     def left_out(self) -> list[str]:
-        """What the generator cannot do."""
+        """The names of experiments that the generator does not support."""
         return [] if self.generator.is_go else [name for name in self.names if name in NEED_GO]
 
     @property
@@ -79,7 +79,7 @@ class Session:
         return runs
 
     def _rounds_of(self, name: str) -> range:
-        """What takes long is measured in fewer rounds."""
+        """Experiments that take long have fewer rounds."""
         if name in {START, VALIDATE}:
             count = self.rounds
         elif name == TRANSFORM:
@@ -98,9 +98,11 @@ class Session:
             brokers={kind.key: kind.title for kind in self.kinds},
         )
         if shutil.disk_usage(self.directory).free < DISK_NEEDED_BYTES * self.scale:
-            self.screen.line(f"less than {DISK_NEEDED_BYTES * self.scale / 1e9:.0f} GB are free: this may not fit")
+            self.screen.line(
+                f"less than {DISK_NEEDED_BYTES * self.scale / 1e9:.0f} GB of disk space are free: the run may fail"
+            )
         if self.left_out:
-            self.screen.line(f"left out, because it takes Go's generator: {', '.join(self.left_out)}")
+            self.screen.line(f"left out, because they need the Go load generator: {', '.join(self.left_out)}")
         with self.screen.showing(self.run_count):
             self._measure_workloads(results)
             footprint = Footprint(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)

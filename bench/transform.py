@@ -52,7 +52,7 @@ class Transform:
     on_run: OnRun
 
     def measure(self, rounds: range) -> Experiment:
-        from odradek.pipelines.spark.session import start_session  # noqa: PLC0415 - only here is Spark needed
+        from odradek.pipelines.spark.session import start_session  # noqa: PLC0415 - Spark is needed only here
 
         title, metrics = OTHERS[TRANSFORM]
         experiment = Experiment(TRANSFORM, title, list(metrics))
@@ -76,7 +76,7 @@ class Transform:
         return experiment
 
     def _run(self, session: "SparkSession", broker: RunningBroker, topics: Topics, *, is_declared_first: bool) -> Run:
-        """The one that comes second finds a warmer Spark: they take turns at that too."""
+        """The second job runs on a warmer Spark, so the order alternates."""
         rates = {}
         jobs = [("declared", declared), ("by hand", by_hand)]
         for name, start in jobs if is_declared_first else reversed(jobs):
@@ -114,7 +114,7 @@ class Transform:
             if number % 1000 == 0:
                 producer.poll(0)
         if producer.flush(60):
-            raise BrokerError(f"{broker.title} did not take the records")
+            raise BrokerError(f"{broker.title} did not acknowledge the records")
         return topics
 
 

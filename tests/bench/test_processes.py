@@ -1,4 +1,4 @@
-"""What a process costs, read from outside."""
+"""CPU time, memory and files of a process."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def test_memory_is_in_decimal_megabytes() -> None:
     assert 5 < resident_mb(os.getpid()) < 5_000
 
 
-def test_memory_of_children_is_told_apart() -> None:
+def test_memory_of_children_is_counted_separately() -> None:
     with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as child:
         assert children_resident_mb(os.getpid()) > 1
         assert children_resident_mb(child.pid) == 0
@@ -71,5 +71,5 @@ def test_sparse_files_cost_only_their_blocks(tmp_path: Path) -> None:
     assert 900_000 < disk_usage_bytes(tmp_path) < 3_000_000
 
 
-def test_limit_on_open_files_is_what_it_says() -> None:
+def test_limit_on_open_files_is_at_least_the_requested_one() -> None:
     assert raise_open_files_limit(64) >= 64
