@@ -92,8 +92,8 @@ def ratios_of(figures: Sequence[tuple[float, float]]) -> Ratios | None:
 
 
 def ignored_extremes(rounds: int) -> int:
-    """How many of the smallest and of the largest ratios the spread leaves out: as many as still let it hold the true
-    median with a probability of 95 %. None of up to 8 rounds, so that one disturbed round of many decides nothing."""
+    """How many of the smallest and of the largest ratios the spread leaves out, so that one disturbed round of many does
+    not decide. The rest holds the true median with a probability of 95 %; of up to 8 rounds, none is left out."""
     ignored = outside = 0
     while True:
         outside += math.comb(rounds, ignored)
