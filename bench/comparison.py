@@ -92,7 +92,7 @@ def ratios_of(figures: Sequence[tuple[float, float]]) -> Ratios | None:
 
 
 def ignored_extremes(rounds: int) -> int:
-    """How many of the smallest and of the largest ratios the spread leaves out, so that one disturbed round of many does
+    """How many of the smallest and of the largest ratios the spread leaves out, so that one disturbed round does
     not decide. The rest holds the true median with a probability of 95 %; of up to 8 rounds, none is left out."""
     ignored = outside = 0
     while True:
