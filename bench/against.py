@@ -2,7 +2,8 @@
 
 The rounds come in pairs, A B and B A. Each pair has broker processes of its own, because one process can be faster or
 slower than another of the same version for as long as it runs. Every experiment has its first pair before any has its
-second, so that a disturbance of some minutes affects few rounds of each.
+second, so that a disturbance of some minutes affects few rounds of each. Experiments with a row that is worse are then
+measured again, and judged by all their rounds.
 """
 
 import contextlib
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from bench import throughput
 from bench.brokers import BrokerKind, running
+from bench.comparison import confirming_rounds
 from bench.footprint import Footprint
 from bench.generator import Generator
 from bench.machine import facts
@@ -37,6 +39,7 @@ class Comparison:
     rounds: int | None
     """Of every experiment; without it, as COMPARED_SIZES says."""
     scale: float
+    tolerance: float
     keep: Callable[[Results], None]
     """Called with the results after each experiment, so that a failure of the next loses nothing."""
 
@@ -53,19 +56,23 @@ class Comparison:
             machine=facts(self.directory, with_java=False),
             brokers=self.titles,
         )
-        with self.screen.showing(sum(map(self._run_count, names))):
-            for first in range(1, results.rounds + 1, PAIR):
-                for name in names:
-                    rounds = range(first, min(first + PAIR, self._rounds_of(name) + 1))
-                    if rounds:
-                        self._add(results, self._measure(name, rounds))
+        with self.screen.showing(sum(self._run_count(name, self._rounds_of(name)) for name in names)):
+            self._measure_all(results, {name: range(1, self._rounds_of(name) + 1) for name in names})
+            confirming = {each.name: confirming_rounds(each, self.tolerance) for each in results.experiments}
+            self.screen.expect(sum(self._run_count(name, len(rounds)) for name, rounds in confirming.items()))
+            self._measure_all(results, confirming)
         return results
+
+    def _measure_all(self, results: Results, rounds: dict[str, range]) -> None:
+        for start in range(0, max(map(len, rounds.values()), default=0), PAIR):
+            for name, numbers in rounds.items():
+                if pair := numbers[start : start + PAIR]:
+                    self._add(results, self._measure(name, pair))
 
     def _rounds_of(self, name: str) -> int:
         return self.rounds or COMPARED_SIZES[name].rounds
 
-    def _run_count(self, name: str) -> int:
-        rounds = self._rounds_of(name)
+    def _run_count(self, name: str, rounds: int) -> int:
         warm_ups = 0 if name in FOOTPRINTS or name in SCALES else -(-rounds // PAIR)
         return len(self.kinds) * (rounds + warm_ups)
 

@@ -200,6 +200,7 @@ def against(given: argparse.Namespace, screen: Screen) -> int:
             names=given.only or [name for name, size in COMPARED_SIZES.items() if size.is_default],
             rounds=given.rounds or (QUICK_COMPARED_ROUNDS if given.quick else None),
             scale=scale_of(given),
+            tolerance=given.tolerance,
             keep=lambda results: results.save(given.output / "against.json"),
         )
         for text in (f"before: {before.title}", f"after: {after.title}", *notes):

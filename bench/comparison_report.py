@@ -12,7 +12,7 @@ TEMPLATE = """\
 Measured on {date}. {conclusion}
 
 *Before* and *after* are medians of all rounds, in which the two versions ran one after the other. *Ratio* is the median
-of the ratios after ÷ before of each round, *spread* the range of these ratios (of more than 8 rounds without the
+of the ratios after ÷ before of each round, *spread* the range of these ratios (of 12 rounds and more without the
 extremes). A row is worse (slower, more, fewer) if its ratio is worse by more than {tolerance:g} % and its whole
 spread is worse; it is within noise if a part of the spread is not.
 

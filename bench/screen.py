@@ -42,6 +42,10 @@ class Screen:
             yield
             self._progress.update(self._task, description="done")
 
+    def expect(self, further_runs: int) -> None:
+        """Extend the progress bar."""
+        self._progress.update(self._task, total=self._progress.tasks[0].completed + further_runs)
+
     def on_run(self, workload: str, broker: str, which: str, run: Run | None) -> None:
         """Show the figures of a run that has ended."""
         figures = [] if run is None else [f"{METRICS[key].write(run[key])} {METRICS[key].label}" for key in shown(run)]

@@ -9,6 +9,7 @@ from bench.comparison import (
     Ratios,
     Verdict,
     compare,
+    confirming_rounds,
     ignored_extremes,
     judge,
     pairs,
@@ -53,13 +54,13 @@ def test_ratio_is_the_median_of_the_rounds_not_the_ratio_of_the_medians() -> Non
     assert ratios_of([]) is None
 
 
-@pytest.mark.parametrize(("rounds", "ignored"), [(1, 0), (2, 0), (6, 0), (8, 0), (9, 1), (11, 1), (12, 2), (20, 5)])
+@pytest.mark.parametrize(("rounds", "ignored"), [(1, 0), (2, 0), (6, 0), (11, 0), (12, 1), (14, 1), (15, 2), (20, 3)])
 def test_spread_of_many_rounds_leaves_out_extremes(rounds: int, ignored: int) -> None:
     assert ignored_extremes(rounds) == ignored
 
 
-def test_one_disturbed_round_of_nine_does_not_widen_the_spread() -> None:
-    assert ratios_of([(1.0, 1.0)] * 8 + [(1.0, 9.0)]) == Ratios(median=1.0, low=1.0, high=1.0)
+def test_one_disturbed_round_of_twelve_does_not_widen_the_spread() -> None:
+    assert ratios_of([(1.0, 1.0)] * 11 + [(1.0, 9.0)]) == Ratios(median=1.0, low=1.0, high=1.0)
 
 
 @pytest.mark.parametrize(
@@ -132,3 +133,21 @@ def test_derived_metrics_are_left_out() -> None:
     (row,) = compare(experiment)
     assert (row.title, row.metric.key) == ("produce 100 B", "records_per_s")
     assert set(METRICS) > DERIVED
+
+
+@pytest.mark.parametrize(
+    ("rounds", "after", "further"),
+    [
+        (2, 90.0, [3, 4, 5, 6, 7, 8]),
+        (4, 90.0, [5, 6, 7, 8]),
+        (6, 90.0, [7, 8, 9, 10, 11, 12]),
+        (6, 99.0, []),
+    ],
+)
+def test_verdict_of_worse_must_be_confirmed_by_further_rounds(rounds: int, after: float, further: list[int]) -> None:
+    experiment = produce([100.0] * rounds, [after] * rounds)
+    assert list(confirming_rounds(experiment, 0.03)) == further
+
+
+def test_noise_needs_no_confirmation() -> None:
+    assert not confirming_rounds(produce([100.0] * 3, [50.0, 50.0, 101.0]), 0.03)

@@ -99,7 +99,18 @@ def test_two_versions_are_measured_in_turns(tmp_path: Path, capsys: pytest.Captu
     data = tmp_path / "data"
     data.mkdir()
     names = ["produce-1kb", "start"]
-    options = ["--rounds", "2", "--scale", "0.0005", "--generator", "librdkafka", "--only", ",".join(names)]
+    options = [
+        "--rounds",
+        "2",
+        "--tolerance",
+        "99",
+        "--scale",
+        "0.0005",
+        "--generator",
+        "librdkafka",
+        "--only",
+        ",".join(names),
+    ]
     code = main(["--against", "HEAD", *options, "--directory", str(data), "--output", str(tmp_path)])
     document = (tmp_path / "against.md").read_text()
     assert code == int("- Worse: " in document)
@@ -107,7 +118,8 @@ def test_two_versions_are_measured_in_turns(tmp_path: Path, capsys: pytest.Captu
     assert [experiment.name for experiment in results.experiments] == names
     for key in (BEFORE, AFTER):
         check(results, key)
-        assert [len(experiment.runs[key]) for experiment in results.experiments] == [2] * len(names)
+        # Two rounds, and six more of an experiment that took twice as long in both by chance.
+        assert {len(experiment.runs[key]) for experiment in results.experiments} <= {2, 8}
     assert list(data.iterdir()) == []
     assert sorted(path.name for path in tmp_path.iterdir()) == ["against.json", "against.md", "data"]
     rounds = [line.split()[3:6] for line in capsys.readouterr().out.splitlines() if line.startswith("produce 1 KB")]
