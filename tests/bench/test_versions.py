@@ -7,15 +7,18 @@ import pytest
 from bench.versions import VersionError, changed_requirements, checked_out, commit_of, git, this_checkout
 
 
-def test_commit_is_checked_out_and_removed_even_after_a_failure(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), checked_out("HEAD", tmp_path / "build") as version:  # noqa: PT012
-        assert version.source.is_relative_to(tmp_path / "build")
-        assert (version.source / "odradek" / "__init__.py").exists()
-        assert list((version.source / "odradek" / "__pycache__").glob("__init__.*.pyc"))
-        assert version.title == f"HEAD ({git('rev-parse', '--short', 'HEAD')})"
-        raise KeyboardInterrupt
-    assert list((tmp_path / "build").iterdir()) == []
-    assert str(tmp_path) not in git("worktree", "list")
+def test_commit_is_checked_out_and_removed_after_an_interrupt(tmp_path: Path) -> None:
+    directory = tmp_path / "build"
+    context = checked_out("HEAD", directory)
+    version = context.__enter__()
+    assert version.source.is_relative_to(directory)
+    assert (version.source / "odradek" / "__init__.py").exists()
+    assert list((version.source / "odradek" / "__pycache__").glob("__init__.*.pyc"))
+    assert version.title == f"HEAD ({git('rev-parse', '--short', 'HEAD')})"
+    assert str(directory) in git("worktree", "list")
+    assert not context.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert list(directory.iterdir()) == []
+    assert str(directory) not in git("worktree", "list")
 
 
 def test_this_checkout_is_measured_with_its_changes() -> None:
