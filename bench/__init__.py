@@ -1,4 +1,4 @@
-"""`make bench`: Odradek beside Apache Kafka on this machine, one load generator, interleaved runs, medians and ratios.
+"""`make bench`: Odradek beside Apache Kafka on this machine, with one load generator, in turns.
 
-`python -m bench --help` says how to choose workloads; the full run writes docs/benchmarks.md.
+The full run writes docs/benchmarks.md. With `--against`, two versions of Odradek are compared instead.
 """

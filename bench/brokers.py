@@ -1,4 +1,4 @@
-"""The brokers that are measured: how each is started, by the same steps, on a port and a directory that it is given."""
+"""The brokers that are measured. Each is started by the same steps, with a port and a directory of its own."""
 
 import contextlib
 import socket
@@ -16,7 +16,7 @@ STOP_DEADLINE_S = 30
 
 PROPERTIES = {
     "num.partitions": "6",
-    "log.segment.delete.delay.ms": "1000",  # a deleted topic must be gone before the next run; the default is a minute
+    "log.segment.delete.delay.ms": "1000",  # removed before the next run begins; the default is a minute
 }
 
 
@@ -29,9 +29,12 @@ class BrokerKind(Protocol):
     def key(self) -> str: ...
     @property
     def title(self) -> str: ...
+    @property
+    def is_odradek(self) -> bool: ...
     def prepare(self, directory: Path, port: int) -> None:
-        """What must be done once before the first start, and is not part of it."""
+        """Format the directory before the first start; not part of the measured start."""
 
+    def environment(self) -> dict[str, str]: ...
     def command(self, directory: Path, port: int) -> list[str]: ...
 
 
@@ -54,7 +57,11 @@ def free_port() -> int:
 def start(kind: BrokerKind, directory: Path, port: int) -> "subprocess.Popen[bytes]":
     with (directory / "output").open("ab") as output:
         return subprocess.Popen(
-            kind.command(directory, port), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            kind.command(directory, port),
+            env=kind.environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
 
 
@@ -77,11 +84,11 @@ def wait_until_ready(kind: BrokerKind, process: "subprocess.Popen[bytes]", direc
         ended = process.poll() is not None
         if ended or time.monotonic() > deadline:
             happened = f"ended with code {process.returncode}" if ended else "does not answer"
-            raise BrokerError(f"{kind.title} {happened}; its last words:\n{last_words(directory)}")
+            raise BrokerError(f"{kind.title} {happened}; the end of its output:\n{last_output(directory)}")
         time.sleep(0.05)
 
 
-def last_words(directory: Path, limit: int = 2000) -> str:
+def last_output(directory: Path, limit: int = 2000) -> str:
     return (directory / "output").read_text(errors="replace")[-limit:].strip() or "(none)"
 
 
@@ -89,7 +96,7 @@ def last_words(directory: Path, limit: int = 2000) -> str:
 def running(
     kind: BrokerKind, directory: Path, end: Callable[["subprocess.Popen[bytes]"], None] = stop
 ) -> Iterator[RunningBroker]:
-    """A broker that answers, with its own part of `directory`; at the end it is stopped, or whatever `end` does."""
+    """Start a broker in `directory` and yield it when it answers requests; afterwards call `end` on its process."""
     directory.mkdir(parents=True)
     port = free_port()
     kind.prepare(directory, port)
@@ -98,6 +105,6 @@ def running(
         wait_until_ready(kind, process, directory, port)
         yield RunningBroker(kind.key, kind.title, f"127.0.0.1:{port}", process.pid, directory)
         if process.poll() is not None:
-            raise BrokerError(f"{kind.title} ended with code {process.returncode}:\n{last_words(directory)}")
+            raise BrokerError(f"{kind.title} ended with code {process.returncode}:\n{last_output(directory)}")
     finally:
         end(process)

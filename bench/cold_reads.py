@@ -1,4 +1,4 @@
-"""Somebody reads what the system has forgotten, again and again, while others are measured."""
+"""A consumer that repeatedly reads a topic from the disk while another workload is measured."""
 
 import contextlib
 import os
@@ -16,21 +16,23 @@ from bench.topics import create
 from bench.workloads import PARTITIONS
 
 COLD_RECORD_BYTES = 1_000
-CAN_FORGET = hasattr(os, "posix_fadvise")
-FORGOTTEN_AT_ONCE_BYTES = 4 << 20  # in one call a gigabyte takes a core for 30 ms; less than 2 MB may do nothing
+CAN_EVICT = hasattr(os, "posix_fadvise")
+EVICTED_AT_ONCE_BYTES = 4 << 20  # one call for a gigabyte occupies a core for 30 ms; below 2 MB it may have no effect
 
 
 @contextlib.contextmanager
 def cold_reads(generator: Generator, broker: RunningBroker, records: int) -> Iterator[list[float]]:
-    """A topic is read again and again, each time after the system was told to forget it; what is yielded grows by the
-    seconds of each pass. The reader decodes nothing and runs when nobody else wants to: what is felt is the broker's
-    work and the disk's, not a client that takes a core."""
+    """Yields a list that grows by the seconds of each pass over the topic, whose pages are evicted before each pass.
+    The consumer decodes nothing and has the lowest priority, so that the measured workload is slowed down by the broker
+    and the disk, not by a client that occupies a core."""
     topic = create(broker)
     generator.run("produce", brokers=broker.address, topic=topic, records=records, size=COLD_RECORD_BYTES)
     os.sync()
-    humble = ("chrt", "--idle", "0") if shutil.which("chrt") else ("nice", "-n", "19")
+    lowest_priority = ("chrt", "--idle", "0") if shutil.which("chrt") else ("nice", "-n", "19")
     consumer = ("bench.discarding_consumer", broker.address, topic, str(PARTITIONS), str(records))
-    with subprocess.Popen([*humble, sys.executable, "-m", *consumer], stdin=PIPE, stdout=PIPE, text=True) as reader:
+    with subprocess.Popen(
+        [*lowest_priority, sys.executable, "-m", *consumer], stdin=PIPE, stdout=PIPE, text=True
+    ) as reader:
         passes = _Passes(reader, broker.directory / "data", topic)
         try:
             passes.begin()
@@ -42,7 +44,7 @@ def cold_reads(generator: Generator, broker: RunningBroker, records: int) -> Ite
 
 
 class _Passes:
-    """A thread that has the reader go through the topic, forgotten anew each time."""
+    """A thread that evicts the topic from the page cache and has the reader read it, repeatedly."""
 
     def __init__(self, reader: subprocess.Popen[str], directory: Path, topic: str) -> None:
         self.seconds: list[float] = []
@@ -54,7 +56,7 @@ class _Passes:
         self._thread = threading.Thread(target=self._run)
 
     def begin(self) -> None:
-        self._hear()  # it is ready
+        self._read_line()  # "ready"
         self._thread.start()
 
     def end(self) -> None:
@@ -62,7 +64,7 @@ class _Passes:
         if self._thread.ident is not None:
             self._thread.join()
         assert self._reader.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it is gone, and `problem` tells of it
+        with contextlib.suppress(BrokenPipeError):  # the reader ended; `problem` says why
             self._reader.stdin.close()
 
     def _run(self) -> None:
@@ -70,24 +72,24 @@ class _Passes:
             if hasattr(os, "SCHED_IDLE"):
                 os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))  # this thread alone
             while not self._is_over.is_set():
-                forget_pages(self._directory, self._topic)
+                evict_pages(self._directory, self._topic)
                 print("again", file=self._reader.stdin, flush=True)
-                self.seconds.append(float(self._hear()))
-        except Exception as problem:  # told by whoever began this
+                self.seconds.append(float(self._read_line()))
+        except Exception as problem:  # raised by cold_reads, on the caller's thread
             self.problem = problem
 
-    def _hear(self) -> str:
+    def _read_line(self) -> str:
         assert self._reader.stdout is not None
         if not (line := self._reader.stdout.readline()):
-            raise BrokerError("the reader ended; what it said is above")
+            raise BrokerError("the reader ended; its error output is above")
         return line
 
 
-def forget_pages(directory: Path, topic: str) -> None:
-    """The system drops what it holds of these files in memory, if they are written back and it can."""
-    if not CAN_FORGET:
+def evict_pages(directory: Path, topic: str) -> None:
+    """Drop the pages of the topic's segments from the page cache, where the system supports it."""
+    if not CAN_EVICT:
         return
     for path in directory.glob(f"{topic}-*/*.log"):
         with path.open("rb") as file:
-            for start in range(0, path.stat().st_size, FORGOTTEN_AT_ONCE_BYTES):
-                os.posix_fadvise(file.fileno(), start, FORGOTTEN_AT_ONCE_BYTES, os.POSIX_FADV_DONTNEED)
+            for start in range(0, path.stat().st_size, EVICTED_AT_ONCE_BYTES):
+                os.posix_fadvise(file.fileno(), start, EVICTED_AT_ONCE_BYTES, os.POSIX_FADV_DONTNEED)

@@ -1,4 +1,4 @@
-"""A log that is worth compacting, in any broker with Kafka's files: filled while nobody compacts it, then let go."""
+"""A log that needs compaction, in any broker with Kafka's files: filled with compaction off, then compacted."""
 
 import os
 import time
@@ -23,7 +23,7 @@ class DirtyLog:
     broker: RunningBroker
     topic: str
     size_bytes: int
-    """Of the segments that can be compacted: all but the one that is written to."""
+    """Of the segments that can be compacted: all but the active one."""
     end_offset: int
 
     def begin(self) -> None:
@@ -32,18 +32,18 @@ class DirtyLog:
     def is_clean(self) -> bool:
         return clean_offset(self.broker.directory, self.topic) >= self.end_offset
 
-    def wait(self, look: Callable[[], None] = lambda: None) -> None:
-        """Until it is clean; `look` is called again and again meanwhile."""
+    def wait(self, sample: Callable[[], None] = lambda: None) -> None:
+        """Returns when the log is clean; calls `sample` repeatedly until then."""
         deadline = time.monotonic() + DEADLINE_S
         while not self.is_clean():
             if not is_alive(self.broker.pid) or time.monotonic() > deadline:
                 raise BrokerError(f"{self.broker.title} has not compacted a log within {DEADLINE_S} s")
-            look()
-            time.sleep(PAUSE_S)  # a poll's pause
+            sample()
+            time.sleep(PAUSE_S)
 
 
 def fill(generator: Generator, broker: RunningBroker, size_bytes: int, record_bytes: int, keys: int) -> DirtyLog:
-    """One partition in a few segments. Its policy is `delete` until `begin`."""
+    """One partition of a few segments. Its cleanup policy is `delete` until `begin`."""
     alter_broker(broker, log_cleaner_backoff_ms="200")
     segment_bytes = max(SMALLEST_SEGMENT_BYTES, size_bytes // SEGMENTS)
     records = max(size_bytes, 3 * segment_bytes) // record_bytes
@@ -57,13 +57,13 @@ def fill(generator: Generator, broker: RunningBroker, size_bytes: int, record_by
         keys=max(2, min(keys, records // 20)),
         batch=min(1_000_000, segment_bytes // 4),
     )
-    os.sync()  # or writing it back would fall into the measured time
+    os.sync()  # so that write-back does not fall into the measured time
     *closed, active = sorted((broker.directory / "data" / f"{topic}-0").glob("*.log"))
     return DirtyLog(broker, topic, sum(each.stat().st_size for each in closed), int(active.stem))
 
 
 def clean_offset(directory: Path, topic: str) -> int:
-    """What cleaner-offset-checkpoint says: a version, a count, then `topic partition offset` in each line."""
+    """From cleaner-offset-checkpoint: a version, a count, then a line `topic partition offset` for each partition."""
     try:
         lines = (directory / "data" / "cleaner-offset-checkpoint").read_text().splitlines()
     except FileNotFoundError:

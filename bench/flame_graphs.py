@@ -1,4 +1,4 @@
-"""py-spy on a broker for the length of one run. The run is one of its own: a watched broker is a slower one."""
+"""Profiles of a broker by py-spy. A profiled run is not one of the measured runs, because profiling slows it down."""
 
 import contextlib
 import shutil
@@ -14,7 +14,7 @@ ATTACH_S = 1.0
 
 
 class ProfileError(RuntimeError):
-    """py-spy is absent, or may not look into another process."""
+    """py-spy is not installed, or may not read the memory of another process."""
 
 
 def py_spy() -> str:
@@ -27,7 +27,7 @@ def py_spy() -> str:
 
 @contextlib.contextmanager
 def recorded(pid: int, path_without_suffix: Path, form: str) -> Iterator[Path]:
-    """Samples the process until the end of the block, then writes the file that is yielded."""
+    """Samples the process until the end of the block, then writes the file whose path is yielded."""
     path = path_without_suffix.with_name(path_without_suffix.name + SUFFIXES[form])
     path.parent.mkdir(parents=True, exist_ok=True)
     command = [py_spy(), "record", "--pid", str(pid), "--output", str(path), "--format", form, "--rate", "200"]
@@ -41,14 +41,14 @@ def recorded(pid: int, path_without_suffix: Path, form: str) -> Iterator[Path]:
     try:
         time.sleep(ATTACH_S)
         if recorder.poll() is not None:
-            raise ProfileError(_complaint(recorder))
+            raise ProfileError(_failure_text(recorder))
         yield path
     finally:
         if recorder.poll() is None:
-            recorder.send_signal(signal.SIGINT)  # it writes its file and ends
+            recorder.send_signal(signal.SIGINT)  # py-spy then writes its file and ends
         _, _ = recorder.communicate(timeout=60)
 
 
-def _complaint(recorder: "subprocess.Popen[str]") -> str:
-    said = recorder.stderr.read() if recorder.stderr is not None else ""
-    return f"py-spy could not watch the broker: {said.strip() or 'it said nothing'}"
+def _failure_text(recorder: "subprocess.Popen[str]") -> str:
+    output = recorder.stderr.read() if recorder.stderr is not None else ""
+    return f"py-spy could not profile the broker: {output.strip() or 'no error output'}"

@@ -1,7 +1,7 @@
-"""What a broker costs before and beside its work: the time to start, also with many offsets to replay, memory after a
-load, memory of idle connections, heartbeats of many groups.
+"""Time to start, also with many offsets to replay, memory after a load, memory of idle connections, heartbeats of many
+groups.
 
-Each is measured on brokers of their own, so that nothing is hidden in memory that an earlier workload left.
+Each is measured on newly started brokers, so that memory left by an earlier workload does not hide its own.
 """
 
 import contextlib
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.brokers import BrokerError, BrokerKind, RunningBroker, free_port, last_words, running, start, stop
+from bench.brokers import BrokerError, BrokerKind, RunningBroker, free_port, last_output, running, start, stop
 from bench.generator import Generator, GeneratorError, read_line
-from bench.processes import is_alive, raise_open_files_limit, resident_mb
-from bench.results import ODRADEK, Experiment, Run
+from bench.processes import cpu_seconds, is_alive, raise_open_files_limit, resident_mb
+from bench.results import Experiment, Run
 from bench.topics import create, fresh_topic
-from bench.turns import Measured, Said, in_turns
+from bench.turns import Measure, OnRun, in_turns
 from bench.workloads import (
     GROUPS,
     GROUPS_SECONDS,
@@ -26,10 +26,9 @@ from bench.workloads import (
     REPLAYED_GROUPS,
     REPLAYED_PARTITIONS,
     REPLAYED_RECORDS,
-    START,
 )
 
-SPARE_FILES = 1_000  # what a broker and a generator need besides the connections
+SPARE_FILES = 1_000  # descriptors of a broker and a generator besides the connections
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +37,14 @@ class Footprint:
     kinds: Sequence[BrokerKind]
     directory: Path
     scale: float
-    say: Said
+    on_run: OnRun
 
-    def measure(self, name: str, rounds: int) -> Experiment:
-        one: Measured = getattr(self, f"_{name}")
-        return in_turns(name, rounds if name == START else 1, self.kinds, self.directory, one, self.say)
+    def measure(self, name: str, rounds: range) -> Experiment:
+        measure_run: Measure = getattr(self, f"_{name}")
+        return in_turns(name, rounds, self.kinds, self.directory, measure_run, self.on_run)
 
     def _start(self, kind: BrokerKind, directory: Path, _experiment: Experiment) -> Run:
-        """From the moment the process is spawned; the client waits at the port already."""
+        """From the start of the process; the client is started first and waits for the port."""
         directory.mkdir(parents=True)
         port = free_port()
         kind.prepare(directory, port)
@@ -54,16 +53,18 @@ class Footprint:
             process = start(kind, directory, port)
             try:
                 report = client(lambda: process.poll() is None)
+                used_s = cpu_seconds(process.pid)
             except BrokerError:
-                raise BrokerError(f"{kind.title} did not start; its last words:\n{last_words(directory)}") from None
+                text = last_output(directory)
+                raise BrokerError(f"{kind.title} did not start; the end of its output:\n{text}") from None
             finally:
                 stop(process)
-        return {"start_s": (report["acknowledged_unix_ns"] - spawned_ns) / 1e9}
+        return {"start_s": (report["acknowledged_unix_ns"] - spawned_ns) / 1e9, "broker_cpu_s": used_s}
 
     def _memory(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         records = max(1000, int(MEMORY_RECORDS * self.scale))
         if records != MEMORY_RECORDS:
-            experiment.note(f"measured after {records:,} records only.")
+            experiment.note(f"measured after {records:,} records.")
         with running(kind, directory) as broker, fresh_topic(broker) as topic:
             before_mb = resident_mb(broker.pid)
             self.generator.run("produce", brokers=broker.address, topic=topic, records=records, size=100)
@@ -74,9 +75,9 @@ class Footprint:
         limit = raise_open_files_limit(wanted + SPARE_FILES)
         count = max(1, min(wanted, limit - SPARE_FILES))
         if count < IDLE_CONNECTIONS:
-            experiment.note(f"{count:,} connections were asked for (open files are limited to {limit:,}).")
+            experiment.note(f"{count:,} connections were opened at most (the limit on open files is {limit:,}).")
         with running(kind, directory) as broker:
-            self._touch(broker)
+            self._warm_up(broker)
             before_mb = resident_mb(broker.pid)
             with waiting(self.generator, "connections", brokers=broker.address, count=count) as client:
                 report = client(lambda: is_alive(broker.pid))
@@ -94,27 +95,30 @@ class Footprint:
         groups = max(2, int(GROUPS * self.scale))
         seconds = max(2, int(GROUPS_SECONDS * self.scale))
         if groups != GROUPS:
-            experiment.note(f"measured with {groups:,} groups only.")
+            experiment.note(f"measured with {groups:,} groups.")
         with running(kind, directory) as broker:
+            before_s = cpu_seconds(broker.pid)
             try:
                 report = self.generator.run("groups", brokers=broker.address, groups=groups, seconds=seconds)
             except GeneratorError as problem:
-                if kind.key == ODRADEK:
+                if kind.is_odradek:
                     raise
-                experiment.note(f"{kind.title} did not get so far: {problem}.")
+                experiment.note(f"{kind.title} failed: {problem}.")
                 return {}
-        return {name: float(report[name]) for name in ("p50_ms", "p99_ms", "max_ms", "expulsions", "settle_s")}
+            used_s = cpu_seconds(broker.pid) - before_s
+        kept = ("p50_ms", "p99_ms", "max_ms", "expulsions", "settle_s")
+        return {"broker_cpu_s": used_s, **{name: float(report[name]) for name in kept}}
 
     def _replay(self, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
-        """From the moment the process is spawned until every group was told all that it has committed."""
+        """From the start of the process until the committed offsets of every group were fetched."""
         groups = max(1, int(REPLAYED_GROUPS * self.scale))
         commits = groups * REPLAYED_RECORDS // (REPLAYED_GROUPS * REPLAYED_PARTITIONS)
         if groups != REPLAYED_GROUPS:
-            experiment.note(f"measured with {commits * REPLAYED_PARTITIONS:,} offsets only.")
+            experiment.note(f"measured with {commits * REPLAYED_PARTITIONS:,} offsets.")
         with running(kind, directory) as broker:
             topic = create(broker, REPLAYED_PARTITIONS)
             flags = {"topic": topic, "groups": groups, "partitions": REPLAYED_PARTITIONS, "records": commits - groups}
-            self.generator.run("commits", brokers=broker.address, **flags)  # and one of each group beforehand
+            self.generator.run("commits", brokers=broker.address, **flags)  # after one commit of each group
             address = broker.address
         port = int(address.rpartition(":")[2])
         with waiting(self.generator, "offsets", announces=True, brokers=address, groups=groups) as client:
@@ -122,14 +126,15 @@ class Footprint:
             process = start(kind, directory, port)
             try:
                 report = client(lambda: process.poll() is None)
+                used_s = cpu_seconds(process.pid)
             finally:
                 stop(process)
         if report["offsets"] != groups * REPLAYED_PARTITIONS:
-            raise BrokerError(f"{kind.title} forgot offsets: it told {report['offsets']:,} after the restart")
-        return {"replay_s": (report["told_unix_ns"] - spawned_ns) / 1e9}
+            raise BrokerError(f"{kind.title} lost offsets: it returned {report['offsets']:,} after the restart")
+        return {"replay_s": (report["fetched_unix_ns"] - spawned_ns) / 1e9, "broker_cpu_s": used_s}
 
-    def _touch(self, broker: RunningBroker) -> None:
-        """What every broker loads with its first clients is not the price of a connection."""
+    def _warm_up(self, broker: RunningBroker) -> None:
+        """Memory that a broker allocates for its first clients must not count as memory of connections."""
         with fresh_topic(broker) as topic:
             flags = {"brokers": broker.address, "topic": topic, "records": 1000, "size": 100}
             self.generator.run("produce", **flags)
@@ -140,7 +145,7 @@ class Footprint:
 def waiting(
     generator: Generator, mode: str, *, announces: bool = False, **flags: object
 ) -> Iterator[Callable[[Callable[[], bool]], dict[str, Any]]]:
-    """A generator at work beside us. What is yielded waits for its report as long as the broker lives."""
+    """Start the generator. Yields a function that waits for its report while the broker is running."""
     process = generator.start(mode, **flags)
     with process:  # closes its pipes, and waits for it
         assert process.stdout is not None

@@ -1,4 +1,4 @@
-"""The load generator: our Go program on franz-go, built once, or librdkafka through Python where Go is absent.
+"""The load generator: a Go program on franz-go, built once, or librdkafka through Python where Go is not installed.
 
 Both take the same flags and print the same line of JSON.
 """
@@ -22,7 +22,7 @@ Choice = Literal["auto", "go", "librdkafka"]
 
 
 class GeneratorError(RuntimeError):
-    """The generator, or its build, ended with an error."""
+    """The generator or its build failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Generator:
         )
 
 
-def read_line(mode: str, lines: Sequence[str], code: int, complaint: str) -> dict[str, Any]:
+def read_line(mode: str, lines: Sequence[str], code: int, error_output: str) -> dict[str, Any]:
     """The last line is the report."""
     if code != 0 or not lines:
-        raise GeneratorError(f"the generator failed at {mode}: {complaint.strip()[-1000:] or f'code {code}'}")
+        raise GeneratorError(f"the generator failed at {mode}: {error_output.strip()[-1000:] or f'code {code}'}")
     report: dict[str, Any] = json.loads(lines[-1])
     return report
 
@@ -69,7 +69,7 @@ def franz_go_version() -> str:
         words = line.split()
         if words[:1] == ["github.com/twmb/franz-go"]:
             return words[1]
-    raise GeneratorError("go.mod names no franz-go")
+    raise GeneratorError("go.mod does not require franz-go")
 
 
 def _build(directory: Path) -> None:
@@ -91,18 +91,18 @@ def go_generator() -> Generator:
     return Generator((str(directory / "load"),), f"bench/load on franz-go {franz_go_version()}", is_go=True)
 
 
-def librdkafka_generator(why: str) -> Generator:
-    from confluent_kafka import libversion  # noqa: PLC0415 - only where it is the generator
+def librdkafka_generator(reason: str) -> Generator:
+    from confluent_kafka import libversion  # noqa: PLC0415 - needed only if it is the generator
 
     return Generator(
-        (sys.executable, "-P", str(LIBRDKAFKA)), f"bench/librdkafka_load.py on librdkafka {libversion()[0]} ({why})"
+        (sys.executable, "-P", str(LIBRDKAFKA)), f"bench/librdkafka_load.py on librdkafka {libversion()[0]} ({reason})"
     )
 
 
 def choose(choice: Choice) -> Generator:
-    """Go's where Go is and its build works. Asked for by name, it must work."""
+    """Go's if Go is installed and the build succeeds, else librdkafka's. An explicit choice of Go must succeed."""
     if choice == "librdkafka":
-        return librdkafka_generator("asked for")
+        return librdkafka_generator("chosen by --generator")
     if choice == "auto" and shutil.which("go") is None:
         return librdkafka_generator("Go is not installed")
     try:
@@ -110,5 +110,4 @@ def choose(choice: Choice) -> Generator:
     except GeneratorError as failure:
         if choice == "go":
             raise
-        reason = str(failure).splitlines()[-1]
-        return librdkafka_generator(f"bench/load did not build: {reason}")
+        return librdkafka_generator(f"bench/load did not build: {str(failure).splitlines()[-1]}")

@@ -1,5 +1,6 @@
 """Apache Kafka as a broker to measure: one combined KRaft node, with the JVM flags of its own start script."""
 
+import os
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +32,15 @@ class ApacheKafka:
     def title(self) -> str:
         return f"Apache Kafka {KAFKA_VERSION}"
 
+    @property
+    def is_odradek(self) -> bool:
+        return False
+
+    def environment(self) -> dict[str, str]:
+        return dict(os.environ)
+
     def prepare(self, directory: Path, port: int) -> None:
-        """Write its properties and format its directory, as KRaft asks for before the first start."""
+        """Write its properties and format its directory, which KRaft requires before the first start."""
         controller_port = free_port()
         properties = {
             "process.roles": "broker,controller",
@@ -57,7 +65,7 @@ class ApacheKafka:
             check=False,
         )
         if done.returncode != 0:
-            raise BrokerError(f"Apache Kafka did not format its directory: {(done.stdout + done.stderr)[-2000:]}")
+            raise BrokerError(f"Apache Kafka failed to format its directory: {(done.stdout + done.stderr)[-2000:]}")
 
     def command(self, directory: Path, port: int) -> list[str]:  # noqa: ARG002 - the port is in the properties
         return ["java", *JVM_FLAGS, "-cp", f"{libraries()}/*", "kafka.Kafka", str(directory / "server.properties")]

@@ -1,6 +1,6 @@
-"""The generator where Go is absent: librdkafka through confluent-kafka; flags and line of JSON as of bench/load.
+"""The load generator without Go: librdkafka through confluent-kafka, with the flags and the JSON line of bench/load.
 
-Python hands over each record, so it reaches a smaller rate than the Go program; both brokers meet the same one.
+Python passes each record to librdkafka, which makes it slower than the Go program; it is equally slow with all brokers.
 """
 
 import argparse
@@ -31,7 +31,7 @@ _quiet.disabled = True
 
 
 class LoadError(RuntimeError):
-    """The run has no figure; the message says why."""
+    """The run failed and has no figures."""
 
 
 def producer_settings(given: argparse.Namespace, linger_ms: float) -> dict[str, object]:
@@ -58,8 +58,8 @@ def throughput(records: int, size_bytes: int, seconds: float) -> Report:
     }
 
 
-class Refusals:
-    """Counts what the broker refused; handed to the producer as its callback for errors only."""
+class Rejections:
+    """A delivery callback that counts the records that the broker rejected."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -72,16 +72,16 @@ class Refusals:
 
     def check(self, left: int) -> None:
         if self.count:
-            raise LoadError(f"{self.count} records were refused, the first with: {self.first}")
+            raise LoadError(f"{self.count} records were rejected, the first with: {self.first}")
         if left:
             raise LoadError(f"{left} records were not acknowledged in time")
 
 
 def produce(given: argparse.Namespace) -> Report:
-    refusals = Refusals()
+    rejections = Rejections()
     settings = producer_settings(given, given.linger) | {"delivery.report.only.error": True}
     producer = Producer(settings, logger=_quiet)
-    producer.list_topics(given.topic, timeout=30)  # so that finding the broker is outside the measured time
+    producer.list_topics(given.topic, timeout=30)  # so that connecting is not part of the measured time
     value = random.randbytes(given.size)
     began = time.monotonic()
     left = given.records
@@ -91,20 +91,20 @@ def produce(given: argparse.Namespace) -> Report:
             calls = [{"value": value, "key": b"key-%012d" % random.randrange(given.keys)} for _ in range(count)]
         else:
             calls = [{"value": value} for _ in range(count)]
-        accepted = producer.produce_batch(given.topic, calls, on_delivery=refusals)
+        accepted = producer.produce_batch(given.topic, calls, on_delivery=rejections)
         left -= accepted
         producer.poll(0.01 if accepted < len(calls) else 0)  # a full queue: let it drain
     unsent = producer.flush(given.give_up_after)
     seconds = time.monotonic() - began
-    refusals.check(unsent)
+    rejections.check(unsent)
     return throughput(given.records, given.records * given.size, seconds)
 
 
 def reader(given: argparse.Namespace) -> Consumer:
-    """A consumer of every partition from its beginning, without a group's help."""
+    """A consumer of all partitions from the earliest offset, assigned without a group."""
     settings = {
         "bootstrap.servers": given.brokers,
-        "group.id": "bench",  # librdkafka wants a name, though it is never used
+        "group.id": "bench",  # required by librdkafka, and not used
         "enable.auto.commit": False,
         "fetch.wait.max.ms": 500,
         "fetch.max.bytes": 50 << 20,
@@ -197,7 +197,7 @@ def greet(address: tuple[str, int], frame: bytes) -> socket.socket:
         while size_bytes > 0:
             piece = stream.read(size_bytes)
             if not piece:
-                raise LoadError("half an answer to ApiVersions")
+                raise LoadError("the connection was closed within the ApiVersions response")
             size_bytes -= len(piece)
     return connection
 
@@ -221,7 +221,7 @@ kept: list[socket.socket] = []
 
 
 def first(given: argparse.Namespace) -> Report:
-    print("waiting", flush=True)  # whoever reads this may now start the broker
+    print("waiting", flush=True)  # the caller may start the broker
     host, _, port = given.brokers.rpartition(":")
     deadline = time.monotonic() + given.give_up_after
     while True:
@@ -244,9 +244,9 @@ def first(given: argparse.Namespace) -> Report:
         else:
             break
     producer = Producer(producer_settings(given, 0) | {"retry.backoff.ms": 2}, logger=_quiet)
-    refusals = Refusals()
-    producer.produce(given.topic, bytes(given.size), on_delivery=refusals)
-    refusals.check(producer.flush(30))
+    rejections = Rejections()
+    producer.produce(given.topic, bytes(given.size), on_delivery=rejections)
+    rejections.check(producer.flush(30))
     return {"acknowledged_unix_ns": time.time_ns()}
 
 

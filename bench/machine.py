@@ -1,4 +1,4 @@
-"""What the figures were measured on: enough to compare them with others, and nothing that names the machine."""
+"""Properties of the machine that matter for the figures, without its name."""
 
 import os
 import platform
@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 
 
-def _said(*command: str) -> str:
-    """What a program prints, on whichever stream; empty where it is absent."""
+def _output_of(*command: str) -> str:
+    """Standard output and error of a program; empty if it is not installed."""
     try:
         done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     except OSError:
@@ -25,7 +25,7 @@ def cpu_model() -> str:
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()
     except OSError:
-        return _said("sysctl", "-n", "machdep.cpu.brand_string") or platform.machine()
+        return _output_of("sysctl", "-n", "machdep.cpu.brand_string") or platform.machine()
     return platform.machine()
 
 
@@ -40,7 +40,7 @@ def file_system(directory: Path) -> str:
 
 
 def java_version() -> str | None:
-    found = re.search(r'version "([^"]+)"', _said("java", "-version"))
+    found = re.search(r'version "([^"]+)"', _output_of("java", "-version"))
     return found.group(1) if found else None
 
 

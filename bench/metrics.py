@@ -1,4 +1,4 @@
-"""What a run can measure: the key in the results, the words in a table, and how a figure is written. Pure."""
+"""The metrics of a run: the key in the results, the label in a table, and the format of a figure. Pure."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,15 @@ class Metric:
     label: str
     unit: str
     decimals: int
+    worse: str = "slower"
+    """The word for a worse figure: slower, more or fewer."""
+    is_higher_better: bool = False
 
     def write(self, value: float) -> str:
         return f"{value:,.{self.decimals}f}"
 
     def write_spread(self, figures: Spread | None) -> str:
-        """The median, and the extremes where there was more than one run."""
+        """The median, and the extremes if there was more than one run."""
         if figures is None:
             return "–"
         if figures.count == 1:
@@ -27,35 +30,37 @@ class Metric:
 METRICS = {
     metric.key: metric
     for metric in (
-        Metric("records_per_s", "records/s", "records/s", 0),
-        Metric("commits_per_s", "commits/s", "commits/s", 0),
-        Metric("mb_per_s", "MB/s", "MB/s", 1),
-        Metric("broker_cpu_s_per_gb", "broker CPU, s per GB", "s", 2),
-        Metric("broker_cpu_us_per_commit", "broker CPU, µs per commit", "µs", 0),
-        Metric("broker_cpu_percent", "broker CPU, % of a core", "%", 1),
+        Metric("records_per_s", "records/s", "records/s", 0, is_higher_better=True),
+        Metric("commits_per_s", "commits/s", "commits/s", 0, is_higher_better=True),
+        Metric("mb_per_s", "MB/s", "MB/s", 1, is_higher_better=True),
+        Metric("broker_cpu_s_per_gb", "broker CPU, s per GB", "s", 2, "more"),
+        Metric("broker_cpu_us_per_commit", "broker CPU, µs per commit", "µs", 0, "more"),
+        Metric("broker_cpu_s", "broker CPU, s", "s", 2, "more"),
+        Metric("broker_cpu_percent", "broker CPU, % of a core", "%", 1, "more"),
         Metric("p50_ms", "p50, ms", "ms", 2),
         Metric("p99_ms", "p99, ms", "ms", 2),
         Metric("start_s", "time, s", "s", 2),
-        Metric("expulsions", "members expelled", "", 0),
+        Metric("expulsions", "members expelled", "", 0, "more"),
         Metric("replay_s", "time until all are served, s", "s", 2),
-        Metric("memory_mb", "resident memory, MB", "MB", 1),
-        Metric("connections_mb_more", "memory more in total, MB", "MB", 1),
-        Metric("kb_per_connection", "memory more per connection, KB", "KB", 2),
-        Metric("connections", "connections held", "", 0),
-        Metric("by_hand_records_per_s", "a job written by hand, records/s", "records/s", 0),
-        Metric("by_hand_share", "of the job written by hand", "", 2),
+        Metric("memory_mb", "resident memory, MB", "MB", 1, "more"),
+        Metric("connections_mb_more", "additional memory, MB", "MB", 1, "more"),
+        Metric("kb_per_connection", "additional memory per connection, KB", "KB", 2, "more"),
+        Metric("connections", "connections held", "", 0, "fewer", is_higher_better=True),
+        Metric("by_hand_records_per_s", "a job written by hand, records/s", "records/s", 0, is_higher_better=True),
+        Metric("by_hand_share", "share of the job written by hand", "", 2, is_higher_better=True),
         Metric("validate_s", "time, s", "s", 2),
         Metric("recovery_s", "time until every partition serves, s", "s", 2),
         Metric("created_s", "created in, s", "s", 2),
         Metric("restart_s", "restart until every topic serves, s", "s", 2),
-        Metric("descriptors", "descriptors with 5,000 connections", "", 0),
-        Metric("compacted_100b_mb_per_s", "100 B records, MB per s of a core", "MB/s", 1),
-        Metric("compacted_1kb_mb_per_s", "1 KB records, MB per s of a core", "MB/s", 1),
-        Metric("cleaner_mb", "memory of the process that compacts, MB", "MB", 1),
-        Metric("quiet_p99_ms", "p99 with nothing else, ms", "ms", 2),
+        Metric("restart_cpu_s", "broker CPU of the restart, s", "s", 2, "more"),
+        Metric("descriptors", "descriptors with 5,000 connections", "", 0, "more"),
+        Metric("compacted_100b_mb_per_s", "100 B records, MB per CPU second", "MB/s", 1, is_higher_better=True),
+        Metric("compacted_1kb_mb_per_s", "1 KB records, MB per CPU second", "MB/s", 1, is_higher_better=True),
+        Metric("cleaner_mb", "memory of the compaction process, MB", "MB", 1, "more"),
+        Metric("quiet_p99_ms", "p99 on an idle broker, ms", "ms", 2),
         Metric("compacting_p99_ms", "p99 during compaction, ms", "ms", 2),
-        Metric("compacting_times", "p99 during compaction by the quiet one", "×", 2),
+        Metric("compacting_times", "p99 during compaction ÷ idle p99", "×", 2),
         Metric("cold_p99_ms", "p99 during a cold read, ms", "ms", 2),
-        Metric("cold_times", "p99 during a cold read by the quiet one", "×", 2),
+        Metric("cold_times", "p99 during a cold read ÷ idle p99", "×", 2),
     )
 }

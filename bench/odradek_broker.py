@@ -1,5 +1,6 @@
-"""Odradek as a broker to measure: this checkout's, or any command that is given a port and a directory."""
+"""Odradek as a broker to measure: the sources of one version, or any command that is given a port and a directory."""
 
+import os
 import shlex
 import sys
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from pathlib import Path
 from bench.brokers import PROPERTIES
 from bench.results import ODRADEK
 
+SOURCE = Path(__file__).parent.parent / "src"
+
 
 @dataclass(frozen=True, slots=True)
 class Odradek:
@@ -16,13 +19,25 @@ class Odradek:
 
     template: str | None = None
     key: str = ODRADEK
+    source: Path = SOURCE
+    """The directory that holds the package `odradek`."""
+    given_title: str | None = None
 
     @property
     def title(self) -> str:
-        return f"Odradek {version('odradek')}" if self.template is None else "the given broker"
+        if self.template is not None:
+            return "the given broker"
+        return self.given_title or f"Odradek {version('odradek')}"
+
+    @property
+    def is_odradek(self) -> bool:
+        return True
 
     def prepare(self, directory: Path, port: int) -> None:
         pass
+
+    def environment(self) -> dict[str, str]:
+        return environment_of(self.source)
 
     def command(self, directory: Path, port: int) -> list[str]:
         data = directory / "data"
@@ -31,3 +46,9 @@ class Odradek:
         properties = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "log.dirs": str(data), **PROPERTIES}
         overrides = [part for name, value in properties.items() for part in ("--override", f"{name}={value}")]
         return [sys.executable, "-m", "odradek", "broker", *overrides]
+
+
+def environment_of(source: Path) -> dict[str, str]:
+    """An environment in which `import odradek` finds `source`, whatever is installed."""
+    others = os.environ.get("PYTHONPATH")
+    return {**os.environ, "PYTHONPATH": f"{source}{os.pathsep}{others}" if others else str(source)}

@@ -1,7 +1,7 @@
-"""Pipelines on Spark: from event to warning, throughput beside a job written by hand, the time to check a definition.
+"""Pipelines on Spark: time from event to warning, throughput beside a job written by hand, time to validate.
 
-The rigs run as a user runs them: `odradek pipeline run` in a process of its own, a fleet at a steady rate, and a client
-that reads the warnings. What a warning took counts from the moment the fleet's client took the record.
+The rigs run as users run them: `odradek pipeline run` in its own process, a fleet at a steady rate, and a client that
+reads the warnings. The time of a warning begins when the fleet's client accepts the record.
 """
 
 import os
@@ -18,16 +18,14 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.brokers import BrokerError, BrokerKind, RunningBroker, running
-from bench.results import ODRADEK, Experiment, Run
+from bench.results import Experiment, Run
 from bench.transform import Transform
-from bench.turns import Said, in_turns
+from bench.turns import OnRun, in_turns
 from bench.workloads import (
     RIGS_MEASURED_S,
     RIGS_RECORDS_PER_S,
-    RIGS_ROUNDS,
     RIGS_WARM_UP_S,
     TRANSFORM,
-    TRANSFORM_ROUNDS,
     TRANSFORMED_RECORDS,
     VALIDATE,
 )
@@ -49,25 +47,25 @@ class Pipelines:
     kinds: Sequence[BrokerKind]
     directory: Path
     scale: float
-    say: Said
+    on_run: OnRun
 
-    def measure(self, name: str, rounds: int) -> Experiment:
+    def measure(self, name: str, rounds: range) -> Experiment:
         if name == TRANSFORM:
             records = max(1000, int(TRANSFORMED_RECORDS * self.scale))
-            return Transform(self.kinds, self.directory, records, self.say).measure(min(rounds, TRANSFORM_ROUNDS))
+            return Transform(self.kinds, self.directory, records, self.on_run).measure(rounds)
         if name == VALIDATE:
-            ours = [kind for kind in self.kinds if kind.key == ODRADEK]
-            return in_turns(name, rounds, ours, self.directory, validate, self.say)
+            ours = [kind for kind in self.kinds if kind.is_odradek]
+            return in_turns(name, rounds, ours, self.directory, validate, self.on_run)
 
         def rigs(kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
             return self._event_to_warning(name, kind, directory, experiment)
 
-        return in_turns(name, min(rounds, RIGS_ROUNDS), self.kinds, self.directory, rigs, self.say)
+        return in_turns(name, rounds, self.kinds, self.directory, rigs, self.on_run)
 
     def _event_to_warning(self, name: str, kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
         warm_up_s, seconds = RIGS_WARM_UP_S * self.scale, max(5.0, RIGS_MEASURED_S * self.scale)
         if self.scale != 1:
-            experiment.note(f"warmed up for {warm_up_s:.0f} s only.")
+            experiment.note(f"warmed up for {warm_up_s:.0f} s.")
         is_stopped = threading.Event()
         lines: list[str] = []
         with running(kind, directory) as broker:
@@ -85,7 +83,9 @@ class Pipelines:
         if sender.failure is not None:
             raise BrokerError(f"the fleet could not send: {sender.failure}")
         if not latencies_s:
-            raise BrokerError(f"no warning came within {seconds:.0f} s; the pipeline said: {' / '.join(lines[-5:])}")
+            raise BrokerError(
+                f"no warning arrived within {seconds:.0f} s; output of the pipeline: {' / '.join(lines[-5:])}"
+            )
         latencies_s.sort()
         return {
             "p50_ms": latencies_s[len(latencies_s) // 2] * 1000,
@@ -100,20 +100,21 @@ def create_topic(broker: RunningBroker, name: str) -> None:
 
 
 def warnings(broker: RunningBroker, begins_at: float, seconds: float, is_stopped: threading.Event) -> list[float]:
-    """How long each took that arrived within these seconds, which begin with the first warning if that comes later."""
+    """Seconds from event to warning of each warning in the measured interval, which begins at `begins_at` or with the
+    first warning, whichever is later."""
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "bench", "fetch.wait.max.ms": 100})
     try:
         partitions = consumer.list_topics("warnings", 30).topics["warnings"].partitions
         consumer.assign([TopicPartition("warnings", index, 0) for index in partitions])
         found: list[float] = []
-        has_come = False
-        while time.monotonic() < begins_at + (seconds if has_come else FIRST_WARNING_S) and not is_stopped.is_set():
+        has_begun = False
+        while time.monotonic() < begins_at + (seconds if has_begun else FIRST_WARNING_S) and not is_stopped.is_set():
             message = consumer.poll(SMALLEST_WAIT_S)
             now_s = time.time()
             if message is None or message.error() is not None:
                 continue
-            if not has_come:
-                has_come, begins_at = True, max(begins_at, time.monotonic())
+            if not has_begun:
+                has_begun, begins_at = True, max(begins_at, time.monotonic())
             if time.monotonic() < begins_at:
                 continue
             reported_s = read_warning(message.key(), message.value()).reported_s

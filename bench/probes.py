@@ -1,4 +1,4 @@
-"""One record into each of many partitions: how a broker that was started again is asked whether all of it serves."""
+"""One record into each of many partitions, to learn when a restarted broker serves all of them."""
 
 import logging
 import socket
@@ -12,14 +12,14 @@ from bench.brokers import BrokerError
 DEADLINE_S = 600
 PAUSE_S = 0.01
 
-Place = tuple[str, int]
-"""A topic and the number of a partition."""
+Partition = tuple[str, int]
+"""A topic and a partition index."""
 
 _quiet = logging.getLogger("bench.librdkafka")
 _quiet.disabled = True
 
 
-def write_everywhere(address: str, places: Sequence[Place], is_broker_alive: Callable[[], bool]) -> None:
+def write_everywhere(address: str, partitions: Sequence[Partition], is_broker_alive: Callable[[], bool]) -> None:
     """Returns when each of these partitions has acknowledged a record; waits for the port first."""
     deadline = time.monotonic() + DEADLINE_S
 
@@ -27,10 +27,12 @@ def write_everywhere(address: str, places: Sequence[Place], is_broker_alive: Cal
         if not is_broker_alive():
             raise BrokerError("the broker ended before it could be measured")
         if time.monotonic() > deadline:
-            raise BrokerError(f"after {DEADLINE_S} s there are partitions that take no record")
+            raise BrokerError(
+                f"{len(partitions)} partitions were to acknowledge a record; some have not after {DEADLINE_S} s"
+            )
 
     _wait_for_port(address, check)
-    _Writing(address, places).finish(check)
+    _ProbeWriter(address, partitions).finish(check)
 
 
 def _wait_for_port(address: str, check: Callable[[], None]) -> None:
@@ -40,14 +42,14 @@ def _wait_for_port(address: str, check: Callable[[], None]) -> None:
         try:
             socket.create_connection((host, int(port)), timeout=1).close()
         except OSError:
-            time.sleep(PAUSE_S)  # a poll's pause
+            time.sleep(PAUSE_S)
         else:
             return
 
 
-class _Writing:
-    def __init__(self, address: str, places: Sequence[Place]) -> None:
-        # A client backs off for longer and longer; here it would be measured together with the broker.
+class _ProbeWriter:
+    def __init__(self, address: str, partitions: Sequence[Partition]) -> None:
+        # With the default back-off, the client's waiting time would be measured as the broker's.
         self._producer = Producer(
             {
                 "bootstrap.servers": address,
@@ -62,20 +64,20 @@ class _Writing:
             },
             logger=_quiet,
         )
-        self._missing = set(places)
-        self._refused = list(places)
+        self._missing = set(partitions)
+        self._refused = list(partitions)
 
     def finish(self, check: Callable[[], None]) -> None:
         while self._missing:
             check()
-            places, self._refused = self._refused, []
-            for topic, partition in places:
-                self._producer.produce(topic, b"first", partition=partition, on_delivery=self._told)
+            partitions, self._refused = self._refused, []
+            for topic, index in partitions:
+                self._producer.produce(topic, b"first", partition=index, on_delivery=self._on_delivery)
             self._producer.poll(PAUSE_S)
 
-    def _told(self, error: KafkaError | None, message: Message) -> None:
-        place = (message.topic() or "", message.partition() or 0)
+    def _on_delivery(self, error: KafkaError | None, message: Message) -> None:
+        partition = (message.topic() or "", message.partition() or 0)
         if error is None:
-            self._missing.discard(place)
+            self._missing.discard(partition)
         else:
-            self._refused.append(place)
+            self._refused.append(partition)

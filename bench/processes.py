@@ -1,11 +1,15 @@
-"""What a broker costs: CPU time, resident memory and open files of a process with its children; the limit on files."""
+"""CPU time, resident memory and open files of a process with its children; the limit on open files."""
 
 import contextlib
 import os
 import resource
+import sys
+import time
 from pathlib import Path
 
 import psutil
+
+CPU_CLOCK_OF_PROCESS = 2
 
 
 def _family(pid: int) -> list[psutil.Process]:
@@ -14,21 +18,31 @@ def _family(pid: int) -> list[psutil.Process]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """User and system time so far of the process, its living children, and those it has waited for."""
+    """User and system time of the process, of its running children, and of those it has waited for."""
     total = 0.0
     for process in _family(pid):
         try:
-            times = process.cpu_times()
-        except psutil.NoSuchProcess:  # ended since it was listed: its time is now in its parent's
+            total += _own_cpu_seconds(process)
+            if process.pid == pid:
+                times = process.cpu_times()
+                total += times.children_user + times.children_system
+        except psutil.NoSuchProcess:  # ended since it was listed: its time is part of its parent's
             continue
-        total += times.user + times.system
-        if process.pid == pid:
-            total += times.children_user + times.children_system
     return total
 
 
+def _own_cpu_seconds(process: psutil.Process) -> float:
+    """Of all threads. Linux has a clock for each process; elsewhere the figure is in ticks of 10 ms."""
+    if sys.platform == "linux":
+        # clock_getcpuclockid(3), which Python lacks for other processes: the complement of the id and 3 bits of type.
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(~process.pid << 3 | CPU_CLOCK_OF_PROCESS)
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
 def is_alive(pid: int) -> bool:
-    """Running, and not merely waiting to be reaped by us."""
+    """True for a running process, False for one that has ended, even if its exit status was not collected."""
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
@@ -46,7 +60,7 @@ def resident_mb(pid: int) -> float:
 
 
 def children_resident_mb(pid: int) -> float:
-    """Of its children alone, as far as they have not ended."""
+    """Of its running children alone."""
     total = 0
     for process in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -55,7 +69,7 @@ def children_resident_mb(pid: int) -> float:
 
 
 def disk_bytes_read(pid: int) -> int | None:
-    """What the process had to have from the disk so far; None where the system does not tell."""
+    """Bytes that were read from the disk for the process; None where the system does not count them."""
     process = psutil.Process(pid)
     return int(process.io_counters().read_bytes) if hasattr(process, "io_counters") else None
 
@@ -71,13 +85,13 @@ def disk_usage_bytes(directory: Path) -> int:
     total = 0
     for parent, _, files in os.walk(directory):
         for name in files:
-            with contextlib.suppress(FileNotFoundError):  # the broker is deleting it, which is what is waited for
+            with contextlib.suppress(FileNotFoundError):  # deleted by the broker since it was listed
                 total += os.lstat(os.path.join(parent, name)).st_blocks * 512
     return total
 
 
 def raise_open_files_limit(wanted: int) -> int:
-    """Lift the soft limit for us and for what we start, as far as the hard limit lets us; returns what it is now."""
+    """Raise the soft limit of this process and its children, up to the hard limit; returns the limit in force."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     reachable = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
     if soft != resource.RLIM_INFINITY and soft < reachable:

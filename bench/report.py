@@ -1,10 +1,10 @@
-"""docs/benchmarks.md from a set of results: one template, plain Markdown, and a preface that a person wrote."""
+"""docs/benchmarks.md from a set of results: a template and the preface in bench/preface.md."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench.results import KAFKA, Experiment, Results
-from bench.table import headings, in_words, markdown, rows_of
+from bench.table import headings, markdown, rows_of, target_sentences
 from bench.workloads import FOOTPRINTS, OTHERS, PIPELINES, SCALES, WORKLOADS
 
 PREFACE = Path(__file__).parent / "preface.md"
@@ -18,12 +18,12 @@ TEMPLATE = """\
 
 {sizes}
 
-Measured on {date}. {words}
+Measured on {date}. {conclusion}
 
 ## Beside Apache Kafka
 
-Medians of {rounds}, in brackets the smallest and the largest. *Ratio* is Odradek's median by Apache Kafka's.
-GB and MB are decimal.
+Medians of {rounds}, with the smallest and the largest figure in parentheses. *Ratio* is Odradek's median divided by
+Apache Kafka's. GB and MB are decimal.
 
 {workloads}
 
@@ -31,7 +31,7 @@ GB and MB are decimal.
 
 {others}
 
-## The life of a log, at scale
+## Recovery, partitions, compaction
 
 {scales}
 
@@ -47,27 +47,45 @@ GB and MB are decimal.
 
 ## How to reproduce
 
-`make bench` on a quiet machine. Other ways to run it:
+Run `make bench` on an otherwise idle machine. Options:
 
-- `make bench ARGS="--quick"` takes a minute or two, and its figures are not to be trusted.
-- `make bench ARGS="--only produce-100b,latency"` runs some of it.
+- `make bench ARGS="--quick"` takes a minute or two and shows only that everything works: its figures mean nothing.
+- `make bench ARGS="--only produce-100b,latency"` runs the named workloads.
 - `make bench ARGS="--profile"` also writes a flame graph of the broker for each workload.
+
+## How to judge a change
+
+`make bench ARGS="--against main"` measures the broker of this checkout, with uncommitted changes, against the broker of
+another commit, which is checked out below `build/bench` for the duration of the run. The two versions run in turns on
+one machine, with the same load generator and the same installed dependencies, in the order A B B A, with new processes
+for each such pair of rounds. The result is a table, on the screen and in `build/bench/against.md`, with a row for each
+metric: the medians before and after, the median of the ratios of all rounds, the spread of these ratios, and a verdict.
+
+- *not slower* (*not more* for CPU time and memory): the ratio is worse by at most 3 % (`--tolerance`).
+- *slower* (*more*): it is worse by more than that, and every ratio of the spread is worse. Such a workload is measured
+  again in as many rounds and judged by all of them, because of 40 rows some are worse in a few rounds by chance.
+- *within noise*: the median is worse by more than the tolerance, but the spread is larger than the difference. Measure
+  again with more rounds: `make bench ARGS="--against main --only commits --rounds 12"`.
+
+The exit code is 1 if a row is slower or takes more, 2 if a version could not be measured. Without `--only` the run
+takes up to 20 minutes, and longer if a verdict must be confirmed. It covers every workload of the broker except
+latency beside other work (`--only calm`).
 """
 
 
-def rounds_in_words(results: Results) -> str:
+def rounds_text(results: Results) -> str:
     runs = "one run" if results.rounds == 1 else f"{results.rounds} runs"
     return f"{runs} of each broker in turns" if KAFKA in results.brokers else runs
 
 
-def sizes_in_words(results: Results) -> str:
+def sizes_text(results: Results) -> str:
     measured = {each.name for each in results.experiments}
     sizes = [
-        f"{each.title}: {each.size_in_words}"
+        f"{each.title}: {each.size_text}"
         for each in (workload.scaled(results.scale) for workload in WORKLOADS)
         if each.name in measured
     ]
-    reduced = "" if results.scale == 1 else f" This is {results.scale:g} of the full size: not figures to quote."
+    reduced = "" if results.scale == 1 else f" This is {results.scale:g} of the full size: do not quote these figures."
     return f"Each run: {'; '.join(sizes)}.{reduced}" if sizes else ""
 
 
@@ -82,14 +100,14 @@ def render(results: Results, preface: str = "") -> str:
     others = [each for each in results.experiments if each.name in FOOTPRINTS]
     scales = [each for each in results.experiments if each.name in SCALES]
     pipelines = [each for each in results.experiments if each.name in PIPELINES]
-    short, *rest = in_words(results)
+    short, *rest = target_sentences(results)
     notes = [f"- {each.title}: {note}" for each in results.experiments for note in each.notes]
     text = TEMPLATE.format(
         preface=preface.strip(),
-        sizes=sizes_in_words(results),
+        sizes=sizes_text(results),
         date=results.date,
-        words="\n".join([short, *([""] if rest else []), *(f"- {each}" for each in rest)]),
-        rounds=rounds_in_words(results),
+        conclusion="\n".join([short, *([""] if rest else []), *(f"- {each}" for each in rest)]),
+        rounds=rounds_text(results),
         workloads=table(results, workloads),
         others=table(results, others),
         scales=table(results, scales),

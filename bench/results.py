@@ -1,4 +1,4 @@
-"""What was measured, as it is kept in the results file: every run of every experiment, on which machine and when."""
+"""Every run of every experiment, with machine and date, and the file that holds them."""
 
 import json
 from dataclasses import asdict, dataclass, field
@@ -10,11 +10,13 @@ Run = dict[str, float]
 
 ODRADEK = "odradek"
 KAFKA = "kafka"
+BEFORE = "before"
+AFTER = "after"
 
 
 @dataclass(slots=True)
 class Experiment:
-    """One workload, or one other thing measured: the runs of each broker, and what the reader should know of them."""
+    """One workload or other measurement: the runs of each broker, and notes for the reader."""
 
     name: str
     title: str
@@ -28,6 +30,13 @@ class Experiment:
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+    def extend(self, other: "Experiment") -> None:
+        """Add the runs and notes of further rounds."""
+        for broker, runs in other.runs.items():
+            self.runs.setdefault(broker, []).extend(runs)
+        for text in other.notes:
+            self.note(text)
 
     def figures(self, broker: str, metric: str) -> Spread | None:
         values = [run[metric] for run in self.runs.get(broker, []) if metric in run]

@@ -31,7 +31,7 @@ from bench.workloads import (
     Workload,
 )
 
-DISK_NEEDED_BYTES = 10e9  # two filled topics and what is being written
+DISK_NEEDED_BYTES = 10e9  # two filled topics and the one that is written
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class Session:
     rounds: int
     scale: float
     keep: Callable[[Results], None]
-    """Given the results after each experiment, so that what was measured outlives a failure of the next."""
+    """Called with the results after each experiment, so that a failure of the next loses nothing."""
     profiles: Profiles | None = None
 
     @property
     def left_out(self) -> list[str]:
-        """What the generator cannot do."""
+        """The names of experiments that the generator does not support."""
         return [] if self.generator.is_go else [name for name in self.names if name in NEED_GO]
 
     @property
@@ -71,14 +71,22 @@ class Session:
 
     @property
     def run_count(self) -> int:
-        turns = {
-            START: self.rounds,
-            VALIDATE: self.rounds / len(self.kinds),
-            TRANSFORM: min(self.rounds, TRANSFORM_ROUNDS) + 1,
-            **dict.fromkeys(RIGS, min(self.rounds, RIGS_ROUNDS)),
-        }
-        for_others = sum(turns.get(name, 1) for name in self.others)
-        return round(len(self.kinds) * (len(self.workloads) * (self.rounds + 1) + for_others))
+        brokers = len(self.kinds)
+        runs = len(self.workloads) * brokers * (self.rounds + 1)
+        for name in self.others:
+            warm_ups = 1 if name == TRANSFORM else 0
+            runs += (len(self._rounds_of(name)) + warm_ups) * (1 if name == VALIDATE else brokers)
+        return runs
+
+    def _rounds_of(self, name: str) -> range:
+        """Experiments that take long have fewer rounds."""
+        if name in {START, VALIDATE}:
+            count = self.rounds
+        elif name == TRANSFORM:
+            count = min(self.rounds, TRANSFORM_ROUNDS)
+        else:
+            count = min(self.rounds, RIGS_ROUNDS) if name in RIGS else 1
+        return range(1, count + 1)
 
     def run(self) -> Results:
         results = Results(
@@ -90,17 +98,19 @@ class Session:
             brokers={kind.key: kind.title for kind in self.kinds},
         )
         if shutil.disk_usage(self.directory).free < DISK_NEEDED_BYTES * self.scale:
-            self.screen.line(f"less than {DISK_NEEDED_BYTES * self.scale / 1e9:.0f} GB are free: this may not fit")
+            self.screen.line(
+                f"less than {DISK_NEEDED_BYTES * self.scale / 1e9:.0f} GB of disk space are free: the run may fail"
+            )
         if self.left_out:
-            self.screen.line(f"left out, because it takes Go's generator: {', '.join(self.left_out)}")
+            self.screen.line(f"left out, because they need the Go load generator: {', '.join(self.left_out)}")
         with self.screen.showing(self.run_count):
             self._measure_workloads(results)
-            footprint = Footprint(self.generator, self.kinds, self.directory, self.scale, self.screen.say)
-            scale = Scale(self.generator, self.kinds, self.directory, self.scale, self.screen.say)
-            pipelines = Pipelines(self.kinds, self.directory, self.scale, self.screen.say)
+            footprint = Footprint(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
+            scale = Scale(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
+            pipelines = Pipelines(self.kinds, self.directory, self.scale, self.screen.on_run)
             for name in self.others:
                 room = scale if name in SCALES else pipelines if name in PIPELINES else footprint
-                self._add(results, room.measure(name, self.rounds))
+                self._add(results, room.measure(name, self._rounds_of(name)))
         return results
 
     def _measure_workloads(self, results: Results) -> None:
@@ -109,7 +119,8 @@ class Session:
         with contextlib.ExitStack() as stack:
             brokers = [stack.enter_context(running(kind, self.directory / kind.key)) for kind in self.kinds]
             for workload in self.workloads:
-                experiment = throughput.measure(self.generator, brokers, workload, self.rounds, self.screen.say)
+                rounds = range(1, self.rounds + 1)
+                experiment = throughput.measure(self.generator, brokers, workload, rounds, self.screen.on_run)
                 self._add(results, experiment)
                 if self.profiles is not None:
                     self._profile(next(broker for broker in brokers if broker.key == ODRADEK), workload, self.profiles)

@@ -1,4 +1,4 @@
-"""From the figures of several runs to one: the median with its extremes, and the ratio of two medians. Pure."""
+"""The median of several runs with its extremes, and the ratio of two medians. Pure."""
 
 import statistics
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def ratio(ours: Spread | None, theirs: Spread | None) -> float | None:
-    """Ours by theirs, or None where one is missing or nothing can be divided by it."""
+    """Ours divided by theirs; None if one is missing or theirs is zero."""
     if ours is None or theirs is None or theirs.median == 0:
         return None
     return ours.median / theirs.median

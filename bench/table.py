@@ -1,4 +1,4 @@
-"""The rows that both the screen and docs/benchmarks.md show: one per metric of each experiment. Pure."""
+"""The rows of the table on the screen and in docs/benchmarks.md: one per metric of each experiment. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from bench.summary import ratio
 from bench.targets import TARGETS, target_of
 
 MET = "met"
-SHORT = "short"
+MISSED = "missed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ def rows_of(experiment: Experiment) -> list[Row]:
     for position, key in enumerate(experiment.metrics):
         metric = METRICS[key]
         ours, theirs = experiment.figures(ODRADEK, key), experiment.figures(KAFKA, key)
-        by_theirs = ratio(ours, theirs)
+        kafka_ratio = ratio(ours, theirs)
         target = target_of(experiment.name, key)
         met = None if target is None else target.is_met(experiment)
         rows.append(
@@ -53,9 +53,9 @@ def rows_of(experiment: Experiment) -> list[Row]:
                 metric=metric.label,
                 odradek=metric.write_spread(ours),
                 kafka=metric.write_spread(theirs),
-                ratio="–" if by_theirs is None else f"{by_theirs:.2f}",
-                target="" if target is None else target.words,
-                verdict="" if met is None else (MET if met else SHORT),
+                ratio="–" if kafka_ratio is None else f"{kafka_ratio:.2f}",
+                target="" if target is None else target.text,
+                verdict="" if met is None else (MET if met else MISSED),
             )
         )
     return rows
@@ -67,8 +67,8 @@ def markdown(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |" for line in lines)
 
 
-def in_words(results: Results) -> list[str]:
-    """How many targets are met, and each that is not with the figure it reached."""
+def target_sentences(results: Results) -> list[str]:
+    """The number of targets that are met, then each missed target with the figure that was reached."""
     experiments = {experiment.name: experiment for experiment in results.experiments}
     judged = []
     for target in TARGETS:
@@ -83,7 +83,5 @@ def in_words(results: Results) -> list[str]:
             figure = target.reached(experiment) or 0.0
             metric = METRICS[target.metric]
             reached = f"{figure:.2f} × Kafka's" if target.relative else f"{metric.write(figure)} {metric.unit}"
-            sentences.append(
-                f"Short: {experiment.title}, {metric.label}: {reached}, where the target is {target.words}."
-            )
+            sentences.append(f"Missed: {experiment.title}, {metric.label}: {reached}, the target is {target.text}.")
     return sentences

@@ -1,14 +1,15 @@
-"""The workloads: each broker warmed up with one whole run, then both in turns, A B A B, each run on a fresh topic."""
+"""The workloads: one whole run of each broker as a warm-up, then A B B A …, each run on a fresh topic."""
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from bench.brokers import RunningBroker
 from bench.generator import Generator
 from bench.processes import cpu_seconds
 from bench.results import Experiment, Run
 from bench.topics import fresh_topic
+from bench.turns import OnRun, turn_order
 from bench.workloads import COMMITTING_GROUPS, RATE_RECORDS_PER_S, Workload
 
 KEPT = (
@@ -24,20 +25,17 @@ KEPT = (
     "seconds",
 )
 
-Said = Callable[[str, str, str, Run | None], None]
-"""Told of each run: its workload, its broker, which run it is, and its figures (None for a warm-up)."""
-
 
 def fill(generator: Generator, broker: RunningBroker, topic: str, workload: Workload) -> None:
     generator.run("produce", brokers=broker.address, topic=topic, records=workload.records, size=workload.record_bytes)
-    os.sync()  # or writing it back would fall into the measured time
+    os.sync()  # so that write-back does not fall into the measured time
 
 
 @contextlib.contextmanager
 def topics_to_read(
     generator: Generator, brokers: Sequence[RunningBroker], workload: Workload
 ) -> Iterator[dict[str, str]]:
-    """For a workload that reads: a topic in each broker, filled once. For the others, nothing."""
+    """One filled topic of each broker, by the broker's key, for a workload that reads; empty for other workloads."""
     with contextlib.ExitStack() as stack:
         topics = {}
         if workload.mode == "consume":
@@ -48,7 +46,7 @@ def topics_to_read(
 
 
 def run_once(generator: Generator, broker: RunningBroker, workload: Workload, filled_topic: str | None) -> Run:
-    """One run, and what it cost the broker."""
+    """The figures of one run, with the broker's CPU time."""
     with contextlib.ExitStack() as stack:
         topic = filled_topic or stack.enter_context(fresh_topic(broker))
         flags: dict[str, object] = {"brokers": broker.address, "topic": topic, "size": workload.record_bytes}
@@ -75,16 +73,16 @@ def run_once(generator: Generator, broker: RunningBroker, workload: Workload, fi
 
 
 def measure(
-    generator: Generator, brokers: Sequence[RunningBroker], workload: Workload, rounds: int, say: Said
+    generator: Generator, brokers: Sequence[RunningBroker], workload: Workload, rounds: range, on_run: OnRun
 ) -> Experiment:
     experiment = Experiment(workload.name, workload.title, workload.metrics)
     with topics_to_read(generator, brokers, workload) as filled:
         for broker in brokers:
             run_once(generator, broker, workload, filled.get(broker.key))
-            say(workload.title, broker.title, "warm-up", None)
-        for number in range(1, rounds + 1):
-            for broker in brokers:
+            on_run(workload.title, broker.title, "warm-up", None)
+        for number in rounds:
+            for broker in turn_order(brokers, number):
                 run = run_once(generator, broker, workload, filled.get(broker.key))
                 experiment.add(broker.key, run)
-                say(workload.title, broker.title, f"{number} of {rounds}", run)
+                on_run(workload.title, broker.title, f"round {number}", run)
     return experiment

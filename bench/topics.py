@@ -1,4 +1,4 @@
-"""Fresh topics for runs: created, and deleted again until their bytes are gone from the disk."""
+"""Topics for runs: created, and deleted until their files are removed from the disk."""
 
 import contextlib
 import itertools
@@ -20,8 +20,8 @@ from bench.workloads import PARTITIONS
 
 DEADLINE_S = 60
 MANY_DEADLINE_S = 300
-TOPICS_AT_ONCE = 25  # of a hundred partitions: Apache Kafka refuses what takes 10,000 records of metadata
-ALLOWED_REST_BYTES = 16_000_000
+TOPICS_AT_ONCE = 25  # of 100 partitions: Apache Kafka rejects requests that need 10,000 metadata records
+ALLOWED_REMAINDER_BYTES = 16_000_000
 
 _numbers = itertools.count(1)
 _quiet = logging.getLogger("bench.librdkafka")
@@ -33,35 +33,35 @@ def _admin(broker: RunningBroker) -> AdminClient:
 
 
 def create(broker: RunningBroker, partitions: int = PARTITIONS, **configs: str) -> str:
-    """A topic whose every partition serves: Apache Kafka answers before they do, and clients then back off.
-    Settings are spelled with underscores."""
+    """Create a topic and wait until every partition serves: Apache Kafka responds earlier, and clients then back off.
+    Settings are written with underscores."""
     configs = {key.replace("_", "."): value for key, value in configs.items()}
     name = f"bench-{next(_numbers)}"
-    admin = _admin(broker)  # its answers come only while it lives
-    _insist(lambda: admin.create_topics([NewTopic(name, partitions, 1, config=configs)])[name].result(DEADLINE_S))
+    admin = _admin(broker)  # futures complete only while the client is referenced
+    _retry(lambda: admin.create_topics([NewTopic(name, partitions, 1, config=configs)])[name].result(DEADLINE_S))
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "bench"}, logger=_quiet)
     for index in range(partitions):
-        _insist(partial(consumer.get_watermark_offsets, TopicPartition(name, index), DEADLINE_S))
+        _retry(partial(consumer.get_watermark_offsets, TopicPartition(name, index), DEADLINE_S))
     consumer.close()
     return name
 
 
 def create_many(broker: RunningBroker, topics: int, partitions: int) -> list[str]:
-    """They are there when each partition tells where it ends."""
+    """Returns when ListOffsets succeeds for every partition."""
     names = [f"bench-{next(_numbers)}" for _ in range(topics)]
     admin = _admin(broker)
     for start in range(0, topics, TOPICS_AT_ONCE):
-        wanted = [NewTopic(name, partitions, 1) for name in names[start : start + TOPICS_AT_ONCE]]
-        for created in admin.create_topics(wanted, request_timeout=MANY_DEADLINE_S).values():
+        requests = [NewTopic(name, partitions, 1) for name in names[start : start + TOPICS_AT_ONCE]]
+        for created in admin.create_topics(requests, request_timeout=MANY_DEADLINE_S).values():
             created.result(MANY_DEADLINE_S)
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-    asked = {TopicPartition(name, index): latest for name in names for index in range(partitions)}
+    requested = {TopicPartition(name, index): latest for name in names for index in range(partitions)}
 
-    def ask() -> None:
-        for told in admin.list_offsets(asked, request_timeout=MANY_DEADLINE_S).values():
-            told.result(MANY_DEADLINE_S)
+    def list_offsets() -> None:
+        for listed in admin.list_offsets(requested, request_timeout=MANY_DEADLINE_S).values():
+            listed.result(MANY_DEADLINE_S)
 
-    _insist(ask, MANY_DEADLINE_S)
+    _retry(list_offsets, MANY_DEADLINE_S)
     return names
 
 
@@ -86,11 +86,11 @@ def _alter(broker: RunningBroker, resource: ConfigResource) -> None:
     admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
 
 
-def _insist(ask: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
+def _retry(call: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
     deadline = time.monotonic() + deadline_s
     while True:
         try:
-            ask()
+            call()
         except KafkaException:
             if time.monotonic() > deadline:
                 raise
@@ -106,13 +106,13 @@ def delete(broker: RunningBroker, name: str) -> None:
 
 @contextlib.contextmanager
 def fresh_topic(broker: RunningBroker) -> Iterator[str]:
-    """A new topic; after it, neither its files nor the work of removing them is left for the next run."""
+    """A new topic. It is deleted at the end, and its files are removed before the next run begins."""
     before_bytes = disk_usage_bytes(broker.directory)
     name = create(broker)
     yield name
     delete(broker, name)
     deadline = time.monotonic() + DEADLINE_S
-    while disk_usage_bytes(broker.directory) > before_bytes + ALLOWED_REST_BYTES:
+    while disk_usage_bytes(broker.directory) > before_bytes + ALLOWED_REMAINDER_BYTES:
         if time.monotonic() > deadline:
-            raise BrokerError(f"{broker.title} still holds the deleted topic's files after {DEADLINE_S} s")
+            raise BrokerError(f"{broker.title} has not removed the files of a deleted topic after {DEADLINE_S} s")
         time.sleep(0.05)

@@ -19,7 +19,7 @@ from confluent_kafka import Producer
 from bench.brokers import BrokerError, BrokerKind, RunningBroker, running
 from bench.results import Experiment, Run
 from bench.topics import create
-from bench.turns import Said
+from bench.turns import OnRun, turn_order
 from bench.workloads import OTHERS, TRANSFORM
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ class Transform:
     kinds: Sequence[BrokerKind]
     directory: Path
     records: int
-    say: Said
+    on_run: OnRun
 
-    def measure(self, rounds: int) -> Experiment:
-        from odradek.pipelines.spark.session import start_session  # noqa: PLC0415 - only here is Spark needed
+    def measure(self, rounds: range) -> Experiment:
+        from odradek.pipelines.spark.session import start_session  # noqa: PLC0415 - Spark is needed only here
 
         title, metrics = OTHERS[TRANSFORM]
         experiment = Experiment(TRANSFORM, title, list(metrics))
@@ -65,16 +65,18 @@ class Transform:
                 stack.enter_context(running(kind, self.directory / f"transform-{kind.key}")) for kind in self.kinds
             ]
             topics = {broker.key: self._filled(broker) for broker in brokers}
-            for number in range(rounds + 1):
-                for broker in brokers:
+            for number in (0, *rounds):  # round 0 warms Spark up
+                for broker in turn_order(brokers, number):
                     run = self._run(session, broker, topics[broker.key], is_declared_first=number % 2 == 0)
-                    if number:  # the first warms Spark up
+                    if number:
                         experiment.add(broker.key, run)
-                    self.say(title, broker.title, f"{number} of {rounds}", run if number else None)
+                    self.on_run(
+                        title, broker.title, f"round {number}" if number else "warm-up", run if number else None
+                    )
         return experiment
 
     def _run(self, session: "SparkSession", broker: RunningBroker, topics: Topics, *, is_declared_first: bool) -> Run:
-        """The one that comes second finds a warmer Spark: they take turns at that too."""
+        """The second job runs on a warmer Spark, so the order alternates."""
         rates = {}
         jobs = [("declared", declared), ("by hand", by_hand)]
         for name, start in jobs if is_declared_first else reversed(jobs):
@@ -112,7 +114,7 @@ class Transform:
             if number % 1000 == 0:
                 producer.poll(0)
         if producer.flush(60):
-            raise BrokerError(f"{broker.title} did not take the records")
+            raise BrokerError(f"{broker.title} did not acknowledge the records")
         return topics
 
 

@@ -1,25 +1,40 @@
-"""Experiments that are no load on running brokers: each broker in turn, as often as is asked for."""
+"""Experiments that start brokers of their own: one broker after the other, round by round, in alternating order."""
 
+import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from bench.brokers import BrokerKind
 from bench.results import Experiment, Run
 from bench.workloads import OTHERS
 
-Said = Callable[[str, str, str, Run | None], None]
-Measured = Callable[[BrokerKind, Path, Experiment], Run]
+T = TypeVar("T")
+
+OnRun = Callable[[str, str, str, Run | None], None]
+"""Called after each run with the workload, the broker, the round, and the figures (None for a warm-up)."""
+
+Measure = Callable[[BrokerKind, Path, Experiment], Run]
+
+
+def turn_order(brokers: Sequence[T], number: int) -> list[T]:
+    """A B in odd rounds, B A in even ones, so that a machine that becomes slower or faster favours neither."""
+    return list(brokers) if number % 2 else list(reversed(brokers))
 
 
 def in_turns(
-    name: str, rounds: int, kinds: Sequence[BrokerKind], directory: Path, measured: Measured, say: Said
+    name: str, rounds: range, kinds: Sequence[BrokerKind], directory: Path, measure: Measure, on_run: OnRun
 ) -> Experiment:
-    """`measured` is given a directory of its own, which is not there yet."""
+    """`measure` creates the directory that it is given; it is removed after the run."""
     title, metrics = OTHERS[name]
     experiment = Experiment(name, title, list(metrics))
-    for number in range(1, rounds + 1):
-        for kind in kinds:
-            run = measured(kind, directory / f"{name}-{kind.key}-{number}", experiment)
+    for number in rounds:
+        for kind in turn_order(kinds, number):
+            of_run = directory / f"{name}-{kind.key}-{number}"
+            try:
+                run = measure(kind, of_run, experiment)
+            finally:
+                shutil.rmtree(of_run, ignore_errors=True)  # up to gigabytes
             experiment.add(kind.key, run)
-            say(title, kind.title, f"{number} of {rounds}", run)
+            on_run(title, kind.title, f"round {number}", run)
     return experiment

@@ -1,4 +1,4 @@
-"""The table of workloads and of the other experiments, at full size: six partitions, acks=all, no compression."""
+"""The workloads and the other experiments, at full size: six partitions, acks=all, no compression."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,8 +21,8 @@ MANY_CONNECTIONS = 5_000
 COMPACTED_BYTES = 600_000_000
 COMPACTED_KEYS = 100_000
 CALM_SECONDS = 20
-CALM_COMPACTED_BYTES = 2_500_000_000  # longer than the measurement takes
-COLD_RECORDS = 1_000_000  # of 1 KB, again and again
+CALM_COMPACTED_BYTES = 2_500_000_000  # compaction takes longer than the measurement
+COLD_RECORDS = 1_000_000  # of 1 KB, read repeatedly
 RIGS_RECORDS_PER_S = 1_000
 RIGS_WARM_UP_S = 90
 RIGS_MEASURED_S = 30
@@ -56,7 +56,7 @@ class Workload:
         return THROUGHPUT_METRICS
 
     @property
-    def size_in_words(self) -> str:
+    def size_text(self) -> str:
         match self.mode:
             case "latency":
                 return f"{self.seconds} s"
@@ -65,7 +65,7 @@ class Workload:
         return f"{self.records:,} records"
 
     def scaled(self, scale: float) -> "Workload":
-        """The same at another size; never so small that nothing is left to measure."""
+        """The same workload at another size, with at least 600 records and one second."""
         return replace(self, records=max(600, int(self.records * scale)), seconds=max(1, round(self.seconds * scale)))
 
 
@@ -85,16 +85,16 @@ CONNECTIONS = "connections"
 MEMBERS = "groups"
 REPLAY = "replay"
 FOOTPRINTS = {
-    START: ("start to first acknowledged record", ["start_s"]),
+    START: ("start to first acknowledged record", ["start_s", "broker_cpu_s"]),
     MEMORY: ("after 10 million 100 B records", ["memory_mb"]),
     CONNECTIONS: ("10,000 idle connections", ["connections", "connections_mb_more", "kb_per_connection"]),
-    MEMBERS: ("heartbeats of 1,000 × 2 members", ["p50_ms", "p99_ms", "expulsions"]),
-    REPLAY: ("start with a million offsets", ["replay_s"]),
+    MEMBERS: ("heartbeats of 1,000 × 2 members", ["p50_ms", "p99_ms", "broker_cpu_s", "expulsions"]),
+    REPLAY: ("start with a million offsets", ["replay_s", "broker_cpu_s"]),
 }
 
 SCALES = {
-    "recovery": ("kill -9 with 1,000 partitions, 13 million records", ["recovery_s"]),
-    "partitions": ("10,000 partitions", ["created_s", "memory_mb", "restart_s", "descriptors"]),
+    "recovery": ("kill -9 with 1,000 partitions, 13 million records", ["recovery_s", "broker_cpu_s"]),
+    "partitions": ("10,000 partitions", ["created_s", "memory_mb", "restart_s", "restart_cpu_s", "descriptors"]),
     "compaction": ("compaction", ["compacted_100b_mb_per_s", "compacted_1kb_mb_per_s", "cleaner_mb"]),
     "calm": (
         "p99 at 10,000 records/s beside other work",
@@ -115,7 +115,33 @@ PIPELINES = {
 }
 OTHERS = {**FOOTPRINTS, **SCALES, **PIPELINES}
 
+BROKER_NAMES = (*(workload.name for workload in WORKLOADS), *FOOTPRINTS, *SCALES)
+"""The experiments that measure a broker, without those that measure pipelines."""
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSize:
+    """Rounds and size of an experiment that compares two versions. Rounds come in pairs: A B, then B A."""
+
+    rounds: int = 6
+    scale: float = 1.0
+    is_default: bool = True
+    """Whether it runs when no names are given; together these take less than 20 minutes on an idle machine."""
+
+
+COMPARED_SIZES = dict.fromkeys(BROKER_NAMES, ComparedSize()) | {
+    "latency": ComparedSize(scale=0.6),
+    MEMORY: ComparedSize(4),
+    CONNECTIONS: ComparedSize(4),
+    MEMBERS: ComparedSize(4, 0.2),
+    REPLAY: ComparedSize(4, 0.3),
+    "recovery": ComparedSize(4, 0.3),
+    "partitions": ComparedSize(4, 0.2),
+    "compaction": ComparedSize(4, 0.5),
+    "calm": ComparedSize(4, is_default=False),
+}
+
 NEED_GO = frozenset({"commits", MEMBERS, REPLAY})
-"""librdkafka has no way to do them: it joins groups of its own accord, and commits at its own pace."""
+"""librdkafka cannot do them: it joins groups and commits at times that it chooses itself."""
 
 NAMES = (*(workload.name for workload in WORKLOADS), *OTHERS)

@@ -14,8 +14,8 @@ const committers = 32
 
 func groupName(number int) string { return fmt.Sprintf("bench-group-%d", number) }
 
-// commits has as many groups as asked commit offsets at once, each one commit at a time, as consumers without members do.
-// At most 32 connections do it: more groups than that take turns on them.
+// commits lets the requested number of groups, without members, commit offsets concurrently, each one commit at a time.
+// There are at most 32 connections; more groups share them.
 func commits(ctx context.Context, s settings) (report, error) {
 	workers := min(committers, s.groups)
 	wires := make([]*wire, workers)
@@ -54,7 +54,7 @@ func commits(ctx context.Context, s settings) (report, error) {
 	return outcome, nil
 }
 
-// settle commits once outside the measured time.
+// settle finds the coordinator and commits once, before the measured time.
 func settle(ctx context.Context, w *wire, s settings, group string) error {
 	if err := w.findCoordinator(ctx, group); err != nil {
 		return err
@@ -84,7 +84,7 @@ func commitAll(ctx context.Context, w *wire, s settings, first, step int) ([]tim
 	return delays, ctx.Err()
 }
 
-// commit writes one offset for each of the topic's partitions that were asked for.
+// commit writes one offset for each of the first s.partitions partitions of the topic.
 func commit(w *wire, s settings, group string, offset int64) error {
 	topic := kmsg.NewOffsetCommitRequestTopic()
 	topic.Topic = s.topic
@@ -110,10 +110,10 @@ func commit(w *wire, s settings, group string, offset int64) error {
 	return nil
 }
 
-// offsets is started before the broker. It waits for the port, asks for what every group has committed, and says when
-// the last of them was told, by the wall clock.
+// offsets is started before the broker. It waits for the port, fetches the committed offsets of every group, and reports
+// the wall-clock time of the last response.
 func offsets(ctx context.Context, s settings) (report, error) {
-	fmt.Println("waiting") // whoever reads this may now start the broker
+	fmt.Println("waiting") // the caller may start the broker
 	if err := waitForPort(ctx, s.brokers); err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func offsets(ctx context.Context, s settings) (report, error) {
 		return nil, err
 	}
 	defer w.connection.Close()
-	told := 0
+	fetched := 0
 	for number := range s.groups {
 		group := groupName(number)
 		if err := w.findCoordinator(ctx, group); err != nil {
@@ -130,14 +130,14 @@ func offsets(ctx context.Context, s settings) (report, error) {
 		}
 		err := patiently(ctx, func() error {
 			count, err := fetchOffsets(w, group)
-			told += count
+			fetched += count
 			return err
 		})
 		if err != nil {
 			return nil, err
 		}
 	}
-	return report{"told_unix_ns": time.Now().UnixNano(), "offsets": told}, nil
+	return report{"fetched_unix_ns": time.Now().UnixNano(), "offsets": fetched}, nil
 }
 
 func fetchOffsets(w *wire, group string) (int, error) {

@@ -17,8 +17,8 @@ const (
 	largestReply = 1 << 20
 )
 
-// connections opens many, has each ask for ApiVersions as every client does first, and keeps them open and silent.
-// The number may come out smaller than asked where a limit on open files stops it; "stopped_by" then says what did.
+// connections opens many connections, sends an ApiVersions request on each, and keeps them open and idle. If fewer than
+// requested can be opened, "stopped_by" holds the error.
 func connections(ctx context.Context, s settings) (report, error) {
 	request := kmsg.NewPtrApiVersionsRequest()
 	request.Version = 3
@@ -60,7 +60,7 @@ func connections(ctx context.Context, s settings) (report, error) {
 	return outcome, nil
 }
 
-// kept holds the connections until the program ends: a collected net.Conn is a closed one.
+// kept references the connections until the program ends: garbage collection of a net.Conn closes it.
 var kept []net.Conn
 
 func greet(ctx context.Context, address string, frame []byte) (net.Conn, error) {
@@ -77,14 +77,14 @@ func greet(ctx context.Context, address string, frame []byte) (net.Conn, error) 
 	}
 	var size [4]byte
 	if _, err := io.ReadFull(connection, size[:]); err != nil {
-		return nil, fmt.Errorf("no answer to ApiVersions: %w", err)
+		return nil, fmt.Errorf("no response to ApiVersions: %w", err)
 	}
 	length := binary.BigEndian.Uint32(size[:])
 	if length > largestReply {
-		return nil, fmt.Errorf("an answer to ApiVersions of %d bytes", length)
+		return nil, fmt.Errorf("a response to ApiVersions of %d bytes", length)
 	}
 	if _, err := io.CopyN(io.Discard, connection, int64(length)); err != nil {
-		return nil, fmt.Errorf("half an answer to ApiVersions: %w", err)
+		return nil, fmt.Errorf("incomplete response to ApiVersions: %w", err)
 	}
 	return connection, connection.SetDeadline(time.Time{})
 }

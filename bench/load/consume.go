@@ -8,7 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// consume reads a topic from its beginning, every partition at once and without a group.
+// consume reads all partitions of a topic from the earliest offset, without a group.
 func consume(ctx context.Context, s settings) (report, error) {
 	client, err := newClient(ctx, s,
 		kgo.ConsumeTopics(s.topic),
@@ -34,6 +34,6 @@ func consume(ctx context.Context, s settings) (report, error) {
 		})
 	}
 	outcome := throughput(records, bytes, time.Since(began))
-	go client.Close() // it would wait for the long poll that is under way
+	go client.Close() // Close waits for the outstanding fetch
 	return outcome, nil
 }

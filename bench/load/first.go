@@ -13,10 +13,10 @@ import (
 
 const retryAfter = 2 * time.Millisecond
 
-// first is started before the broker. It tries the port until it opens, creates a topic, writes one record and says when
-// that was acknowledged, by the wall clock, so that whoever started the broker can tell how long it took.
+// first is started before the broker. It tries the port until it opens, creates a topic, writes one record and reports the
+// wall-clock time of the acknowledgement, from which the caller computes the time since it started the broker.
 func first(ctx context.Context, s settings) (report, error) {
-	fmt.Println("waiting") // whoever reads this may now start the broker
+	fmt.Println("waiting") // the caller may start the broker
 	if err := waitForPort(ctx, s.brokers); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func createTopic(ctx context.Context, client *kgo.Client, name string) error {
 		if err == nil || err == kerr.TopicAlreadyExists {
 			return nil
 		}
-		last = err // a broker that has just opened its port may not have joined its own cluster yet
+		last = err // a broker may open its port before it has joined its cluster
 		time.Sleep(retryAfter)
 	}
 	return last

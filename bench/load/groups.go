@@ -19,7 +19,7 @@ const (
 	heartbeatInterval = time.Second
 )
 
-// member is one of a group that does nothing but stay in it. It is settled once its generation holds every member.
+// member is a group member that only sends heartbeats. It is settled once its generation holds every member.
 type member struct {
 	*wire
 	group      string
@@ -28,7 +28,7 @@ type member struct {
 	settled    bool
 }
 
-// tally is what all members report together.
+// tally holds the figures of all members.
 type tally struct {
 	lock       sync.Mutex
 	delays     []time.Duration
@@ -37,8 +37,8 @@ type tally struct {
 	measuring  atomic.Bool
 }
 
-// groups fills as many groups as asked with two members each, waits until all are settled, and then measures their
-// heartbeats, and counts those who are told that they are members no more.
+// groups starts the requested number of groups with two members each, waits until all are settled, then measures their
+// heartbeats and counts the members that are expelled.
 func groups(ctx context.Context, s settings) (report, error) {
 	var sums tally
 	running, stop := context.WithCancel(ctx)
@@ -79,7 +79,7 @@ func groups(ctx context.Context, s settings) (report, error) {
 	return outcome, nil
 }
 
-// stay joins, beats, and joins again whenever it is told to.
+// stay joins, sends heartbeats, and joins again when the broker requires it.
 func stay(ctx context.Context, s settings, group string, sums *tally) error {
 	w, err := dial(ctx, s.brokers)
 	if err != nil {
@@ -121,7 +121,7 @@ func (m *member) enter(sums *tally) error {
 	if joined.LeaderID == m.id {
 		for _, each := range joined.Members {
 			assignment := kmsg.NewConsumerMemberAssignment()
-			assignment.UserData = []byte{byte(len(joined.Members))} // so that everybody knows how many they are
+			assignment.UserData = []byte{byte(len(joined.Members))} // so that every member knows the size of the group
 			mine := kmsg.NewSyncGroupRequestGroupAssignment()
 			mine.MemberID, mine.MemberAssignment = each.MemberID, assignment.AppendTo(nil)
 			request.GroupAssignment = append(request.GroupAssignment, mine)
@@ -169,8 +169,8 @@ func (m *member) join() (*kmsg.JoinGroupResponse, error) {
 	}
 }
 
-// beat returns when the broker says anything but "go on". Its first beat comes at a moment of its own: members that are
-// programs of their own do not keep time with each other.
+// beat sends heartbeats until one is answered with an error. The first is sent at a random time, because the members of
+// real groups are not synchronized.
 func (m *member) beat(ctx context.Context, sums *tally) error {
 	pause := rand.N(heartbeatInterval)
 	for {

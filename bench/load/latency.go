@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	settleTime   = time.Second      // connections open and caches fill before this; those records do not count
-	arrivalLimit = 10 * time.Second // for the last record, after the last was sent
+	settleTime   = time.Second      // connections open and caches fill in this time; its records are not counted
+	arrivalLimit = 10 * time.Second // for the arrival of the last record after it was sent
 )
 
-// latency measures from the call that sends a record to the moment the consumer has it, at a fixed rate and without linger.
+// latency measures the time from the call that sends a record until the consumer has it, at a fixed rate, without linger.
 func latency(ctx context.Context, s settings) (report, error) {
 	options := append(producerOptions(s, 0), kgo.ConsumeTopics(s.topic), kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()))
 	client, err := newClient(ctx, s, options...)

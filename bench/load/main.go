@@ -1,15 +1,15 @@
-// Command load is the benchmark's generator: a franz-go client that does one thing and prints one line of JSON about it.
+// Command load is the benchmark's load generator: a franz-go client that runs one mode and prints one line of JSON.
 //
 //	load produce     -brokers HOST:PORT -topic TOPIC -records N -size BYTES [-batch BYTES] [-linger 5ms] [-keys N]
 //	load consume     -brokers HOST:PORT -topic TOPIC -records N
 //	load latency     -brokers HOST:PORT -topic TOPIC -rate RECORDS_PER_SECOND -seconds N -size BYTES
 //	load commits     -brokers HOST:PORT -topic TOPIC -records N -groups N [-partitions N]   (N commits in all)
-//	load groups      -brokers HOST:PORT -groups N -seconds N  (two members each, who do nothing but stay)
-//	load offsets     -brokers HOST:PORT -groups N             (waits for the port, then asks what each group has committed)
-//	load connections -brokers HOST:PORT -count N          (holds them until its standard input closes)
+//	load groups      -brokers HOST:PORT -groups N -seconds N  (two members each, which only send heartbeats)
+//	load offsets     -brokers HOST:PORT -groups N             (waits for the port, then fetches the committed offsets of each group)
+//	load connections -brokers HOST:PORT -count N          (holds them until standard input closes)
 //	load first       -brokers HOST:PORT -topic TOPIC      (waits for the port, then creates the topic and writes one record)
 //
-// It is kept light on purpose: on a small machine the generator and the broker share the cores, and the broker is what is measured.
+// It uses little CPU, because the generator shares the cores with the broker that is measured.
 package main
 
 import (
@@ -56,7 +56,7 @@ var modes = map[string]func(context.Context, settings) (report, error){
 }
 
 func main() {
-	// Collecting less often costs memory, which nobody measures here, and gives the broker the time.
+	// Less frequent garbage collection leaves more CPU time to the broker; the generator's memory is not measured.
 	debug.SetGCPercent(400)
 	mode, given := read(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -96,11 +96,11 @@ func read(arguments []string) (string, settings) {
 	flags.IntVar(&s.groups, "groups", 32, "consumer groups")
 	flags.IntVar(&s.partitions, "partitions", 1, "partitions in a commit")
 	flags.DurationVar(&s.giveUpAfter, "give-up-after", 5*time.Minute, "deadline of the whole run")
-	_ = flags.Parse(arguments[1:]) // ExitOnError: it does not return one
+	_ = flags.Parse(arguments[1:]) // ExitOnError: never returns an error
 	return arguments[0], s
 }
 
-// newClient gives a client that has spoken to the broker once, so that finding it is outside the measured time.
+// newClient returns a client that has connected to the broker, so that connecting is not part of the measured time.
 func newClient(ctx context.Context, s settings, more ...kgo.Opt) (*kgo.Client, error) {
 	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(s.brokers)}, more...)...)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// Records are allocated many at a time: one allocation per record is what a naive generator spends most of its time on.
+// Records are allocated many at a time, because one allocation per record would dominate the generator's CPU time.
 const slabRecords = 1024
 
 // producerOptions asks for acks=all (franz-go's default, with idempotence) and no compression.
@@ -64,7 +64,7 @@ func produce(ctx context.Context, s settings) (report, error) {
 	}
 	took := time.Since(began)
 	if refused.Load() > 0 {
-		return nil, fmt.Errorf("%d of %d records were refused, the first with: %v", refused.Load(), s.records, reason.Load())
+		return nil, fmt.Errorf("%d of %d records were rejected, the first with: %v", refused.Load(), s.records, reason.Load())
 	}
 	if ctx.Err() != nil {
 		return nil, errors.New("the deadline passed before every record was acknowledged")

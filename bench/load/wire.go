@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The versions that are spoken here are the last ones before flexible headers, which every Kafka broker knows.
+// The last versions before flexible headers, which every Kafka broker supports.
 const (
 	findCoordinatorVersion = 2
 	joinGroupVersion       = 5
@@ -24,8 +24,8 @@ const (
 
 const answerLimit = 60 * time.Second
 
-// wire is one connection, one request at a time: as light as a member of a group can be, so that thousands fit beside the
-// broker that is measured.
+// wire is a connection with one request at a time. It is small, so that thousands of members fit beside the measured
+// broker.
 type wire struct {
 	connection net.Conn
 	formatter  *kmsg.RequestFormatter
@@ -42,7 +42,7 @@ func dial(ctx context.Context, address string) (*wire, error) {
 	return &wire{connection: connection, formatter: kmsg.NewRequestFormatter(kmsg.FormatterClientID("bench"))}, nil
 }
 
-// ask sends a request in a version and reads its answer into the response that belongs to it.
+// ask sends a request in a version and returns its response.
 func (w *wire) ask(request kmsg.Request, version int16) (kmsg.Response, error) {
 	request.SetVersion(version)
 	w.number++
@@ -55,21 +55,21 @@ func (w *wire) ask(request kmsg.Request, version int16) (kmsg.Response, error) {
 	}
 	var head [8]byte
 	if _, err := io.ReadFull(w.connection, head[:]); err != nil {
-		return nil, fmt.Errorf("no answer: %w", err)
+		return nil, fmt.Errorf("no response: %w", err)
 	}
 	length := binary.BigEndian.Uint32(head[:4])
 	if number := int32(binary.BigEndian.Uint32(head[4:])); number != w.number || length < 4 || length > largestReply {
-		return nil, fmt.Errorf("an answer of %d bytes to request %d where %d was asked", length, number, w.number)
+		return nil, fmt.Errorf("a response of %d bytes to request %d instead of %d", length, number, w.number)
 	}
 	body := make([]byte, length-4)
 	if _, err := io.ReadFull(w.connection, body); err != nil {
-		return nil, fmt.Errorf("half an answer: %w", err)
+		return nil, fmt.Errorf("incomplete response: %w", err)
 	}
 	response := request.ResponseKind()
 	return response, response.ReadFrom(body)
 }
 
-// findCoordinator waits until a group has one: Apache Kafka makes the topic of offsets when it is first asked.
+// findCoordinator waits until a group has a coordinator: Apache Kafka creates the offsets topic on the first request.
 func (w *wire) findCoordinator(ctx context.Context, group string) error {
 	request := kmsg.NewPtrFindCoordinatorRequest()
 	request.CoordinatorKey = group
@@ -82,7 +82,7 @@ func (w *wire) findCoordinator(ctx context.Context, group string) error {
 	})
 }
 
-// patiently repeats what fails only because the coordinator is not there yet, or still loads.
+// patiently retries a call while the coordinator is not available or is loading.
 func patiently(ctx context.Context, ask func() error) error {
 	for {
 		err := ask()

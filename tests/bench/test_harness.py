@@ -1,4 +1,4 @@
-"""The whole harness at a tiny size, on real brokers: every experiment gives its figures, and nothing is left behind."""
+"""The whole harness at a tiny size, on real brokers: every experiment gives its figures, and no file is left behind."""
 
 import shutil
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bench.command_line import main
-from bench.results import KAFKA, ODRADEK, Results
+from bench.results import AFTER, BEFORE, KAFKA, ODRADEK, Results
 from bench.workloads import NAMES, NEED_GO, PIPELINES, SCALES
 from tests.jvm import jars
 
@@ -18,7 +18,7 @@ MAY_BE_ZERO = {
 }  # fmt: skip
 QUICK = [name for name in NAMES if name not in {*SCALES, *PIPELINES}]
 HAS_GO = shutil.which("go") is not None
-# Every experiment by one generator, and everything that a generator does by both; librdkafka's latency is in "calm".
+# Every experiment runs with one generator, and every mode with both; "calm" covers librdkafka's latency mode.
 BY_GO = {*NEED_GO, "produce-100b", "consume-1kb", "latency", "start", "connections", "compaction"}
 BY_LIBRDKAFKA = {"produce-1kb", "produce-100b-16kb", "consume-100b", "start", "memory", "connections"}
 TINY = ["--rounds", "1", "--scale", "0.0005", "--write"]
@@ -42,7 +42,7 @@ def check(results: Results, broker: str) -> None:
                 assert figures.median > 0, (experiment.name, metric)
 
 
-def test_every_experiment_is_tried_here() -> None:
+def test_every_experiment_is_covered_here() -> None:
     assert {*BY_GO, *BY_LIBRDKAFKA, *SCALES, *PIPELINES} == set(NAMES)
 
 
@@ -51,9 +51,11 @@ def test_librdkafka_measures_what_it_can(tmp_path: Path, capsys: pytest.CaptureF
     results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(names))
     measured = [experiment.name for experiment in results.experiments]
     assert measured == [name for name in names if name not in NEED_GO]
-    assert f"takes Go's generator: {', '.join(name for name in NAMES if name in NEED_GO)}" in capsys.readouterr().out
+    assert (
+        f"need the Go load generator: {', '.join(name for name in NAMES if name in NEED_GO)}" in capsys.readouterr().out
+    )
     check(results, ODRADEK)
-    assert "not figures to quote" in (tmp_path / "benchmarks.md").read_text()
+    assert "do not quote these figures" in (tmp_path / "benchmarks.md").read_text()
 
 
 @pytest.mark.go
@@ -67,7 +69,7 @@ def test_franz_go_measures_what_librdkafka_cannot(tmp_path: Path) -> None:
 
 @pytest.mark.spark
 def test_pipelines_are_measured(tmp_path: Path) -> None:
-    """In a process of its own: Spark's session is the process's, and other tests have theirs."""
+    """In a child process: a process has one Spark session, and other tests use this one's."""
     names = [name for name in PIPELINES if name != "rigs-standard"]  # the same as rigs-realtime, and slower
     places = ["--directory", str(tmp_path), "--output", str(tmp_path), "--document", str(tmp_path / "benchmarks.md")]
     chosen = ["--alone", "--generator", "librdkafka", "--only", ",".join(names)]
@@ -77,11 +79,11 @@ def test_pipelines_are_measured(tmp_path: Path) -> None:
     check(results, ODRADEK)
 
 
-def test_the_life_of_a_log_is_measured(tmp_path: Path) -> None:
+def test_recovery_partitions_and_compaction_are_measured(tmp_path: Path) -> None:
     results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(SCALES))
     assert [experiment.name for experiment in results.experiments] == list(SCALES)
     check(results, ODRADEK)
-    assert "The life of a log" in (tmp_path / "benchmarks.md").read_text()
+    assert "## Recovery, partitions, compaction" in (tmp_path / "benchmarks.md").read_text()
 
 
 @pytest.mark.jvm
@@ -93,7 +95,43 @@ def test_apache_kafka_is_measured_beside_odradek(tmp_path: Path) -> None:
     check(results, KAFKA)
 
 
-def test_broker_that_does_not_start_is_reported_with_its_last_words(
+def test_two_versions_are_measured_in_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    names = ["produce-1kb", "start"]
+    options = [
+        "--rounds",
+        "2",
+        "--tolerance",
+        "99",
+        "--scale",
+        "0.0005",
+        "--generator",
+        "librdkafka",
+        "--only",
+        ",".join(names),
+    ]
+    code = main(["--against", "HEAD", *options, "--directory", str(data), "--output", str(tmp_path)])
+    document = (tmp_path / "against.md").read_text()
+    assert code == int("- Worse: " in document)
+    results = Results.load(tmp_path / "against.json")
+    assert [experiment.name for experiment in results.experiments] == names
+    for key in (BEFORE, AFTER):
+        check(results, key)
+        # Two rounds, and six more of an experiment that took twice as long in both by chance.
+        assert {len(experiment.runs[key]) for experiment in results.experiments} <= {2, 8}
+    assert list(data.iterdir()) == []
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["against.json", "against.md", "data"]
+    rounds = [line.split()[3:6] for line in capsys.readouterr().out.splitlines() if line.startswith("produce 1 KB")]
+    assert rounds[2:6] == [
+        [BEFORE, "round", "1"],
+        [AFTER, "round", "1"],
+        [AFTER, "round", "2"],
+        [BEFORE, "round", "2"],
+    ]
+
+
+def test_broker_that_does_not_start_is_reported_with_the_end_of_its_output(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["--broker-command", "sh -c 'echo {port} is no good; exit 3'", "--alone", "--output", str(tmp_path)]

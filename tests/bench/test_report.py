@@ -1,10 +1,10 @@
-"""The rows, the document, and the file that keeps the figures."""
+"""The rows, the document, and the results file."""
 
 from pathlib import Path
 
 from bench.report import render, write
 from bench.results import KAFKA, ODRADEK, Experiment, Results
-from bench.table import in_words, markdown, rows_of
+from bench.table import markdown, rows_of, target_sentences
 
 
 def some_results(*, with_kafka: bool = True) -> Results:
@@ -37,30 +37,30 @@ def test_row_holds_median_extremes_ratio_and_verdict() -> None:
         "≥ 1.20 ×",
         "met",
     )
-    assert (cpu.title, cpu.ratio, cpu.verdict) == ("", "0.33", "short")
+    assert (cpu.title, cpu.ratio, cpu.verdict) == ("", "0.33", "missed")
 
 
-def test_single_run_has_no_extremes_and_a_missing_broker_a_dash() -> None:
+def test_single_run_has_no_extremes_and_a_missing_broker_is_a_dash() -> None:
     (row,) = rows_of(some_results().experiments[1])
     assert (row.odradek, row.kafka, row.ratio, row.verdict) == ("41.3", "–", "–", "met")
 
 
-def test_words_count_the_targets_and_name_those_that_are_short() -> None:
-    assert in_words(some_results()) == [
+def test_targets_are_counted_and_missed_ones_named() -> None:
+    assert target_sentences(some_results()) == [
         "2 of 3 targets are met.",
-        "Short: produce 100 B, broker CPU, s per GB: 0.33 × Kafka's, where the target is ≤ 0.25 ×.",
+        "Missed: produce 100 B, broker CPU, s per GB: 0.33 × Kafka's, the target is ≤ 0.25 ×.",
     ]
-    assert in_words(some_results(with_kafka=False)) == ["1 of 1 targets are met."]
+    assert target_sentences(some_results(with_kafka=False)) == ["1 of 1 targets are met."]
 
 
-def test_markdown_table_escapes_its_own_mark() -> None:
+def test_markdown_table_escapes_the_column_separator() -> None:
     assert markdown(["a", "b"], [["x|y", "z"]]) == "| a | b |\n| --- | --- |\n| x\\|y | z |"
 
 
-def test_document_says_what_was_measured_when_and_on_what() -> None:
-    document = render(some_results(), preface="In our own words.\n")
+def test_document_holds_preface_date_sizes_figures_and_machine() -> None:
+    document = render(some_results(), preface="A preface.\n")
     for part in (
-        "In our own words.",
+        "A preface.",
         "Measured on 2026-01-02. 2 of 3 targets are met.",
         "Medians of 3 runs of each broker in turns",
         "produce 100 B: 5,000,000 records",
@@ -71,16 +71,16 @@ def test_document_says_what_was_measured_when_and_on_what() -> None:
     ):
         assert part in document
     assert "\n\n\n" not in document
-    assert "not figures to quote" not in document
+    assert "do not quote these figures" not in document
 
 
 def test_document_of_a_reduced_run_says_so() -> None:
     results = some_results()
     results.scale = 0.02
-    assert "This is 0.02 of the full size: not figures to quote." in render(results)
+    assert "This is 0.02 of the full size: do not quote these figures." in render(results)
 
 
-def test_results_survive_their_file(tmp_path: Path) -> None:
+def test_results_are_equal_after_saving_and_loading(tmp_path: Path) -> None:
     results = some_results()
     results.save(tmp_path / "deep" / "results.json")
     again = Results.load(tmp_path / "deep" / "results.json")
