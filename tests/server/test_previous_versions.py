@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]  # the stubs lack it
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]  # the stubs lack it
 
 from tests.server.process import broker_process
 
@@ -76,7 +76,7 @@ def committed_offsets(admin: AdminClient) -> dict[tuple[str, int], int]:
     return {(each.topic, each.partition): each.offset for each in offsets}
 
 
-def setting(admin: AdminClient, kind: int, resource: str, name: str) -> str:
+def setting(admin: AdminClient, kind: ResourceType, resource: str, name: str) -> str:
     (future,) = admin.describe_configs([ConfigResource(kind, resource)]).values()
     value: str = future.result(TIMEOUT_SECONDS)[name].value
     return value
