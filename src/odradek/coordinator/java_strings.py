@@ -1,4 +1,5 @@
-"""What Java says about a string. Groups find their partition by Java's hash, and limits count Java's characters."""
+"""Java's hash and length of a string: coordinators find the partition of a key by the hash, and limits count UTF-16
+units."""
 
 import struct
 
@@ -13,7 +14,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_of(key: str, partition_count: int) -> int:
-    """Where a coordinator keeps this key. Java has no absolute value for the smallest number; Kafka takes zero."""
+    """The partition that holds this key. The smallest integer has no absolute value in Java; Kafka takes zero."""
     value = java_hash(key)
     return 0 if value == -(1 << 31) else abs(value) % partition_count
 

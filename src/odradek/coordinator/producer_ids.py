@@ -1,4 +1,4 @@
-"""Hands out producer ids. Blocks of them are reserved durably, so an id is never given twice, whatever crashes."""
+"""Allocates producer ids. Blocks of them are reserved durably, so no id is given twice, also after a crash."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BLOCK_SIZE = 1000
 
 
 class ProducerIds:
-    """What is left of a block at a restart is lost: there are 2^63 of them."""
+    """The unused rest of a block is lost at a restart, which 2^63 ids allow."""
 
     def __init__(self, controller: ControllerChannel) -> None:
         self._controller = controller

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10
 
+_new_tuple = tuple.__new__  # half the time of a NamedTuple's constructor
+
 
 def handle(
     request: OffsetCommitRequest, context: RequestContext
@@ -45,12 +47,15 @@ def handle(
     response = OffsetCommitResponse(topics=answers)
     if not offsets:
         return response
-    committer = Committer(
-        group_id,
-        request.member_id,
-        request.group_instance_id,
-        request.generation_id_or_member_epoch,
-        context.api_version,
+    committer = _new_tuple(
+        Committer,
+        (
+            group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            context.api_version,
+        ),
     )
     waiting: WaitingResponse | None = None
 
@@ -79,32 +84,24 @@ def _prepare(
     answers: list[OffsetCommitResponsePartition] = []
     for partition in requested.partitions:
         index = partition.partition_index
-        if isinstance(topic, ErrorCode):
-            answers.append(OffsetCommitResponsePartition(partition_index=index, error_code=topic))
-            continue
-        if not 0 <= index < len(topic.partitions):
-            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            answers.append(OffsetCommitResponsePartition(partition_index=index, error_code=error))
-            continue
         answer = OffsetCommitResponsePartition(partition_index=index)
         answers.append(answer)
-        committed.append(answer)
-        offsets.append(
-            NewOffset(
-                topic.name,
-                topic.topic_id,
-                index,
-                partition.committed_offset,
-                partition.committed_leader_epoch,
-                partition.committed_metadata,
-            )
-        )
+        if isinstance(topic, ErrorCode):
+            answer.error_code = topic
+        elif not 0 <= index < len(topic.partitions):
+            answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            committed.append(answer)
+            offset, leader_epoch = partition.committed_offset, partition.committed_leader_epoch
+            new = (topic.name, topic.topic_id, index, offset, leader_epoch, partition.committed_metadata)
+            offsets.append(_new_tuple(NewOffset, new))
     return OffsetCommitResponseTopic(name=requested.name, topic_id=requested.topic_id, partitions=answers)
 
 
 def _fill_in(partitions: list[OffsetCommitResponsePartition], errors: list[ErrorCode]) -> None:
-    for partition, error in zip(partitions, errors, strict=True):
-        partition.error_code = error
+    if any(errors):
+        for partition, error in zip(partitions, errors, strict=True):
+            partition.error_code = error
 
 
 def _refuse(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:

@@ -61,7 +61,7 @@ class GroupWorld(World):
             await self.sleep(1)
 
     async def join(self, member_id: str = "", *, version: int = 9, **fields: Any) -> JoinGroupResponse:
-        wish: dict[str, Any] = {
+        values: dict[str, Any] = {
             "group_id": GROUP,
             "session_timeout_ms": 10_000,
             "rebalance_timeout_ms": 60_000,
@@ -69,7 +69,7 @@ class GroupWorld(World):
             "protocols": [JoinGroupRequestProtocol(name="range", metadata=subscription([TOPIC]))],
             **fields,
         }
-        return await self.call(JoinGroupRequest(member_id=member_id, **wish), JoinGroupResponse, version)
+        return await self.call(JoinGroupRequest(member_id=member_id, **values), JoinGroupResponse, version)
 
     async def join_new(self, **fields: Any) -> JoinGroupResponse:
         first = await self.join(**fields)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class LaggingLog:
-    """A shard's log whose high watermark stays where it is until it is told to follow."""
+    """A shard's log whose high watermark stays where it is until `catch_up`."""
 
     def __init__(self, shard: Shard[GroupShard]) -> None:
         self._log: ShardLog = shard.log

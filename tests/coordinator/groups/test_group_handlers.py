@@ -157,7 +157,7 @@ def test_a_restart_in_the_middle_of_a_rebalance_is_survived(world: GroupWorld) -
         assert (await waiting).error_code == ErrorCode.NOT_COORDINATOR
         await world.until_loaded()
         assert await world.heartbeat(member.member_id, 1) is ErrorCode.NONE
-        # The newcomer's id was never stored: it begins anew.
+        # The id of the new member was never stored, so it must join without one.
         assert (await world.join(second.member_id)).error_code == ErrorCode.UNKNOWN_MEMBER_ID
         again = asyncio.ensure_future(world.join_new())
         await world.sleep(100)
@@ -374,7 +374,7 @@ def test_nobody_writes_to_the_topic_of_groups_but_the_coordinator(world: GroupWo
     assert response.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_the_topic_of_groups_can_be_deleted_and_made_anew(world: GroupWorld) -> None:
+def test_the_internal_topic_can_be_deleted_and_created_again(world: GroupWorld) -> None:
     async def scenario() -> None:
         member = await world.form()
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS_TOPIC)])

@@ -1,4 +1,4 @@
-"""What a coordinator reads and writes of the protocol that consumers of classic groups speak among themselves.
+"""The parts that a coordinator needs of the protocol between consumers of classic groups.
 
 A classic group is asked for its topics only; the rest belongs to the clients and is passed on. When a group moves
 between the classic protocol and KIP-848, its assignments are read and written here.
@@ -22,7 +22,7 @@ _length = struct.Struct(">h").unpack_from
 
 
 def subscribed_topics(subscription: bytes) -> frozenset[str] | None:
-    """Version 0 is the beginning of every version (Kafka's promise); None when these bytes are no subscription."""
+    """Every version starts with the fields of version 0 (Kafka's promise); None when it is not a subscription."""
     try:
         version, count = _head(subscription, 0)
         if version < 0 or not 0 <= count <= len(subscription):
@@ -60,7 +60,7 @@ class Assignment(Message, versions=(0, 3)):
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """MalformedMessage when it is none. A version newer than all that are known begins like the newest known."""
+    """MalformedMessage when it is not a subscription. An unknown newer version starts with the newest known one."""
     return Subscription.decode(memoryview(data), 2, _version(data, Subscription))
 
 
@@ -69,7 +69,7 @@ def decode_assignment(data: bytes) -> Assignment:
 
 
 def encode_assignment(partitions: Mapping[str, Iterable[int]], subscription: bytes) -> bytes:
-    """In the version in which its member wrote its subscription."""
+    """In the version of the member's subscription."""
     version = _version(subscription, Assignment)
     topics = [TopicPartitions(topic=topic, partitions=sorted(some)) for topic, some in partitions.items()]
     parts = Assignment(assigned_partitions=topics).encode(version)

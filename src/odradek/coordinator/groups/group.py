@@ -1,4 +1,4 @@
-"""What every kind of group can be asked, whatever its protocol: a shard holds groups of several kinds."""
+"""The queries that every kind of group answers, whatever its protocol: a shard holds groups of several kinds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.protocol.errors import ErrorCode
 
-# Whether an offset may be committed for this partition, when that is not the same for all.
+# Whether an offset may be committed for this partition, when that differs between partitions.
 PartitionCheck: TypeAlias = "Callable[[UUID, int], ErrorCode]"
 
 NO_MEMBER_ID = ""
@@ -30,7 +30,7 @@ class GroupKind(enum.Enum):
 
 
 class Committer(NamedTuple):
-    """Who commits: a member of a generation or an epoch, or nobody in particular (−1 and no id)."""
+    """The sender of a commit: a member of a generation or an epoch, or a client that is not a member (−1 and no id)."""
 
     group_id: str
     member_id: str
@@ -55,10 +55,10 @@ class Group(Protocol):
     def is_empty(self) -> bool: ...
 
     def check_commit(self, committer: Committer) -> ErrorCode | PartitionCheck:
-        """Whether this member, or nobody in particular, may commit offsets now."""
+        """Whether this member, or a client that is not a member, may commit offsets."""
 
     def check_fetch(self, member_id: str | None, epoch: int) -> ErrorCode:
-        """Whether this member, or nobody in particular, may read what was committed."""
+        """Whether this member, or a client that is not a member, may read committed offsets."""
 
     def check_offset_deletion(self) -> ErrorCode: ...
 
@@ -70,7 +70,7 @@ class Group(Protocol):
         """From when on an offset's retention counts; None while no offset of the group may expire."""
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """What removes the group from the log."""
+        """The records that remove the group."""
 
 
 def commit_time(committed: CommittedOffset) -> int:

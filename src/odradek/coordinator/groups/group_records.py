@@ -1,5 +1,5 @@
 """The records of `__consumer_offsets`, byte for byte Kafka's: a key begins with the kind of the record, a value with
-the version of its layout; a key without a value (a tombstone) takes back what was said before."""
+the version of its layout; a key without a value (a tombstone) removes the earlier records of that key."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Message)
 
 
-# The layouts that Kafka 4.3 writes; all that it reads are read.
+# The versions that Kafka 4.3 writes. All versions that Kafka 4.3 reads are read here.
 GROUP_METADATA_VERSION = 3
 OFFSET_COMMIT_VERSION = 4
 OFFSET_COMMIT_VERSION_WITH_EXPIRY = 1
@@ -87,7 +87,7 @@ class GroupMetadataValue(Message, versions=(0, 4), flexible=4):
 
 
 class CommittedOffset(NamedTuple):
-    """What a group said about one partition, and when."""
+    """The offset that a group committed for one partition, and when."""
 
     offset: int
     leader_epoch: int
@@ -196,7 +196,7 @@ _NUMBERS: dict[type[NewerKey], int] = {key: number for number, key in (_KEYS_OF_
 
 
 class KeyInGroup(Message):
-    """Of a member, or of a pattern: all have this layout."""
+    """The key of a member or of a pattern: all have this layout."""
 
     group: str = string()
     name: str = string()
@@ -209,10 +209,10 @@ def encode_key(key: NewerKey) -> bytes:
 
 
 def decode_key(key: bytes) -> OffsetKey | GroupKey | NewerKey | None:
-    """None for a kind of record that this broker does not know; MalformedMessage for what is no key at all."""
+    """None for a kind of record that this broker does not know; MalformedMessage for bytes that are not a key."""
     number = _number(key)
     if number in _OFFSET_COMMITS:
-        # A million of them are read at a start: the names of a group and its topic repeat, only the number differs.
+        # A start may read a million of these keys: the names of group and topic repeat, only the partition differs.
         group, topic = _decode_names(key[:-4])
         return OffsetKey(group, topic, _partition(key, len(key) - 4)[0])
     if number == RecordType.GROUP_METADATA:
@@ -232,7 +232,7 @@ def _decode_names(key_without_partition: bytes) -> tuple[str, str]:
 
 
 def check_offset(value: bytes) -> None:
-    """MalformedMessage when `decode_offset` would not understand this."""
+    """MalformedMessage when `decode_offset` would raise it."""
     if not _is_plain_offset(value):
         decode_offset(value)
 
@@ -253,7 +253,7 @@ def decode_offset(value: bytes) -> CommittedOffset:
 
 
 def _is_plain_offset(value: bytes) -> bool:
-    """Version 4, no metadata, and of tagged fields the topic's id alone: by far the most, and told by a few bytes."""
+    """Version 4, no metadata, and the topic's id as the only tagged field: most commits, recognized by a few bytes."""
     return len(value) == 42 and value[:2] == b"\0\4" and value[14] == 1 and value[23:26] == b"\1\0\x10"
 
 

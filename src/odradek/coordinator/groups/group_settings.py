@@ -39,7 +39,7 @@ class MigrationPolicy(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerSettings:
-    """What each consumer group may set for itself (its group configs), within the broker's limits."""
+    """Settings that a consumer group may override by its group configuration, within the broker's limits."""
 
     session_timeout_ms: int = 45_000
     heartbeat_interval_ms: int = 5_000
@@ -50,7 +50,7 @@ class ConsumerSettings:
         changes: dict[str, Any] = {}
         for name, (lowest, highest) in self.limits.items() if overrides else ():
             if f"consumer.{name}" in overrides:
-                # They were checked when they were set; the limits may have changed since.
+                # Overrides are checked when they are set, but the limits may change afterwards.
                 changes[name.replace(".", "_")] = min(max(int(overrides[f"consumer.{name}"]), lowest), highest)
         return replace(self, **changes) if changes else self
 
@@ -61,7 +61,7 @@ class GroupSettings:
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
     max_size: int = 2**31 - 1
-    # A new member cannot send heartbeats while its JoinGroup waits; this is how long it is believed (Kafka's constant).
+    # A new member sends no heartbeats while its JoinGroup waits; it counts as alive for this long (Kafka's constant).
     new_member_join_timeout_ms: int = 5 * MINUTE_MS
     offset_metadata_max_length: int = 4_096
     commit_timeout_ms: int = 5_000  # how long an answer waits for its records to be committed
@@ -87,7 +87,7 @@ def group_settings(config: BrokerConfig) -> GroupSettings:
         offsets_retention_check_interval_ms=values["offsets.retention.check.interval.ms"],
         consumer=_consumer_settings(values),
         consumer_max_size=values["group.consumer.max.size"],
-        # An assignor of somebody's own is a Java class, which is of no use here.
+        # A custom assignor is a Java class, which this broker cannot run.
         consumer_assignors=tuple(name for name in values["group.consumer.assignors"] if name in ASSIGNORS)
         or tuple(ASSIGNORS),
         migration_policy=MigrationPolicy(values["group.consumer.migration.policy"].lower()),

@@ -159,48 +159,48 @@ class GroupShard:
 
     # Members of consumer groups
 
-    def consumer_heartbeat(self, wish: ConsumerHeartbeat) -> None:
+    def consumer_heartbeat(self, beat: ConsumerHeartbeat) -> None:
         decision = self.begin()
-        consumer_heartbeat(self.groups.get(wish.request.group_id), wish, decision)
+        consumer_heartbeat(self.groups.get(beat.request.group_id), beat, decision)
         self.settle(decision)
 
     def knows_pattern(self, group_id: str, pattern: str) -> bool:
         group = self.groups.get(group_id)
         return isinstance(group, ConsumerGroup) and pattern in group.patterns
 
-    def patterns_matched(self, wish: PatternMatch, matched: MatchedPatterns) -> None:
-        group = self.groups.get(wish.group_id)
+    def patterns_matched(self, match: PatternMatch, matched: MatchedPatterns) -> None:
+        group = self.groups.get(match.group_id)
         if isinstance(group, ConsumerGroup):
             decision = self.begin()
-            on_patterns_matched(group, wish, matched, decision)
+            on_patterns_matched(group, match, matched, decision)
             self.settle(decision)
 
     # Members that speak the classic protocol
 
-    def join(self, wish: Join) -> None:
-        request = wish.request
+    def join(self, attempt: Join) -> None:
+        request = attempt.request
         group = self.groups.get(request.group_id)
         decision = self.begin()
         if group is None or (isinstance(group, ConsumerGroup) and group.is_empty):
-            group = self._create_group(group, wish, decision)
+            group = self._create_group(group, attempt, decision)
         if isinstance(group, ClassicGroup):
-            join(group, wish, decision)
+            join(group, attempt, decision)
         elif isinstance(group, ConsumerGroup):
-            classic_members.join(group, wish, decision)
+            classic_members.join(group, attempt, decision)
         elif group is not None:
-            wish.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
+            attempt.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
         self.settle(decision)
 
-    def _create_group(self, former: Group | None, wish: Join, decision: Decision) -> Group | None:
+    def _create_group(self, former: Group | None, attempt: Join, decision: Decision) -> Group | None:
         """A group exists from its first record on, so no client has a member id in a group that does not exist."""
-        group_id, member_id = wish.request.group_id, wish.request.member_id
+        group_id, member_id = attempt.request.group_id, attempt.request.member_id
         if member_id != NO_MEMBER_ID:
-            wish.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id, decision)
+            attempt.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member_id, decision)
             return None
         before = [] if former is None else former.tombstones()
         error = self.write([*before, ClassicGroup(group_id, decision.now_ms).record({})])
         if error is not ErrorCode.NONE:
-            decision.answer(wish.waiter, JoinGroupResponse(error_code=error))
+            decision.answer(attempt.waiter, JoinGroupResponse(error_code=error))
             return None
         return self.groups[group_id]
 

@@ -1,7 +1,7 @@
 """Answers that wait until the records they rest on are committed, in the order of their end offsets.
 
 The log end only grows while a broker leads a partition, so answers are added in the order in which they may go out, and
-one look at the head of the queue tells whether any of them may. The queue holds at most one answer per request in
+the head of the queue shows whether any of them may. The queue holds at most one answer per request in
 flight, and a connection has one request in flight at a time. Each answer has the same time to wait, so the head of the
 queue is also the first to run out of it.
 """

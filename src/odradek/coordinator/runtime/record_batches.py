@@ -24,20 +24,22 @@ _COVERED_LENGTH_BYTES = HEADER_SIZE_BYTES - LENGTH_END_POSITION
 _UNKNOWN_EPOCH = -1
 _NO_PRODUCER = -1
 
-_SHORT_BYTES = 64  # lengths below this, doubled by the zigzag code, take one byte
+_SHORT_BYTES = 1024  # the lengths of most keys, values and records
 _SHORT_LENGTHS = [encode_varlong(length) for length in range(_SHORT_BYTES)]
 _NULL = encode_varlong(-1)
-_NO_HEADERS = b"\0"
 
 
 def build_coordinator_batch(
     records: Sequence[CoordinatorRecord], timestamp_ms: int, compression: Compression = Compression.NONE
 ) -> bytearray:
     """At least one record. Base offset and leader epoch are left to the log."""
-    section = b"".join([_encode_record(delta, key, value) for delta, (key, value) in enumerate(records)])
+    count = len(records)
+    if count == 1:
+        section = _encode_record(0, *records[0])
+    else:
+        section = b"".join([_encode_record(delta, key, value) for delta, (key, value) in enumerate(records)])
     if compression is not Compression.NONE:
         section = compress(compression, section, None)
-    count = len(records)
     checked = _pack_checked(
         compression, count - 1, timestamp_ms, timestamp_ms, _NO_PRODUCER, _NO_PRODUCER, _NO_PRODUCER, count
     )
@@ -47,10 +49,14 @@ def build_coordinator_batch(
 
 
 def _encode_record(offset_delta: int, key: bytes, value: bytes | None) -> bytes:
-    body = (b"\0\0" + _length(offset_delta) + _length(len(key)) + key) + (
-        _NULL if value is None else _length(len(value)) + value
+    """Attributes and timestamp delta are zero, and so is the number of headers."""
+    body = b"\0\0%b%b%b%b\0" % (
+        _length(offset_delta),
+        _length(len(key)),
+        key,
+        _NULL if value is None else _length(len(value)) + value,
     )
-    return _length(len(body) + 1) + body + _NO_HEADERS
+    return _length(len(body)) + body
 
 
 def _length(number: int) -> bytes:

@@ -189,9 +189,10 @@ class Shard(Generic[M]):
 
     def _append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
         """Fenced: a shard never appends under a later leadership than its own."""
-        if self.state is not _ACTIVE or not self.is_leader:
+        log = self.log
+        if self.state is not _ACTIVE or not log.is_leader or log.leader_epoch != self.leader_epoch:
             return ErrorCode.NOT_COORDINATOR
-        return self.log.append(records)
+        return log.append(records)
 
     def _split(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
         limit_bytes = self.log.batch_limit_bytes

@@ -32,7 +32,7 @@ def test_an_id_that_is_not_used_within_a_session_is_forgotten() -> None:
     assert bench.join(member_id).error is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_whoever_claims_membership_of_an_unknown_group_is_unknown() -> None:
+def test_a_member_of_an_unknown_group_is_unknown() -> None:
     bench = ShardBench()
     assert bench.join("somebody").error is ErrorCode.UNKNOWN_MEMBER_ID
     assert not bench.shard.groups
@@ -74,12 +74,12 @@ def test_the_leader_learns_of_all_members_and_the_others_of_none() -> None:
 
 def test_the_protocol_with_the_most_votes_among_those_that_all_have_is_chosen() -> None:
     bench = ShardBench()
-    wishes = [
+    subscriptions = [
         {"sticky": b"", "range": b""},
         {"range": b"", "round": b""},
         {"only-mine": b"", "round": b"", "range": b""},
     ]
-    answers = [bench.join_new(protocols=protocols)[1] for protocols in wishes]
+    answers = [bench.join_new(protocols=protocols)[1] for protocols in subscriptions]
     bench.advance(0)
     assert {joined(answer).protocol_name for answer in answers} == {"range"}
 
@@ -210,7 +210,7 @@ class TestStaticMembers:
         assert bench.leave((ids["two"], "two")) == [ErrorCode.FENCED_INSTANCE_ID]
         assert bench.heartbeat(ids["two"], 1) is ErrorCode.UNKNOWN_MEMBER_ID
 
-    def test_a_leader_that_returns_is_told_to_skip_the_assignment(self) -> None:
+    def test_a_leader_that_returns_must_skip_the_assignment(self) -> None:
         bench = ShardBench()
         self.form(bench)
         answer = joined(bench.join(instance_id="one"))
@@ -218,7 +218,7 @@ class TestStaticMembers:
         assert answer.leader == answer.member_id
         assert len(answer.members) == 2
 
-    def test_before_version_9_a_leader_that_returns_is_told_that_another_leads(self) -> None:
+    def test_before_version_9_the_answer_to_a_leader_that_returns_names_another_leader(self) -> None:
         bench = ShardBench()
         ids = self.form(bench)
         answer = joined(bench.join(instance_id="one", version=8))

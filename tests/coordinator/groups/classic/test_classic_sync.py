@@ -56,8 +56,8 @@ def test_a_sync_that_does_not_fit_changes_nothing(fields: dict[str, object], err
     bench = ShardBench()
     leader, _ = bench.join_new()
     bench.advance(0)
-    wish = {"member_id": leader, "generation": 1, "assignments": {leader: b"mine"}, **fields}
-    assert bench.sync(**wish).error is error  # type: ignore[arg-type]
+    request = {"member_id": leader, "generation": 1, "assignments": {leader: b"mine"}, **fields}
+    assert bench.sync(**request).error is error  # type: ignore[arg-type]
     assert bench.group.state_name == "CompletingRebalance"
 
 
@@ -229,7 +229,7 @@ class TestRestarts:
         bench.advance(1)
         assert second not in bench.group.members
 
-    def test_who_waits_while_the_shard_goes_is_told_to_look_elsewhere(self) -> None:
+    def test_requests_that_wait_while_the_shard_is_unloaded_get_not_coordinator(self) -> None:
         bench = ShardBench()
         leader, _ = bench.form_group()
         waiting = bench.join(leader)

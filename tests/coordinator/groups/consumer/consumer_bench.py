@@ -99,8 +99,8 @@ class ConsumerBench(ShardBench):
     def match(self) -> None:
         """Do what was asked for beside the heartbeats."""
         while self.matches:
-            wish = self.matches.pop(0)
-            self.shard.patterns_matched(wish, match_patterns(wish.patterns, self.image))
+            match = self.matches.pop(0)
+            self.shard.patterns_matched(match, match_patterns(match.patterns, self.image))
 
     def assigned(self, response: ConsumerGroupHeartbeatResponse) -> Owned | None:
         """What the answer tells the member to have; None when it says nothing of it."""

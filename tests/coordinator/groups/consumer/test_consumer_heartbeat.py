@@ -55,7 +55,7 @@ def test_the_first_member_gets_everything_at_once(bench: ConsumerBench) -> None:
     assert bench.consumers.state_name == "Stable"
 
 
-def test_an_assignment_is_told_once(bench: ConsumerBench) -> None:
+def test_an_assignment_is_sent_once(bench: ConsumerBench) -> None:
     epoch = bench.join_consumer("a").member_epoch
     assert bench.beat("a", epoch).assignment is None
 

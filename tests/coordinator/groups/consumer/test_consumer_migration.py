@@ -87,7 +87,7 @@ def test_a_member_of_the_newer_protocol_upgrades_the_group() -> None:
     assert describe(bench.replayed().groups[GROUP]) == describe(bench.consumers)
 
 
-def test_who_waits_for_a_classic_generation_is_told_to_join_again() -> None:
+def test_members_that_wait_for_a_classic_generation_must_rejoin() -> None:
     bench = MixedBench()
     bench.form_classic()
     _, waiting = bench.new_classic()

@@ -1,6 +1,6 @@
 """A consumer group under any sequence of joins, heartbeats, losses, silences, restarts and changes of topics.
 
-What must always hold: a partition has one owner, by what members were told and have not given back; a member that is
+What must always hold: a partition has one owner, by what members were assigned and did not give back; a member that is
 fenced, stale or unknown changes nothing; epochs never go back; the log alone gives back what the shard knew. And when
 all behave, everybody has a share and nothing is left over.
 """
@@ -46,16 +46,16 @@ class Client:
         self.pattern = pattern
         self.epoch = 0
         self.owned: Owned = set()
-        self.told: Owned = set()
+        self.assigned: Owned = set()
 
     def forget(self) -> None:
-        self.epoch, self.owned, self.told = 0, set(), set()
+        self.epoch, self.owned, self.assigned = 0, set(), set()
 
     def follow(self) -> None:
-        if self.owned <= self.told:
-            self.owned = set(self.told)
+        if self.owned <= self.assigned:
+            self.owned = set(self.assigned)
         else:
-            self.owned &= self.told
+            self.owned &= self.assigned
 
 
 class ConsumerModel(RuleBasedStateMachine):
@@ -91,7 +91,7 @@ class ConsumerModel(RuleBasedStateMachine):
             }
             if epoch == 0:
                 client.forget()
-            client.told &= client.owned  # whoever says that it has not begun to read must be told again
+            client.assigned &= client.owned  # a member that reports fewer partitions must get its assignment again
         before = self.durable_state()
         response = self.bench.beat(client.member_id, epoch, **fields)
         error = ErrorCode(response.error_code)
@@ -103,7 +103,7 @@ class ConsumerModel(RuleBasedStateMachine):
             assert response.member_epoch >= epoch
             client.epoch = response.member_epoch
             assigned = self.bench.assigned(response)
-            client.told = client.told if assigned is None else assigned
+            client.assigned = client.assigned if assigned is None else assigned
 
     # Rules
 
@@ -178,7 +178,7 @@ class ConsumerModel(RuleBasedStateMachine):
             self.bench.delete_topic(name)
             for client in self.clients:  # what they had was of that topic, and not of the next of its name
                 client.owned = {each for each in client.owned if each[0] != name}
-                client.told = {each for each in client.told if each[0] != name}
+                client.assigned = {each for each in client.assigned if each[0] != name}
 
     @rule()
     def match(self) -> None:
@@ -251,7 +251,7 @@ class ConsumerModel(RuleBasedStateMachine):
             member = group.members.get(client.member_id)
             if member is None or client.epoch not in (member.epoch, member.previous_epoch) or client.epoch == 0:
                 continue  # it will learn with its next heartbeat that it is out
-            for each in client.owned | client.told if client.owned <= client.told else client.owned:
+            for each in client.owned | client.assigned if client.owned <= client.assigned else client.owned:
                 if each[0] in self.bench.image.topics:
                     assert owners.setdefault(each, client.member_id) == client.member_id, each
                     topic_id = self.bench.image.topics[each[0]].topic_id

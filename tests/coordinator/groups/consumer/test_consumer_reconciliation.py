@@ -81,8 +81,10 @@ def test_nothing_is_taken_from_others_and_nothing_is_lost_on_the_way(
 
 
 @given(members(), pairs)
-def test_who_does_as_it_is_told_has_its_target_in_three_steps(member: ConsumerMember, target: Pairs) -> None:
-    member = replace(member, epoch=EPOCH)  # in the target's epoch it would have been told before
+def test_a_member_that_follows_its_assignments_has_its_target_in_three_steps(
+    member: ConsumerMember, target: Pairs
+) -> None:
+    member = replace(member, epoch=EPOCH)  # in the epoch of its target it would have got the target before
     for _ in range(3):
         owned = by_topic(flat(member.assigned))
         member = reconcile(member, Goal(TARGET_EPOCH, by_topic(target), {ONE, TWO}, lambda *_: False, False, owned))
@@ -100,7 +102,7 @@ def test_what_is_not_free_is_waited_for() -> None:
     assert (done.state, done.assigned[TWO]) == (MemberState.STABLE, {0: TARGET_EPOCH})
 
 
-def test_a_state_that_nobody_knows_begins_anew() -> None:
+def test_an_unknown_state_makes_the_member_rejoin() -> None:
     member = replace(ConsumerMember(member_id="a", epoch=EPOCH), state=MemberState(99))
     assert member.state is MemberState.UNKNOWN
     goal = Goal(TARGET_EPOCH, {ONE: frozenset({0})}, {ONE}, lambda *_: False, False, {})

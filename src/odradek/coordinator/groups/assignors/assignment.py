@@ -1,4 +1,4 @@
-"""What the brokers' own assignors (KIP-848) work on: who subscribes to what and has what, and who gets what."""
+"""The input and output of the broker's assignors (KIP-848): subscriptions and present targets, and new targets."""
 
 from __future__ import annotations
 

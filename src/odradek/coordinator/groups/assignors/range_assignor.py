@@ -2,7 +2,7 @@
 
 Topics with equally many partitions and the same subscribers are cut alike, so that a member gets the same partitions of
 each and can join them. Nothing is remembered from one assignment to the next: static members stand first, by their
-instance ids, and so keep their place when they come back under another member id.
+instance ids, and so keep their ranges when they return with another member id.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def assign_ranges(members: Mapping[str, MemberSubscription], partition_counts: M
         for number, member_id in enumerate(member_ids):
             end = start + size + (number < with_one_more)
             if start == end:
-                break  # nothing is left for those who follow
+                break  # no partition is left for the following members
             assignment[member_id][topic_id] = frozenset(range(start, end))
             start = end
     return assignment

@@ -1,5 +1,5 @@
-"""Equal shares: no member has two partitions more than another that could take one from it, and whoever has something
-keeps as much of it as that allows."""
+"""Equal shares: no member has two partitions more than another that could take one of them, and members keep as many of
+their partitions as that allows."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def assign_uniformly(members: Mapping[str, MemberSubscription], partition_counts
 def _assign_equal_subscribers(
     members: Mapping[str, MemberSubscription], partition_counts: Mapping[UUID, int]
 ) -> Assignment:
-    """Who has more than a fair share gives the rest back; who has less is filled up from that and from what is free."""
+    """A member with more than its fair share gives the rest back; members with less get the rest and what is free."""
     share, shares_with_one_more = divmod(sum(partition_counts.values()), len(members) or 1)
     free = {topic_id: set(range(count)) for topic_id, count in partition_counts.items()}
     kept: dict[str, list[tuple[UUID, int]]] = {}
@@ -35,7 +35,7 @@ def _assign_equal_subscribers(
     given_back: list[tuple[UUID, int]] = []
     for members_before, (member_id, member) in enumerate(members.items()):
         held = _take_held(member.assigned, free)
-        # The larger shares are for those who hold one already, and for the last members when nobody else does.
+        # Members that hold a larger share keep it; the remaining larger shares go to the last members.
         has_one_more = shares_with_one_more > 0 and (
             len(held) > share or len(members) - members_before <= shares_with_one_more
         )
@@ -51,7 +51,7 @@ def _assign_equal_subscribers(
 
 
 def _take_held(assigned: Partitions, free: dict[UUID, set[int]]) -> list[tuple[UUID, int]]:
-    """What of this is still there and nobody else's, in order; it is not free any more."""
+    """The partitions of these that exist and are free, in order; they are taken from the free ones."""
     held = []
     for topic_id in sorted(assigned.keys() & free.keys()):
         partitions = assigned[topic_id] & free[topic_id]
@@ -61,7 +61,7 @@ def _take_held(assigned: Partitions, free: dict[UUID, set[int]]) -> list[tuple[U
 
 
 def _grouped(pairs: list[tuple[UUID, int]], before: Partitions) -> dict[UUID, frozenset[int]]:
-    """By topic; of what did not change, the very sets that were there before."""
+    """Partitions by topic; the same set objects as before for topics that did not change."""
     partitions: dict[UUID, list[int]] = {}
     for topic_id, partition in pairs:
         partitions.setdefault(topic_id, []).append(partition)

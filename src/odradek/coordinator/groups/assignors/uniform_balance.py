@@ -1,8 +1,8 @@
 """Equal shares among members with different subscriptions.
 
-Everybody keeps what is still theirs to have. What is free goes to the subscriber with the least, topics with the most
-partitions per subscriber first, for they leave the least choice. Then, topic by topic and as long as it helps, who has
-the most gives to who has the least: each time a sum of squares falls, so that ends.
+Each member keeps the partitions that it may keep. Free partitions go to the subscriber with the fewest; topics with the
+most partitions per subscriber come first, because they leave the least choice. Then, topic by topic and as long as it
+helps, the member with the most gives to the member with the fewest: each move lowers a sum of squares, so this ends.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def assign_unequal_subscribers(
 
 
 class _Topic:
-    """Who holds what of one topic. Members are numbers; `sizes`, shared by all topics, is how much each has in all."""
+    """The holders of one topic's partitions. Members are numbers; `sizes`, shared by all topics, counts all partitions
+    of each member."""
 
     def __init__(self, topic_id: UUID, partition_count: int, subscribers: list[int], sizes: list[int]) -> None:
         self.topic_id = topic_id
@@ -61,7 +62,7 @@ class _Topic:
         self.held: dict[int, set[int]] = {}
 
     def choices(self) -> tuple[float, int, UUID]:
-        """The lower, the less choice there is about who gets what."""
+        """The lower, the less choice there is in assigning the topic."""
         return -self.partition_count / len(self.subscribers), len(self.subscribers), self.topic_id
 
     def keep(self, number: int, assigned: frozenset[int]) -> None:
@@ -71,16 +72,17 @@ class _Topic:
         self.sizes[number] += len(partitions)
 
     def hand_out(self) -> None:
-        """What is free, each to the subscriber that has the least."""
+        """Each free partition goes to the subscriber with the fewest partitions."""
         takers = self._takers() if self.free else []
         for partition in sorted(self.free):
-            size, place, number = takers[0]
+            size, rank, number = takers[0]
             self._give(partition, number)
-            heapreplace(takers, (size + 1, place, number))
+            heapreplace(takers, (size + 1, rank, number))
         self.free.clear()
 
     def even_out(self) -> int:
-        """Moves partitions from who has the most to who has the least, until no such move helps; how many."""
+        """Moves partitions from the member with the most to the one with the fewest until no move helps.
+        Returns the number of moves."""
         sizes = self.sizes
         holders = [number for number, partitions in self.held.items() if partitions]
         if not holders or max([sizes[number] for number in holders]) - 1 <= min(
@@ -88,7 +90,7 @@ class _Topic:
         ):
             return 0
         takers = self._takers()
-        givers = sorted((-size, -place, number) for size, place, number in takers if self.held.get(number))
+        givers = sorted((-size, -rank, number) for size, rank, number in takers if self.held.get(number))
         to_give = {number: sorted(self.held[number]) for number in holders}
         moves = 0
         while givers:
@@ -109,9 +111,9 @@ class _Topic:
         return moves
 
     def _takers(self) -> list[tuple[int, int, int]]:
-        """A heap: size, place among equals, number. Whoever came first in the order of sizes goes on coming first."""
+        """A heap of (size, rank among equals, number). A member that was first in the order of sizes stays first."""
         in_order = sorted([(self.sizes[number], number) for number in self.subscribers])
-        return [(size, place, number) for place, (size, number) in enumerate(in_order)]
+        return [(size, rank, number) for rank, (size, number) in enumerate(in_order)]
 
     def _give(self, partition: int, number: int) -> None:
         self.held.setdefault(number, set()).add(partition)

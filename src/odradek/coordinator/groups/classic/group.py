@@ -1,5 +1,5 @@
-"""One classic group: its state, its members, and what can be asked of it. The rules that move it from state to state
-are `join`, `rebalance` and `sync` in this room; what is durable of it comes and goes as one record."""
+"""One classic group: its state, its members and its queries. The rules that move it from state to state are `join`,
+`rebalance` and `sync` in this room; its durable part is one record."""
 
 from __future__ import annotations
 
@@ -54,17 +54,17 @@ class ClassicGroup:
         self.leader_id: str | None = None
         self.members: dict[str, ClassicMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
-        self.pending_members: set[str] = set()  # were given an id and have not joined with it yet (KIP-394)
+        self.pending_members: set[str] = set()  # were given an id that they have not joined with (KIP-394)
         self.pending_syncs: set[str] = set()
         self.awaiting_join_count = 0
         self.subscribed_topics: frozenset[str] | None = None
-        # A new group waits for more members: how long this time, and how much longer it may wait after it.
+        # A new group waits for more members: the present delay, and how much longer it may wait after it.
         self.initial_delay_ms = 0
         self.initial_remaining_ms = 0
         self.has_new_member = False
         self._protocol_counts: Counter[str] = Counter()
 
-    # Asking
+    # Queries
 
     @property
     def state_name(self) -> str:
@@ -91,7 +91,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode:
-        """A static member whose place another instance has taken is fenced (KIP-345)."""
+        """A member id that another client with the same instance id has replaced is fenced (KIP-345)."""
         if instance_id is not None:
             holder = self.static_members.get(instance_id)
             if holder is None:
@@ -127,13 +127,13 @@ class ClassicGroup:
         return ErrorCode.NONE if self.is_empty else ErrorCode.NON_EMPTY_GROUP
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """A group of consumers whose subscriptions cannot be read may be subscribed to anything."""
+        """A group of consumers whose subscriptions cannot be decoded counts as subscribed to every topic."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
 
     def expiry_base(self) -> Callable[[CommittedOffset], int] | None:
-        """KIP-211: from when the group became empty, or from the commit when nobody subscribes to the topic."""
+        """KIP-211: from when the group became empty, or from the commit when no member subscribes to the topic."""
         if self.protocol_type is None:
             return commit_time
         if self.is_empty:
@@ -152,7 +152,7 @@ class ClassicGroup:
         return any(self._protocol_counts[name] == len(self.members) for name in protocol_names)
 
     def select_protocol(self) -> str:
-        """Each member votes for its first protocol that all have; the most votes win, the earliest among equals."""
+        """Each member votes for its first protocol that all support; most votes win, the earliest among equals."""
         count = len(self.members)
         candidates = {name for name, supporters in self._protocol_counts.items() if supporters == count}
         votes = Counter(vote for member in self.members.values() if (vote := member.vote(candidates)) is not None)
@@ -173,7 +173,7 @@ class ClassicGroup:
         self.await_join(member, waiter)
 
     def await_join(self, member: ClassicMember, waiter: Waiter | None) -> None:
-        """The one place where the number of waiting joins changes."""
+        """The only method that changes the number of waiting joins."""
         self.awaiting_join_count += (waiter is not None) - (member.awaiting_join is not None)
         member.awaiting_join = waiter
 
@@ -205,7 +205,7 @@ class ClassicGroup:
         self.pending_syncs.discard(member_id)
 
     def rename(self, member: ClassicMember, new_member_id: str) -> None:
-        """A static member came back and got a new id; it keeps its place, its assignment and its leadership."""
+        """A static member rejoined and got a new id; it keeps its assignment and its leadership."""
         old_member_id = member.member_id
         del self.members[old_member_id]
         member.member_id = new_member_id
@@ -216,7 +216,7 @@ class ClassicGroup:
             self.static_members[member.instance_id] = new_member_id
 
     def elect_joined_leader(self) -> bool:
-        """The leader stays if it has joined, otherwise the first who has leads; False when nobody has."""
+        """The leader stays if it has joined, otherwise the first member that has joined leads; False when none has."""
         leader = self.members.get(self.leader_id or NO_MEMBER_ID)
         if leader is None or leader.awaiting_join is None:
             joined = next((each for each in self.members.values() if each.awaiting_join is not None), None)
@@ -257,7 +257,7 @@ class ClassicGroup:
     # Records
 
     def record(self, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
-        """The group as it is to be after a restart, with these assignments by member id."""
+        """The group as a restart restores it, with these assignments by member id."""
         name = self.protocol_name
         members = [] if name is None else list(self.members.values())
         return group_metadata_record(
@@ -273,8 +273,8 @@ class ClassicGroup:
         )
 
     def replay(self, value: GroupMetadataValue) -> None:
-        """Become what the record says. Members that are here already keep what no record holds: waiting requests,
-        and the protocols that were not chosen."""
+        """Take over the record. Members that the group has keep what no record holds: waiting requests, and protocols
+        that were not chosen."""
         stored = {member.member_id: member for member in value.members}
         for member_id in self.members.keys() - stored.keys():
             self.remove(member_id)

@@ -1,4 +1,4 @@
-"""JoinGroup in a classic group: who may come in, under which id, and whether that needs a new generation."""
+"""JoinGroup in a classic group: which members may join, with which id, and whether that starts a rebalance."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIRST_VERSION_WITH_SKIPPED_ASSIGNMENT = 9  # KIP-814
 
 
 class Join(NamedTuple):
-    """One JoinGroup request: what it says, who says it, and the id that a new member would get."""
+    """One JoinGroup request with its client, its waiter, and the id that a new member would get."""
 
     request: JoinGroupRequest
     version: int
@@ -43,7 +43,7 @@ class Join(NamedTuple):
     client_host: str
     new_member_id: str
     waiter: Waiter
-    may_describe: Callable[[str], bool] = lambda _: True  # asked when topics are found by a pattern
+    may_describe: Callable[[str], bool] = lambda _: True  # used when topics are found by a pattern
 
     @property
     def protocols(self) -> Protocols:
@@ -53,34 +53,36 @@ class Join(NamedTuple):
         decision.answer(self.waiter, JoinGroupResponse(error_code=error, member_id=member_id))
 
 
-def requires_member_id(wish: Join) -> bool:
-    """Whoever asks again and again without listening must not fill a group: an id first, then membership."""
-    return wish.version >= FIRST_VERSION_WITH_REQUIRED_MEMBER_ID and wish.request.group_instance_id is None
+def requires_member_id(attempt: Join) -> bool:
+    """KIP-394: a client first gets an id and joins with it, so that retries of one client do not fill a group."""
+    return attempt.version >= FIRST_VERSION_WITH_REQUIRED_MEMBER_ID and attempt.request.group_instance_id is None
 
 
-def join(group: ClassicGroup, wish: Join, decision: Decision) -> None:
-    request = wish.request
+def join(group: ClassicGroup, attempt: Join, decision: Decision) -> None:
+    request = attempt.request
     member_id = request.member_id
     if not _has_room(group, member_id, decision.settings.max_size):
-        wish.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_MEMBER_ID, decision)
+        attempt.refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_MEMBER_ID, decision)
         group.remove(member_id)
         complete_if_all_joined(group, decision)
     elif not group.supports(request.protocol_type, [protocol.name for protocol in request.protocols]):
-        wish.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id, decision)
+        attempt.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id, decision)
     elif member_id == NO_MEMBER_ID:
-        _join_without_id(group, wish, decision)
+        _join_without_id(group, attempt, decision)
     elif member_id in group.pending_members and request.group_instance_id is None:
-        _add(group, wish, member_id, decision)
+        _add(group, attempt, member_id, decision)
     else:
         error = group.check_member(member_id, request.group_instance_id)
         if error is ErrorCode.NONE:
-            _rejoin(group, group.members[member_id], wish, decision)
+            _rejoin(group, group.members[member_id], attempt, decision)
         else:
-            decision.answer(wish.waiter, JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None))
+            decision.answer(
+                attempt.waiter, JoinGroupResponse(error_code=error, member_id=member_id, protocol_name=None)
+            )
 
 
 def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
-    """KIP-389. While members join, those who have count: when the limit was lowered the last to come are left out."""
+    """KIP-389. During a rebalance only members that have joined count, so a lowered limit refuses the last to join."""
     member = group.members.get(member_id)
     match group.state:
         case ClassicState.PREPARING_REBALANCE:
@@ -91,70 +93,70 @@ def _has_room(group: ClassicGroup, member_id: str, max_size: int) -> bool:
             return True
 
 
-def _join_without_id(group: ClassicGroup, wish: Join, decision: Decision) -> None:
-    instance_id = wish.request.group_instance_id
+def _join_without_id(group: ClassicGroup, attempt: Join, decision: Decision) -> None:
+    instance_id = attempt.request.group_instance_id
     if instance_id is not None:
         holder = group.members.get(group.static_members.get(instance_id, NO_MEMBER_ID))
         if holder is None:
-            _add(group, wish, wish.new_member_id, decision)
+            _add(group, attempt, attempt.new_member_id, decision)
         else:
-            _replace_static_member(group, holder, wish, decision)
-    elif requires_member_id(wish):
-        group.pending_members.add(wish.new_member_id)
+            _replace_static_member(group, holder, attempt, decision)
+    elif requires_member_id(attempt):
+        group.pending_members.add(attempt.new_member_id)
         decision.start_timer(
-            TimerKey(TimerKind.SESSION, group.group_id, wish.new_member_id), wish.request.session_timeout_ms
+            TimerKey(TimerKind.SESSION, group.group_id, attempt.new_member_id), attempt.request.session_timeout_ms
         )
-        wish.refuse(ErrorCode.MEMBER_ID_REQUIRED, wish.new_member_id, decision)
+        attempt.refuse(ErrorCode.MEMBER_ID_REQUIRED, attempt.new_member_id, decision)
     else:
-        _add(group, wish, wish.new_member_id, decision)
+        _add(group, attempt, attempt.new_member_id, decision)
 
 
-def _add(group: ClassicGroup, wish: Join, member_id: str, decision: Decision) -> None:
-    request = wish.request
+def _add(group: ClassicGroup, attempt: Join, member_id: str, decision: Decision) -> None:
+    request = attempt.request
     member = ClassicMember(
         member_id,
         request.group_instance_id,
-        wish.client_id,
-        wish.client_host,
+        attempt.client_id,
+        attempt.client_host,
         request.rebalance_timeout_ms,
         request.session_timeout_ms,
-        wish.protocols,
+        attempt.protocols,
     )
     member.is_new = True
     if group.state is ClassicState.PREPARING_REBALANCE and group.previous_state is ClassicState.EMPTY:
-        group.has_new_member = True  # the first rebalance may wait a little longer
-    group.add(member, request.protocol_type, wish.waiter)
+        group.has_new_member = True  # extends the delay of the first rebalance
+    group.add(member, request.protocol_type, attempt.waiter)
     decision.start_timer(
         TimerKey(TimerKind.SESSION, group.group_id, member_id), decision.settings.new_member_join_timeout_ms
     )
     rebalance_or_complete(group, decision)
 
 
-def _rejoin(group: ClassicGroup, member: ClassicMember, wish: Join, decision: Decision) -> None:
-    """A known member joins again. Nothing changes when it only missed the answer to what it asked before."""
-    is_same = member.protocols == wish.protocols
+def _rejoin(group: ClassicGroup, member: ClassicMember, attempt: Join, decision: Decision) -> None:
+    """A known member rejoins. Nothing changes when it repeats a request whose answer it has missed."""
+    is_same = member.protocols == attempt.protocols
     match group.state:
         case ClassicState.COMPLETING_REBALANCE if is_same:
-            decision.answer(wish.waiter, generation_response(group, member))
+            decision.answer(attempt.waiter, generation_response(group, member))
         case ClassicState.STABLE if is_same and group.leader_id != member.member_id:
-            decision.answer(wish.waiter, generation_response(group, member))
+            decision.answer(attempt.waiter, generation_response(group, member))
         case ClassicState.EMPTY:
-            wish.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id, decision)
+            attempt.refuse(ErrorCode.UNKNOWN_MEMBER_ID, member.member_id, decision)
         case _:
-            _update(group, member, wish, decision)
+            _update(group, member, attempt, decision)
             rebalance_or_complete(group, decision)
 
 
-def _update(group: ClassicGroup, member: ClassicMember, wish: Join, decision: Decision) -> None:
-    request = wish.request
-    # Asked twice, on two connections: the first request must not wait for ever.
+def _update(group: ClassicGroup, member: ClassicMember, attempt: Join, decision: Decision) -> None:
+    request = attempt.request
+    # A member that joins on two connections: the first request must not wait for ever.
     again = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
     answer_join(group, member, again, decision)
-    group.update(member, wish.protocols, request.rebalance_timeout_ms, request.session_timeout_ms, wish.waiter)
+    group.update(member, attempt.protocols, request.rebalance_timeout_ms, request.session_timeout_ms, attempt.waiter)
 
 
-def _replace_static_member(group: ClassicGroup, holder: ClassicMember, wish: Join, decision: Decision) -> None:
-    """KIP-345: an instance came back without its id. The old id is fenced; the group goes on without a rebalance when
+def _replace_static_member(group: ClassicGroup, holder: ClassicMember, attempt: Join, decision: Decision) -> None:
+    """KIP-345: a static member rejoins without its member id. The old id is fenced; the group does not rebalance when
     it is stable and would choose the same protocol."""
     old = _Replaced(holder.member_id, holder.protocols, holder.rebalance_timeout_ms, holder.session_timeout_ms)
     answer_join(
@@ -169,14 +171,15 @@ def _replace_static_member(group: ClassicGroup, holder: ClassicMember, wish: Joi
     decision.stop_timer(TimerKey(TimerKind.SESSION, group.group_id, holder.member_id))
     group.pending_syncs.discard(holder.member_id)
     old_leader_id = group.leader_id or NO_MEMBER_ID
-    group.rename(holder, wish.new_member_id)
+    group.rename(holder, attempt.new_member_id)
     holder.is_new = False
-    _update(group, holder, wish, decision)
+    _update(group, holder, attempt, decision)
     restart_session(group, holder, decision)
     if group.state is ClassicState.STABLE and group.select_protocol() == group.protocol_name:
         assignments = {member.member_id: member.assignment for member in group.members.values()}
         decision.write(
-            [group.record(assignments)], partial(_finish_replacement, group, holder, old, old_leader_id, wish.version)
+            [group.record(assignments)],
+            partial(_finish_replacement, group, holder, old, old_leader_id, attempt.version),
         )
     elif group.state is ClassicState.PREPARING_REBALANCE:
         complete_if_all_joined(group, decision)
@@ -219,6 +222,6 @@ def _finish_replacement(
         response.skip_assignment = group.leader_id == member.member_id
         response.members = describe_members(group) if response.skip_assignment else []
     else:
-        # It must not assign anew, so it is told that its former self leads.
+        # The member must not compute an assignment, so the answer names its former id as the leader.
         response.leader, response.members = old_leader_id, []
     answer_join(group, member, response, decision)

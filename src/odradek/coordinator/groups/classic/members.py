@@ -1,4 +1,4 @@
-"""One member of a classic group: what it told when it joined, its assignment, and the request of it that waits."""
+"""One member of a classic group: what it brought when it joined, its assignment, and its waiting request."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ class ClassicMember:
 
     @property
     def has_satisfied_heartbeat(self) -> bool:
-        """A member whose request waits here is alive; a new one is believed for its join timeout only."""
+        """A member whose request waits here is alive; a new member counts as alive for its join timeout only."""
         return not self.is_new and (self.awaiting_join is not None or self.awaiting_sync is not None)
 
     def metadata(self, protocol_name: str | None) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol_name), b"")
 
     def vote(self, candidates: Container[str]) -> str | None:
-        """The first of its protocols that all can speak."""
+        """The first of its protocols that all members support."""
         return next((name for name, _ in self.protocols if name in candidates), None)
 
     def stored(self, protocol_name: str, assignment: bytes) -> MemberMetadata:
@@ -87,7 +87,7 @@ class ClassicMember:
 
 
 def restore_member(stored: MemberMetadata, protocol_name: str) -> ClassicMember:
-    """From its record, which keeps of its protocols only the one that was chosen."""
+    """Restore a member from its record, which holds only the protocol that was chosen."""
     return ClassicMember(
         stored.member_id,
         stored.group_instance_id,

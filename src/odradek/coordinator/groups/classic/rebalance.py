@@ -1,7 +1,7 @@
-"""How a classic group gets its next generation: wait for the members, choose, and let the leader assign.
+"""How a classic group gets its next generation: wait for the members, choose a protocol, and let the leader assign.
 
-Also what happens when time is up for a group or for a member. Semantics are Kafka's (GroupMetadataManager), which keeps
-them in the same order: a change of members prepares a rebalance, and a rebalance is complete when all have joined.
+Also the timeouts of a group and of its members. The semantics are those of Kafka's GroupMetadataManager: a change of
+members prepares a rebalance, and a rebalance is complete when all members have joined.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def answer_join(group: ClassicGroup, member: ClassicMember, response: JoinGroupR
 
 
 def answer_sync(group: ClassicGroup, member: ClassicMember, error: ErrorCode, decision: Decision) -> None:
-    """Its session begins anew: while the request waited nobody expected heartbeats."""
+    """Restarts the member's session: no heartbeats are expected while its request waits."""
     if member.awaiting_sync is None:
         return
     is_assigned = error is ErrorCode.NONE
@@ -47,7 +47,7 @@ def answer_sync(group: ClassicGroup, member: ClassicMember, error: ErrorCode, de
 
 
 def generation_response(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
-    """What a member learns when it is part of the generation; the leader also learns of the others."""
+    """The answer to a member of the generation; the leader's also lists the other members."""
     is_leader = group.leader_id == member.member_id
     return JoinGroupResponse(
         generation_id=group.generation,
@@ -75,11 +75,11 @@ def restart_session(group: ClassicGroup, member: ClassicMember, decision: Decisi
     decision.start_timer(key, member.session_timeout_ms)
 
 
-# A rebalance from its cause to its generation
+# From the cause of a rebalance to its generation
 
 
 def rebalance_or_complete(group: ClassicGroup, decision: Decision) -> None:
-    """After a member came, went or changed its mind."""
+    """After a member has joined, left or changed its subscription."""
     if group.can_rebalance:
         prepare_rebalance(group, decision)
     else:
@@ -94,7 +94,7 @@ def prepare_rebalance(group: ClassicGroup, decision: Decision) -> None:
     was_empty = group.is_empty
     group.move_to(ClassicState.PREPARING_REBALANCE, decision.now_ms)
     if was_empty:
-        # KIP-134: the first members of a new group are rarely alone for long.
+        # KIP-134: more members usually join shortly after the first one of a new group.
         delay_ms = decision.settings.initial_rebalance_delay_ms
         group.has_new_member = False
         group.initial_delay_ms = delay_ms
@@ -107,7 +107,7 @@ def prepare_rebalance(group: ClassicGroup, decision: Decision) -> None:
 
 
 def complete_if_all_joined(group: ClassicGroup, decision: Decision) -> None:
-    """The first rebalance of a group waits for its delay even when all who are known have joined."""
+    """The first rebalance of a group waits for its delay even when all known members have joined."""
     if (
         group.state is ClassicState.PREPARING_REBALANCE
         and group.previous_state is not ClassicState.EMPTY
@@ -117,18 +117,18 @@ def complete_if_all_joined(group: ClassicGroup, decision: Decision) -> None:
 
 
 def complete_join(group: ClassicGroup, decision: Decision) -> None:
-    """Those who have not joined by now are out; static members may be away until their session ends."""
+    """Members that have not joined are removed; a static member may be away until its session ends."""
     decision.stop_timer(TimerKey(TimerKind.JOIN, group.group_id))
     for member in [each for each in group.members.values() if each.awaiting_join is None and not each.is_static]:
         group.remove(member.member_id)
         decision.stop_timer(TimerKey(TimerKind.SESSION, group.group_id, member.member_id))
     if group.members and not group.elect_joined_leader():
-        # Only static members, all of them away: wait for one of them, or for the end of their sessions.
+        # All members are static and away: wait until one joins, or until their sessions end.
         decision.start_timer(TimerKey(TimerKind.JOIN, group.group_id), group.rebalance_timeout_ms)
         return
     group.begin_generation(decision.now_ms)
     if not group.members:
-        # If this is not stored the old generation comes back with the next start, and its members time out.
+        # If this record is not stored, the next start restores the old generation, whose members then time out.
         decision.write([group.record({})], _ignore_outcome)
         return
     for member in group.members.values():
@@ -140,7 +140,7 @@ def complete_join(group: ClassicGroup, decision: Decision) -> None:
 
 
 def reject_assignment(group: ClassicGroup, error: ErrorCode, decision: Decision) -> None:
-    """Members that wait for their assignment are told to join again."""
+    """Answers members that wait for their assignment with an error, so that they rejoin."""
     for member in group.members.values():
         member.assignment = b""
         answer_sync(group, member, error, decision)
@@ -150,7 +150,7 @@ def _ignore_outcome(error: ErrorCode, decision: Decision) -> None:
     pass
 
 
-# When time is up
+# Timeouts
 
 
 def on_join_timeout(group: ClassicGroup, decision: Decision) -> None:
@@ -167,7 +167,7 @@ def on_join_timeout(group: ClassicGroup, decision: Decision) -> None:
 
 
 def on_sync_timeout(group: ClassicGroup, decision: Decision) -> None:
-    """Members that joined and never asked for their assignment hold partitions that nobody reads."""
+    """Removes members that joined and never sent SyncGroup: their partitions would not be consumed."""
     if group.state not in (ClassicState.COMPLETING_REBALANCE, ClassicState.STABLE) or not group.pending_syncs:
         return
     for member_id in sorted(group.pending_syncs):
@@ -183,7 +183,7 @@ def on_session_timeout(group: ClassicGroup, member_id: str, decision: Decision) 
             group.remove(member_id)
             _complete_without(group, decision)
     elif not member.has_satisfied_heartbeat:
-        # A new member may time out while its join waits: it is told to try again, should it still be there.
+        # A new member may time out while its join waits: the error makes a client that is alive rejoin.
         response = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
         answer_join(group, member, response, decision)
         group.remove(member_id)
@@ -194,13 +194,13 @@ def on_session_timeout(group: ClassicGroup, member_id: str, decision: Decision) 
 
 
 def _complete_without(group: ClassicGroup, decision: Decision) -> None:
-    """The one that was waited for is gone."""
+    """Completes the rebalance that was waiting for the removed member."""
     if group.state is ClassicState.PREPARING_REBALANCE and group.has_all_members_joined:
         complete_join(group, decision)
 
 
 def on_load(group: ClassicGroup, decision: Decision) -> None:
-    """Members from before the restart have one session's time to be heard of."""
+    """Members restored from the log have one session timeout to send a heartbeat."""
     for member in group.members.values():
         restart_session(group, member, decision)
     if len(group.members) > decision.settings.max_size:
@@ -208,7 +208,7 @@ def on_load(group: ClassicGroup, decision: Decision) -> None:
 
 
 def on_unload(group: ClassicGroup, decision: Decision) -> None:
-    """This broker no longer coordinates the group: whoever waits looks for the one that does."""
+    """Refuses the requests that wait in the group, so that their clients look for the new coordinator."""
     for member in group.members.values():
         answer_join(
             group,

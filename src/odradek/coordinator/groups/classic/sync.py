@@ -1,4 +1,4 @@
-"""SyncGroup, Heartbeat and LeaveGroup in a classic group: the leader's assignment, signs of life, farewells."""
+"""SyncGroup, Heartbeat and LeaveGroup in a classic group."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def sync(group: ClassicGroup, request: SyncGroupRequest, waiter: Waiter, decisio
         )
         return
     if member.awaiting_sync is not None:
-        # The same member asks twice, on two connections: the first has lost its patience.
+        # A member that syncs on two connections: the first request must not wait for ever.
         answer_sync(group, member, ErrorCode.REBALANCE_IN_PROGRESS, decision)
     member.awaiting_sync = waiter
     if group.leader_id == member.member_id:
@@ -63,8 +63,8 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
         return error
     if request.generation_id != group.generation:
         return ErrorCode.ILLEGAL_GENERATION
-    for said, known in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol_name)):
-        if said is not None and known is not None and said != known:
+    for sent, known in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol_name)):
+        if sent is not None and known is not None and sent != known:
             return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if group.state is ClassicState.PREPARING_REBALANCE:
         return ErrorCode.REBALANCE_IN_PROGRESS
@@ -72,7 +72,7 @@ def _check_sync(group: ClassicGroup, request: SyncGroupRequest) -> ErrorCode:
 
 
 def _assignment_stored(group: ClassicGroup, error: ErrorCode, decision: Decision) -> None:
-    """Replayed, the record has made the group stable; otherwise all must join again."""
+    """Replaying the record has made the group stable; when it could not be written, all members must rejoin."""
     if error is ErrorCode.NONE:
         for member in group.members.values():
             answer_sync(group, member, ErrorCode.NONE, decision)
@@ -95,12 +95,12 @@ def heartbeat(group: ClassicGroup, request: HeartbeatRequest, decision: Decision
 
 
 def leave(group: ClassicGroup, members: list[MemberIdentity], decision: Decision) -> list[MemberResponse]:
-    """Each is removed or refused on its own; the group rebalances once."""
+    """Each member is removed or refused on its own; the group rebalances once."""
     responses = []
-    for wish in members:
-        error = _leave_one(group, wish, decision)
+    for identity in members:
+        error = _leave_one(group, identity, decision)
         responses.append(
-            MemberResponse(member_id=wish.member_id, group_instance_id=wish.group_instance_id, error_code=error)
+            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
         )
     if any(response.error_code == ErrorCode.NONE for response in responses):
         if group.state in (ClassicState.STABLE, ClassicState.COMPLETING_REBALANCE):
@@ -110,15 +110,15 @@ def leave(group: ClassicGroup, members: list[MemberIdentity], decision: Decision
     return responses
 
 
-def _leave_one(group: ClassicGroup, wish: MemberIdentity, decision: Decision) -> ErrorCode:
-    member_id = wish.member_id
+def _leave_one(group: ClassicGroup, identity: MemberIdentity, decision: Decision) -> ErrorCode:
+    member_id = identity.member_id
     if member_id == NO_MEMBER_ID:
-        # An administrator removes a static member by its name.
-        if wish.group_instance_id is None or wish.group_instance_id not in group.static_members:
+        # An administrator removes a static member by its instance id.
+        if identity.group_instance_id is None or identity.group_instance_id not in group.static_members:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        member_id = group.static_members[wish.group_instance_id]
+        member_id = group.static_members[identity.group_instance_id]
     elif member_id not in group.pending_members:
-        error = group.check_member(member_id, wish.group_instance_id)
+        error = group.check_member(member_id, identity.group_instance_id)
         if error is not ErrorCode.NONE:
             return error
     member = group.members.get(member_id)

@@ -1,5 +1,5 @@
-"""Members of a consumer group that speak the classic protocol: the group shares out the partitions as for all others,
-and JoinGroup, SyncGroup and Heartbeat are so many ways to hear of it. None of them leads, and nobody waits."""
+"""Members of a consumer group that speak the classic protocol: the broker assigns their partitions as for all members,
+and JoinGroup, SyncGroup and Heartbeat return the assignment. None of the members leads, and no request waits."""
 
 from __future__ import annotations
 
@@ -46,91 +46,91 @@ if TYPE_CHECKING:
 # JoinGroup
 
 
-def join(group: ConsumerGroup, wish: Join, decision: Decision) -> None:
-    request = wish.request
+def join(group: ConsumerGroup, attempt: Join, decision: Decision) -> None:
+    request = attempt.request
     is_new = request.member_id == NO_MEMBER_ID
-    member_id = wish.new_member_id if is_new else request.member_id
-    error = _check_join(group, wish, member_id, decision)
+    member_id = attempt.new_member_id if is_new else request.member_id
+    error = _check_join(group, attempt, member_id, decision)
     if error is not ErrorCode.NONE:
-        wish.refuse(error, NO_MEMBER_ID, decision)
+        attempt.refuse(error, NO_MEMBER_ID, decision)
         return
-    if is_new and requires_member_id(wish):
-        wish.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id, decision)
+    if is_new and requires_member_id(attempt):
+        attempt.refuse(ErrorCode.MEMBER_ID_REQUIRED, member_id, decision)
         return
     try:
-        # All of them: whichever the members choose if the group becomes a classic one, it must be readable.
-        subscription, *_ = [decode_subscription(metadata) for _, metadata in wish.protocols]
+        # All of them must be readable, because any of them may be chosen if the group becomes a classic one.
+        subscription, *_ = [decode_subscription(metadata) for _, metadata in attempt.protocols]
     except MalformedMessage:
-        wish.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
+        attempt.refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, NO_MEMBER_ID, decision)
         return
     draft = Draft(group)
     may_be_new = is_new or request.group_instance_id is None
     before = find_member(draft, Identity(member_id, request.group_instance_id, True, may_be_new))
     if isinstance(before, Refusal):
-        wish.refuse(before.error, NO_MEMBER_ID, decision)
+        attempt.refuse(before.error, NO_MEMBER_ID, decision)
         return
-    after = _updated(before, wish, subscription)
-    has_changed = refresh_subscriptions(draft, Subscriber(before, after, wish.may_describe), decision)
+    after = _updated(before, attempt, subscription)
+    has_changed = refresh_subscriptions(draft, Subscriber(before, after, attempt.may_describe), decision)
     replaced = group.static_member(request.group_instance_id)
     others = [each for each in group.members.values() if each is not replaced]
     if replaced is not None and replaced.classic is None and can_downgrade(others, len(group.members), decision):
         rebalances = draft.group.target_epoch < draft.group.epoch
         if not rebalances:
             after = reconcile_member(draft, after, has_changed, _owned(subscription, decision), decision)
-        downgrade(draft, (), rebalances, decision, partial(_answer_join, wish, after, False))
+        downgrade(draft, (), rebalances, decision, partial(_answer_join, attempt, after, False))
         return
     update_target(draft, decision)
     after = reconcile_member(draft, after, has_changed, _owned(subscription, decision), decision)
-    submit(draft, decision, partial(_answer_join, wish, after, True))
+    submit(draft, decision, partial(_answer_join, attempt, after, True))
 
 
-def _check_join(group: ConsumerGroup, wish: Join, member_id: str, decision: Decision) -> ErrorCode:
+def _check_join(group: ConsumerGroup, attempt: Join, member_id: str, decision: Decision) -> ErrorCode:
     if not decision.settings.migration_policy.allows_any:
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if check_room(group, member_id, decision):
         return ErrorCode.GROUP_MAX_SIZE_REACHED
-    if not group.supports_classic_protocols(wish.request.protocol_type, [name for name, _ in wish.protocols]):
+    if not group.supports_classic_protocols(attempt.request.protocol_type, [name for name, _ in attempt.protocols]):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     return ErrorCode.NONE
 
 
-def _updated(member: ConsumerMember, wish: Join, subscription: Subscription) -> ConsumerMember:
-    request = wish.request
+def _updated(member: ConsumerMember, attempt: Join, subscription: Subscription) -> ConsumerMember:
+    request = attempt.request
     return replace(
         member,
         instance_id=request.group_instance_id or member.instance_id,
         rack_id=subscription.rack_id or member.rack_id,
-        client_id=wish.client_id,
-        client_host=wish.client_host,
+        client_id=attempt.client_id,
+        client_host=attempt.client_host,
         topic_names=frozenset(subscription.topics),
         topic_pattern="",
         rebalance_timeout_ms=request.rebalance_timeout_ms,
-        classic=ClassicClient(request.session_timeout_ms, wish.protocols),
+        classic=ClassicClient(request.session_timeout_ms, attempt.protocols),
     )
 
 
 def _owned(subscription: Subscription, decision: Decision) -> Partitions:
-    """Members that give all back before they join say nothing here, and that is right."""
+    """A member that gave all partitions back before it joined owns none."""
     return by_id({each.topic: each.partitions for each in subscription.owned_partitions}, decision.image)
 
 
 def _answer_join(
-    wish: Join, member: ConsumerMember, stays_consumer: bool, error: ErrorCode, decision: Decision
+    attempt: Join, member: ConsumerMember, stays_consumer: bool, error: ErrorCode, decision: Decision
 ) -> None:
     if error is not ErrorCode.NONE:
-        wish.refuse(error, NO_MEMBER_ID, decision)
+        attempt.refuse(error, NO_MEMBER_ID, decision)
         return
-    group_id, member_id = wish.request.group_id, member.member_id
+    group_id, member_id = attempt.request.group_id, member.member_id
     decision.stop_timer(TimerKey(TimerKind.JOIN, group_id, member_id))
     if stays_consumer:
         restart_session(group_id, member, decision)
         decision.start_timer(TimerKey(TimerKind.SYNC, group_id, member_id), member.rebalance_timeout_ms)
     decision.answer(
-        wish.waiter,
+        attempt.waiter,
         JoinGroupResponse(
             generation_id=member.epoch,
             protocol_type=CONSUMER_PROTOCOL_TYPE,
-            protocol_name=wish.protocols[0][0],
+            protocol_name=attempt.protocols[0][0],
             member_id=member_id,
         ),
     )
@@ -177,14 +177,14 @@ def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, decision: Decisio
     if isinstance(member, ErrorCode):
         return member
     restart_session(group.group_id, member, decision)
-    if not _has_news(group, member):
+    if not _must_rejoin(group, member):
         return ErrorCode.NONE
     _await_join(group, member, decision)
     return ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def _has_news(group: ConsumerGroup, member: ConsumerMember) -> bool:
-    """Join again: for a new target, to say that it gave partitions back, or to get what it waited for."""
+def _must_rejoin(group: ConsumerGroup, member: ConsumerMember) -> bool:
+    """For a new target, to confirm that it gave partitions back, or to get partitions that are free."""
     if member.epoch < group.target_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     return member.state is MemberState.UNRELEASED_PARTITIONS and not any(
@@ -195,20 +195,20 @@ def _has_news(group: ConsumerGroup, member: ConsumerMember) -> bool:
 
 
 def _await_join(group: ConsumerGroup, member: ConsumerMember, decision: Decision) -> None:
-    """From the first time that it was told."""
+    """The timer starts with the first answer that asks the member to rejoin."""
     decision.ensure_timer(TimerKey(TimerKind.JOIN, group.group_id, member.member_id), member.rebalance_timeout_ms)
 
 
 # LeaveGroup
 
 
-def leave(group: ConsumerGroup, wishes: list[MemberIdentity], decision: Decision) -> list[MemberResponse]:
-    """Each is removed or refused on its own; the group changes once, and if it cannot, nobody has left."""
+def leave(group: ConsumerGroup, members: list[MemberIdentity], decision: Decision) -> list[MemberResponse]:
+    """Each is removed or refused on its own; the group changes once, and when the write fails no member has left."""
     responses: list[MemberResponse] = []
     leaving: dict[str, ConsumerMember] = {}
-    for wish in wishes:
-        member = _leaving(group, wish)
-        response = MemberResponse(member_id=wish.member_id, group_instance_id=wish.group_instance_id)
+    for identity in members:
+        member = _find_leaving(group, identity)
+        response = MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id)
         if isinstance(member, Refusal):
             response.error_code = member.error
         else:
@@ -223,9 +223,9 @@ def leave(group: ConsumerGroup, wishes: list[MemberIdentity], decision: Decision
     return responses
 
 
-def _leaving(group: ConsumerGroup, wish: MemberIdentity) -> ConsumerMember | Refusal:
-    """An administrator removes a static member by its name alone."""
-    if wish.group_instance_id is not None and wish.member_id == NO_MEMBER_ID:
-        holder = group.static_member(wish.group_instance_id)
+def _find_leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember | Refusal:
+    """An administrator removes a static member by its instance id alone."""
+    if identity.group_instance_id is not None and identity.member_id == NO_MEMBER_ID:
+        holder = group.static_member(identity.group_instance_id)
         return holder or Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
-    return known_member(group, wish.member_id, wish.group_instance_id)
+    return known_member(group, identity.member_id, identity.group_instance_id)

@@ -1,4 +1,4 @@
-"""A consumer group as it will be, while a rule decides: changed by the very records that are going to be written.
+"""A consumer group as it will be, while a rule decides: changed by the same records that will be written.
 
 So a rule reads what it has just decided, and the group itself is untouched until the log has it all.
 """
@@ -37,7 +37,7 @@ class Draft:
         """`before` are records that make room for the group, or make the group what it is here already."""
         self.group = group
         self.records: list[CoordinatorRecord] = list(before)
-        self.afterwards: list[Callable[[Decision], None]] = []  # what follows when the log has it
+        self.afterwards: list[Callable[[Decision], None]] = []  # continuations for when the records are written
         self._is_copy = False
 
     @property
@@ -84,7 +84,7 @@ class Draft:
 
 
 def records_of(group: ConsumerGroup) -> Sequence[CoordinatorRecord]:
-    """All that the log must say for this group to be what it is."""
+    """The records that restore this group."""
     group_id = group.group_id
     return [
         *(member.metadata_record(group_id) for member in group.members.values()),

@@ -1,4 +1,4 @@
-"""Members that leave a consumer group, or whose time is up: what they had is free at once, and the others follow."""
+"""Members that leave a consumer group, or time out: their partitions are free at once, and a new epoch begins."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fence(group: ConsumerGroup, members: Sequence[ConsumerMember], decision: Dec
 def _finish_downgrade(
     group: ConsumerGroup, members: Sequence[ConsumerMember], then: Outcome, error: ErrorCode, decision: Decision
 ) -> None:
-    """A classic group is one record, and may be too large a one. Then those who stay go on as they are."""
+    """A classic group is one record, which may be too large. Then the group stays a consumer group."""
     if error is ErrorCode.UNKNOWN_SERVER_ERROR:
         _remove(group, members, decision, then)
     else:
@@ -66,7 +66,7 @@ def _remove(group: ConsumerGroup, members: Sequence[ConsumerMember], decision: D
 
 
 def on_timeout(group: ConsumerGroup, key: TimerKey, decision: Decision) -> None:
-    """Not heard of, not given back, not joined or not synced in time: the member is out."""
+    """The member was silent, or did not give partitions back, join or sync in time: it is removed."""
     member = group.members.get(key.member_id)
     if member is None:
         return
@@ -81,7 +81,7 @@ def on_timeout(group: ConsumerGroup, key: TimerKey, decision: Decision) -> None:
 
 
 def on_load(group: ConsumerGroup, decision: Decision) -> None:
-    """Members from before the restart have one session's time to be heard of."""
+    """Members restored from the log have one session timeout to send a heartbeat."""
     for member in group.members.values():
         restart_session(group.group_id, member, decision)
         if member.classic is None:

@@ -1,4 +1,4 @@
-"""One consumer group (KIP-848): its members, its target assignment, and what can be asked of it.
+"""One consumer group (KIP-848): its members, its target assignment and its queries.
 
 Three epochs move it. The group's says that something changed, the target's for which of those changes partitions were
 shared out, each member's how far it has followed. Only records change a group: those of the log and of a `Draft`.
@@ -84,7 +84,7 @@ class ConsumerGroup:
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.targets: dict[str, Partitions] = {}
         self.patterns: dict[str, ResolvedPattern] = {}
-        self.has_partition_metadata = False  # a record of an older Kafka, to be taken back
+        self.has_partition_metadata = False  # a record of an older Kafka, to be removed
         # The topics with which the hash was last computed and patterns last matched: no record holds them.
         self.hashed_topics: Mapping[str, TopicImage] | None = None
         self.matched_topics: Mapping[str, TopicImage] | None = None
@@ -95,13 +95,13 @@ class ConsumerGroup:
         self._subscribed_topics: frozenset[str] | None = None
 
     def copy(self) -> ConsumerGroup:
-        """Members and targets are values, so the tables alone are copied."""
+        """Members and targets are immutable values, so only the tables are copied."""
         other = copy.copy(self)
         for name in ("members", "static_members", "targets", "patterns", "_owners", "_classic_protocols"):
             setattr(other, name, getattr(self, name).copy())
         return other
 
-    # Asking
+    # Queries
 
     @property
     def state(self) -> ConsumerState:
@@ -125,7 +125,7 @@ class ConsumerGroup:
         return None if instance_id is None else self.members.get(self.static_members.get(instance_id, ""))
 
     def adopt(self, drafted: ConsumerGroup) -> None:
-        """What no record holds, from a draft whose records are in the log."""
+        """Take over the fields that no record holds, from a draft whose records are in the log."""
         self.hashed_topics = drafted.hashed_topics
         self.matched_topics = drafted.matched_topics
 
@@ -133,7 +133,7 @@ class ConsumerGroup:
         return (topic_id, partition) in self._owners
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
-        """By name and by pattern. A pattern that nobody has matched yet has no topics."""
+        """The member's topics, by name and by pattern. A pattern that was not matched has no topics."""
         resolved = self.patterns.get(member.topic_pattern)
         return member.topic_names if resolved is None else member.topic_names | resolved.topics
 
@@ -151,12 +151,12 @@ class ConsumerGroup:
         return sum(member.topic_pattern == pattern for member in self.members.values())
 
     def preferred_assignor(self, default: str) -> str:
-        """What most of those who ask for one ask for."""
+        """The assignor that most members prefer, among members that prefer one."""
         votes = Counter(member.assignor for member in self.members.values() if member.assignor is not None)
         return votes.most_common(1)[0][0] if votes else default
 
     def supports_classic_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """All members that speak the classic protocol must have one assignor in common, or no way back is left."""
+        """All members of the classic protocol must have an assignor in common, for the group to become classic."""
         if protocol_type != CONSUMER_PROTOCOL_TYPE:
             return False
         return any(self._classic_protocols[name] == self._classic_count for name in names)
@@ -179,7 +179,7 @@ class ConsumerGroup:
         holder, epoch = member, committer.generation
 
         def check_partition(topic_id: UUID, partition: int) -> ErrorCode:
-            """A commit may be late, as long as the partition has been the member's own ever since."""
+            """A commit with an older epoch is accepted if the member has had the partition since that epoch."""
             since = holder.assignment_epoch(topic_id, partition)
             return ErrorCode.NONE if since is not None and epoch >= since else stale
 
@@ -222,7 +222,7 @@ class ConsumerGroup:
         self._subscribed_topics = None
 
     def _forget(self, member_id: str) -> None:
-        """All that is looked up by something else than the member's id."""
+        """Update the tables that are not keyed by the member's id."""
         member = self.members.get(member_id)
         if member is None:
             return
@@ -233,10 +233,10 @@ class ConsumerGroup:
             del self.static_members[member.instance_id]
         if member.classic is not None:
             self._classic_count -= 1
-            self._classic_protocols -= Counter(member.classic.protocol_names)  # what nobody speaks goes
+            self._classic_protocols -= Counter(member.classic.protocol_names)  # removes protocols that no member speaks
 
     def replay(self, key: NewerKey, value: bytes | None) -> None:
-        """What one record says of this group. The record that ends a group is its owner's to replay."""
+        """Take over one record of this group. The shard replays the record that removes the group."""
         match key:
             case ConsumerGroupKey() if value is not None:
                 metadata = decode_value(ConsumerGroupMetadataValue, value)
@@ -290,7 +290,7 @@ class ConsumerGroup:
         self._subscribed_topics = None
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """In Kafka's order: it insists that a group ends after all that belongs to it."""
+        """In the order that Kafka requires: the group is removed after all that belongs to it."""
         group_id = self.group_id
         return [
             *(tombstone(CurrentAssignmentKey(group_id, member_id)) for member_id in self.members),

@@ -1,5 +1,5 @@
-"""ConsumerGroupHeartbeat: one request for all that a member of a consumer group does. It joins, says that it is alive,
-what it subscribes to and what it has given back, learns its assignment, and leaves."""
+"""ConsumerGroupHeartbeat: the one request of a member of a consumer group. With it the member joins, shows that it is
+alive, reports its subscription and its partitions, gets its assignment, and leaves."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ if TYPE_CHECKING:
 
 
 class ConsumerHeartbeat(NamedTuple):
-    """One request: what it says, who says it, and what its sender may see."""
+    """One request with its client, its waiter, and the permissions of its sender."""
 
     request: ConsumerGroupHeartbeatRequest
     client_id: str
     client_host: str
     may_describe: Callable[[str], bool]
     waiter: Waiter
-    matched: MatchedPatterns | None = None  # its pattern, when the group has it not yet
+    matched: MatchedPatterns | None = None  # its pattern, when that is new to the group
 
     def refuse(self, refusal: Refusal, decision: Decision) -> None:
         error, message = refusal
         decision.answer(self.waiter, ConsumerGroupHeartbeatResponse(error_code=error, error_message=message))
 
     @property
-    def says_all(self) -> bool:
-        """It says all that there is to say, as members do when they join and after a failure."""
+    def is_full(self) -> bool:
+        """Whether the request has all fields, as members send when they join and after a failure."""
         request = self.request
         has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
         return request.rebalance_timeout_ms != -1 and has_subscription and request.topic_partitions is not None
@@ -70,17 +70,17 @@ class ConsumerHeartbeat(NamedTuple):
         return None if partitions is None else {each.topic_id: frozenset(each.partitions) for each in partitions}
 
 
-def heartbeat(group: Group | None, wish: ConsumerHeartbeat, decision: Decision) -> None:
-    if wish.request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
-        refusal = _leave(group, wish, decision)
+def heartbeat(group: Group | None, beat: ConsumerHeartbeat, decision: Decision) -> None:
+    if beat.request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
+        refusal = _leave(group, beat, decision)
     else:
-        refusal = _live(group, wish, decision)
+        refusal = _live(group, beat, decision)
     if refusal is not None:
-        wish.refuse(refusal, decision)
+        beat.refuse(refusal, decision)
 
 
-def _live(group: Group | None, wish: ConsumerHeartbeat, decision: Decision) -> Refusal | None:
-    request = wish.request
+def _live(group: Group | None, beat: ConsumerHeartbeat, decision: Decision) -> Refusal | None:
+    request = beat.request
     is_joining = request.member_epoch == JOIN_EPOCH
     draft = open_group(group, request.group_id, is_joining, decision)
     if isinstance(draft, Refusal):
@@ -91,27 +91,27 @@ def _live(group: Group | None, wish: ConsumerHeartbeat, decision: Decision) -> R
     member = find_member(draft, Identity(request.member_id, request.instance_id, False, is_joining))
     if isinstance(member, Refusal):
         return member
-    refusal = _check_epoch(member, wish)
+    refusal = _check_epoch(member, beat)
     if refusal is not None:
         return refusal
-    after = _updated(member, wish)
-    has_changed = refresh_subscriptions(draft, Subscriber(member, after, wish.may_describe, wish.matched), decision)
+    after = _updated(member, beat)
+    has_changed = refresh_subscriptions(draft, Subscriber(member, after, beat.may_describe, beat.matched), decision)
     update_target(draft, decision)
-    after = reconcile_member(draft, after, has_changed, wish.owned, decision)
-    tells_assignment = is_joining or wish.says_all or after.assigned != member.assigned
-    submit(draft, decision, partial(_answer, wish, after, tells_assignment))
+    after = reconcile_member(draft, after, has_changed, beat.owned, decision)
+    has_assignment = is_joining or beat.is_full or after.assigned != member.assigned
+    submit(draft, decision, partial(_answer, beat, after, has_assignment))
     return None
 
 
-def _check_epoch(member: ConsumerMember, wish: ConsumerHeartbeat) -> Refusal | None:
-    """Zero is always right: whoever was fenced begins again with it."""
-    epoch = wish.request.member_epoch
-    if member.state is MemberState.UNKNOWN and wish.owned != {}:
+def _check_epoch(member: ConsumerMember, beat: ConsumerHeartbeat) -> Refusal | None:
+    """Epoch zero is always accepted: a member that was fenced rejoins with it."""
+    epoch = beat.request.member_epoch
+    if member.state is MemberState.UNKNOWN and beat.owned != {}:
         return Refusal(ErrorCode.FENCED_MEMBER_EPOCH, "The member is in an unknown state and must join again.")
     if epoch in (JOIN_EPOCH, member.epoch):
         return None
-    if epoch == member.previous_epoch and epoch < member.epoch and _is_within(wish.owned, member.assigned):
-        return None  # it has not got the answer that told it the new epoch
+    if epoch == member.previous_epoch and epoch < member.epoch and _is_within(beat.owned, member.assigned):
+        return None  # it has not received the answer with the new epoch
     message = f"The member's epoch {epoch} is not the one known here ({member.epoch}). It must give up all and join."
     return Refusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
 
@@ -122,16 +122,16 @@ def _is_within(owned: Partitions | None, assigned: PartitionEpochs) -> bool:
     return all(topic_id in assigned and some <= assigned[topic_id].keys() for topic_id, some in owned.items())
 
 
-def _updated(member: ConsumerMember, wish: ConsumerHeartbeat) -> ConsumerMember:
-    """With what the request says; what it does not say has not changed."""
-    request = wish.request
+def _updated(member: ConsumerMember, beat: ConsumerHeartbeat) -> ConsumerMember:
+    """The member with the fields of the request; fields that are absent have not changed."""
+    request = beat.request
     names, pattern = request.subscribed_topic_names, request.subscribed_topic_regex
     return replace(
         member,
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
         rack_id=member.rack_id if request.rack_id is None else request.rack_id,
-        client_id=wish.client_id,
-        client_host=wish.client_host,
+        client_id=beat.client_id,
+        client_host=beat.client_host,
         topic_names=member.topic_names if names is None else frozenset(names),
         topic_pattern=member.topic_pattern if pattern is None else pattern,
         assignor=member.assignor if request.server_assignor is None else request.server_assignor,
@@ -143,22 +143,22 @@ def _updated(member: ConsumerMember, wish: ConsumerHeartbeat) -> ConsumerMember:
 
 
 def _answer(
-    wish: ConsumerHeartbeat, member: ConsumerMember, tells_assignment: bool, error: ErrorCode, decision: Decision
+    beat: ConsumerHeartbeat, member: ConsumerMember, has_assignment: bool, error: ErrorCode, decision: Decision
 ) -> None:
     if error is not ErrorCode.NONE:
-        wish.refuse(Refusal(error), decision)
+        beat.refuse(Refusal(error), decision)
         return
-    group_id = wish.request.group_id
+    group_id = beat.request.group_id
     restart_session(group_id, member, decision)
-    for kind in (TimerKind.JOIN, TimerKind.SYNC):  # from when it spoke the classic protocol
+    for kind in (TimerKind.JOIN, TimerKind.SYNC):  # timers of the classic protocol, which it may have spoken
         decision.stop_timer(TimerKey(kind, group_id, member.member_id))
     decision.answer(
-        wish.waiter,
+        beat.waiter,
         ConsumerGroupHeartbeatResponse(
             member_id=member.member_id,
             member_epoch=member.epoch,
             heartbeat_interval_ms=decision.consumer_settings(group_id).heartbeat_interval_ms,
-            assignment=_assignment(member.assigned) if tells_assignment else None,
+            assignment=_assignment(member.assigned) if has_assignment else None,
         ),
     )
 
@@ -168,8 +168,8 @@ def _assignment(assigned: PartitionEpochs) -> Assignment:
     return Assignment(topic_partitions=topics)
 
 
-def _leave(group: Group | None, wish: ConsumerHeartbeat, decision: Decision) -> Refusal | None:
-    request = wish.request
+def _leave(group: Group | None, beat: ConsumerHeartbeat, decision: Decision) -> Refusal | None:
+    request = beat.request
     if not isinstance(group, ConsumerGroup):
         return no_consumer_group(request.group_id, group)
     member = known_member(group, request.member_id, request.instance_id)
@@ -178,10 +178,10 @@ def _leave(group: Group | None, wish: ConsumerHeartbeat, decision: Decision) -> 
 
     def answer(error: ErrorCode, decision: Decision) -> None:
         if error is not ErrorCode.NONE:
-            wish.refuse(Refusal(error), decision)
+            beat.refuse(Refusal(error), decision)
             return
         response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
-        decision.answer(wish.waiter, response)
+        decision.answer(beat.waiter, response)
 
     if request.member_epoch == LEAVE_STATIC_EPOCH:
         draft = Draft(group)

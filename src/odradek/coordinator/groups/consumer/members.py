@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
-LEAVE_STATIC_EPOCH = -2  # a static member goes, and will be back before its session ends
+LEAVE_STATIC_EPOCH = -2  # a static member leaves and may return before its session ends
 
 Partitions: TypeAlias = "Mapping[UUID, frozenset[int]]"
-# Each partition with the epoch at which the member got it: an older commit is a ghost's (KIP-1251).
+# Each partition with the epoch at which the member got it: an older commit comes from a former owner (KIP-1251).
 PartitionEpochs: TypeAlias = "Mapping[UUID, Mapping[int, int]]"
 
 
@@ -40,7 +40,7 @@ class MemberState(enum.IntEnum):
     """The numbers are those of the records."""
 
     STABLE = 0
-    UNREVOKED_PARTITIONS = 1  # it must give partitions back, and has not said yet that it did
+    UNREVOKED_PARTITIONS = 1  # it must give partitions back, and has not confirmed that it did
     UNRELEASED_PARTITIONS = 2  # it waits for partitions that others have not given back
     UNKNOWN = 127  # a newer broker wrote it
 
@@ -50,7 +50,7 @@ class MemberState(enum.IntEnum):
 
 
 class ClassicClient(NamedTuple):
-    """What a member said that speaks the classic protocol: it is served by JoinGroup, SyncGroup and Heartbeat."""
+    """What a member of the classic protocol has sent: it is served by JoinGroup, SyncGroup and Heartbeat."""
 
     session_timeout_ms: int
     protocols: Protocols
@@ -82,7 +82,7 @@ class ConsumerMember:
         return self.state is MemberState.STABLE and self.epoch == target_epoch
 
     def assignment_epoch(self, topic_id: UUID, partition: int) -> int | None:
-        """Since which epoch it has this partition; None when it has not."""
+        """The epoch since which the member has this partition; None when it does not have it."""
         for owned in (self.assigned, self.pending_revocation):
             epoch = owned.get(topic_id, {}).get(partition)
             if epoch is not None:
@@ -92,7 +92,7 @@ class ConsumerMember:
     def moved(
         self, epoch: int, state: MemberState, assigned: PartitionEpochs, pending_revocation: PartitionEpochs
     ) -> ConsumerMember:
-        """After a step of its reconciliation. It may come once more with its former epoch, if this answer is lost."""
+        """The member after a step of its reconciliation. It may send its former epoch again, if this answer is lost."""
         return replace(
             self,
             epoch=epoch,
@@ -103,7 +103,7 @@ class ConsumerMember:
         )
 
     def away(self) -> ConsumerMember:
-        """A static member left for a while: its partitions stay its own, and nothing needs to be given back."""
+        """A static member that left for a while: it keeps its partitions and need not give any back."""
         assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in self.assigned.items()}
         return replace(self, epoch=LEAVE_STATIC_EPOCH, assigned=assigned, pending_revocation={})
 

@@ -1,5 +1,5 @@
-"""What every sign of life of a consumer group's member goes through, whichever protocol it speaks: who it is, what its
-next step is, and what follows when that is in the log."""
+"""The steps of every heartbeat of a consumer group's member, whichever protocol it speaks: find the member, take its
+next step, and set its timers when the records are written."""
 
 from __future__ import annotations
 
@@ -38,23 +38,23 @@ def check_room(group: ConsumerGroup, member_id: str, decision: Decision) -> Refu
     return Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
 
 
-def find_member(draft: Draft, who: Identity) -> ConsumerMember | Refusal:
-    """The member as it was until now; a new one, and one that takes a static member's place, has not begun yet."""
+def find_member(draft: Draft, identity: Identity) -> ConsumerMember | Refusal:
+    """The member before this request; a member that is new, or that replaces a static member, has epoch zero."""
     group = draft.group
-    if not who.may_be_new:
-        return known_member(group, who.member_id, who.instance_id)
-    holder = group.static_member(who.instance_id)
+    if not identity.may_be_new:
+        return known_member(group, identity.member_id, identity.instance_id)
+    holder = group.static_member(identity.instance_id)
     if holder is None:
-        return group.members.get(who.member_id) or ConsumerMember(member_id=who.member_id)
-    speak_consumer = not who.is_classic and holder.classic is None
+        return group.members.get(identity.member_id) or ConsumerMember(member_id=identity.member_id)
+    speak_consumer = not identity.is_classic and holder.classic is None
     if speak_consumer and holder.epoch != LEAVE_STATIC_EPOCH:
-        message = f"Instance id {who.instance_id} is still in use by member {holder.member_id}."
+        message = f"Instance id {identity.instance_id} is still in use by member {holder.member_id}."
         return Refusal(ErrorCode.UNRELEASED_INSTANCE_ID, message)
-    return _take_place(draft, holder, who.member_id)
+    return _replace_static_member(draft, holder, identity.member_id)
 
 
-def _take_place(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMember:
-    """A static member is back, under another id: partitions, target and subscription are its own again."""
+def _replace_static_member(draft: Draft, holder: ConsumerMember, member_id: str) -> ConsumerMember:
+    """A static member returns with another id: it keeps its partitions, target and subscription."""
     target = draft.group.targets.get(holder.member_id, {})
     member = replace(holder, member_id=member_id, epoch=JOIN_EPOCH, previous_epoch=JOIN_EPOCH)
     draft.remove_member(holder.member_id)
@@ -67,7 +67,7 @@ def _take_place(draft: Draft, holder: ConsumerMember, member_id: str) -> Consume
 
 
 def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember | Refusal:
-    """A member that must exist already."""
+    """A member that must exist."""
     if instance_id is None:
         return group.members.get(member_id) or _unknown(member_id, group)
     holder = group.static_member(instance_id)
@@ -86,7 +86,8 @@ def _unknown(member_id: str, group: ConsumerGroup) -> Refusal:
 def reconcile_member(
     draft: Draft, member: ConsumerMember, has_changed: bool, owned: Partitions | None, decision: Decision
 ) -> ConsumerMember:
-    """Its next step towards the target. Whoever must give partitions back has its rebalance timeout to do so."""
+    """The member's next step towards its target. A member that must give partitions back has its rebalance timeout to
+    do so."""
     group = draft.group
     if member.is_reconciled_to(group.target_epoch) and not has_changed:
         return member
@@ -115,7 +116,7 @@ def await_revocation(group_id: str, member: ConsumerMember, decision: Decision) 
 
 
 def restart_session(group_id: str, member: ConsumerMember, decision: Decision) -> None:
-    """A member of the classic protocol chose its own timeout, all others have the group's."""
+    """A member of the classic protocol has chosen its own timeout; all others have the group's."""
     timeout_ms = (
         decision.consumer_settings(group_id).session_timeout_ms
         if member.classic is None
@@ -130,7 +131,7 @@ def stop_timers(group_id: str, member_id: str, decision: Decision) -> None:
 
 
 def submit(draft: Draft, decision: Decision, then: Callable[[ErrorCode, Decision], None]) -> None:
-    """Write what was drafted; timers and answers come when it is in the log."""
+    """Write the draft's records; timers and answers follow when they are in the log."""
 
     def finish(error: ErrorCode, decision: Decision) -> None:
         if error is ErrorCode.NONE:

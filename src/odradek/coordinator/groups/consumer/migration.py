@@ -79,7 +79,7 @@ def _upgrade(classic: ClassicGroup, decision: Decision) -> Draft | Refusal:
 
 
 def _converted(classic: ClassicGroup, image: MetadataImage) -> ConsumerGroup | None:
-    """All members are where the last generation left them; None when an assignor of their own would lose its data."""
+    """All members keep the assignment of the last generation; None when a custom assignor would lose its data."""
     group = ConsumerGroup(classic.group_id)
     group.epoch = group.target_epoch = classic.generation
     chosen = classic.protocol_name or classic.select_protocol()
@@ -91,7 +91,7 @@ def _converted(classic: ClassicGroup, image: MetadataImage) -> ConsumerGroup | N
                 return None
             target = by_id({each.topic: each.partitions for each in assignment.assigned_partitions}, image)
         for _, metadata in member.protocols:
-            decode_subscription(metadata)  # or else it may not be possible to go back
+            decode_subscription(metadata)  # otherwise the group could not become a classic one again
         subscription = decode_subscription(member.metadata(chosen))
         group.targets[member.member_id] = target
         group.put_member(
@@ -118,7 +118,7 @@ def by_id(partitions: dict[str, list[int]], image: MetadataImage) -> Partitions:
 
 
 def _leave_classic(classic: ClassicGroup, group: ConsumerGroup, decision: Decision) -> None:
-    """Whoever waits for a generation that will not come is told to join again; it then joins the consumer group."""
+    """Refuses the requests that wait for a generation, so that their members rejoin, into the consumer group."""
     for kind in (TimerKind.JOIN, TimerKind.SYNC):
         decision.stop_timer(TimerKey(kind, classic.group_id))
     for member in classic.members.values():
@@ -133,7 +133,7 @@ def _leave_classic(classic: ClassicGroup, group: ConsumerGroup, decision: Decisi
 
 
 def can_downgrade(staying: Collection[ConsumerMember], size: int, decision: Decision) -> bool:
-    """When nobody is left who speaks the newer protocol, and `size` members are."""
+    """Whether no member of the newer protocol stays, while `size` members do."""
     return (
         all(member.classic is not None for member in staying)
         and decision.settings.migration_policy.allows_downgrade
@@ -148,7 +148,7 @@ def downgrade(
     decision: Decision,
     then: Callable[[ErrorCode, Decision], None],
 ) -> None:
-    """The members that stay begin where the target assignment has them."""
+    """The members that stay start with their target assignment."""
     group = draft.group
     classic = ClassicGroup(group.group_id, decision.now_ms)
     for member in group.members.values():

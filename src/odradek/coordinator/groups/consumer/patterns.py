@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from odradek.coordinator.groups.decision import Decision
     from odradek.metadata.image import MetadataImage
 
-# When many topics are created one after another, their names are not all read again for each.
+# When many topics are created one after another, patterns are not matched again for each of them.
 LEAST_AGE_MS = 10_000
 
 
 class PatternMatch(NamedTuple):
-    """Patterns to match, and who may see what of the result: the member whose heartbeat asked for it."""
+    """Patterns to match, and the permissions of the member whose heartbeat requested it."""
 
     group_id: str
     patterns: frozenset[str]
@@ -33,19 +33,20 @@ class PatternMatch(NamedTuple):
 
 
 class MatchedPatterns(NamedTuple):
-    """Topics by pattern, as they are in one image."""
+    """The topics of one image that each pattern matches."""
 
     topics: Mapping[str, frozenset[str]]
     image: MetadataImage
 
 
 def match_new_pattern(pattern: str, image: MetadataImage) -> MatchedPatterns:
-    """Takes its time; InvalidPattern when it is none."""
+    """Slow: called on a worker. InvalidPattern when it is not a pattern."""
     return MatchedPatterns({pattern: matching_topics(pattern, image.topics)}, image)
 
 
 def match_patterns(patterns: Iterable[str], image: MetadataImage) -> MatchedPatterns:
-    """Takes its time. They are in the log, so somebody found them right once; one that is not matches nothing."""
+    """Slow: called on a worker. These patterns come from the log, where only valid ones were written; an invalid one
+    matches nothing."""
     topics = {}
     for pattern in patterns:
         try:
@@ -58,8 +59,8 @@ def match_patterns(patterns: Iterable[str], image: MetadataImage) -> MatchedPatt
 def put_matched(
     draft: Draft, matched: MatchedPatterns, may_describe: Callable[[str], bool], decision: Decision
 ) -> bool:
-    """Of those patterns that somebody subscribes to; whether one of them has other topics than before."""
-    # Somebody was quicker with newer topics. A version that is still to come is another cluster's, and says nothing.
+    """Store the topics of patterns that a member subscribes to; whether the topics of one have changed."""
+    # Another match has used newer metadata. A version after the present one comes from another cluster's log.
     version, latest = matched.image.version, decision.image.version
     overtaken = {pattern for pattern, known in draft.group.patterns.items() if version < known.version <= latest}
     has_changed = False
@@ -84,18 +85,18 @@ def drop_unused_patterns(draft: Draft, patterns: Iterable[str]) -> None:
 def ask_for_match(
     draft: Draft, member: ConsumerMember, may_describe: Callable[[str], bool], decision: Decision
 ) -> None:
-    """When it is time, or when nobody has matched this member's pattern yet, and nobody is at it."""
+    """Request a match when it is due, or when this member's pattern was never matched, unless a match is running."""
     group, pattern = draft.group, member.topic_pattern
     patterns = group.patterns.keys() | {pattern} if pattern else group.patterns.keys()
     if group.is_matching or not (len(patterns) > len(group.patterns) or _is_due(group, decision)):
         return
-    wish = PatternMatch(group.group_id, frozenset(patterns), may_describe)
+    match = PatternMatch(group.group_id, frozenset(patterns), may_describe)
 
     def ask(decision: Decision) -> None:
-        written = decision.groups[wish.group_id]
+        written = decision.groups[match.group_id]
         if isinstance(written, ConsumerGroup):
             written.is_matching = True
-            decision.matches.append(wish)
+            decision.matches.append(match)
 
     draft.afterwards.append(ask)
 
@@ -110,7 +111,7 @@ def _is_due(group: ConsumerGroup, decision: Decision) -> bool:
 
 
 def _has_new_topics(group: ConsumerGroup, image: MetadataImage) -> bool:
-    """Deleted topics are no reason to match again: they leave the assignment by themselves."""
+    """Deleted topics need no new match: they leave the assignment without it."""
     known = group.matched_topics
     if known is not None and (known is image.topics or image.topics.keys() <= known.keys()):
         group.matched_topics = image.topics

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class Goal(NamedTuple):
-    """Where the member should get to, and what stands in the way."""
+    """The assignment that the member should get, and the partitions that are not free."""
 
     epoch: int
     target: Partitions
-    subscribed_topic_ids: Collection[UUID]  # what it does not subscribe to any more it must not get
-    is_owned: Callable[[UUID, int], bool]  # by anybody, this member included
+    subscribed_topic_ids: Collection[UUID]  # the member must not get partitions of other topics
+    is_owned: Callable[[UUID, int], bool]  # by any member, this one included
     has_subscription_changed: bool
     owned: Partitions | None  # what the member says that it has; None when it says nothing
 
@@ -40,14 +40,14 @@ def reconcile(member: ConsumerMember, goal: Goal) -> ConsumerMember:
 
 
 def _has_any(owned: Partitions | None, partitions: PartitionEpochs) -> bool:
-    """Whoever does not say what it has may have all of it still."""
+    """A member that does not report its partitions may have all of them."""
     if owned is None:
         return True
     return any(not partitions.get(topic_id, {}).keys().isdisjoint(some) for topic_id, some in owned.items())
 
 
 def _drop_unsubscribed(member: ConsumerMember, goal: Goal) -> ConsumerMember:
-    """The target is not yet that of the new subscription, but what it gave up must not be its own any longer."""
+    """The target may be older than the subscription: the member loses the topics that it unsubscribed from at once."""
     dropped = {topic: epochs for topic, epochs in member.assigned.items() if topic not in goal.subscribed_topic_ids}
     if not dropped:
         return member
@@ -72,7 +72,7 @@ def _next_step(member: ConsumerMember, goal: Goal) -> ConsumerMember:
         for partition, epoch in has.items():
             (kept if partition in target else to_revoke).setdefault(topic_id, {})[partition] = epoch
         for partition in target - has.keys():
-            # What it is about to give back itself is free for it.
+            # Partitions that the member itself is giving back are free for it.
             if goal.is_owned(topic_id, partition) and partition not in gives_back:
                 is_waiting = True
             else:

@@ -115,7 +115,7 @@ def consumer_group_record(group: str, epoch: int, metadata_hash: int) -> Coordin
 
 
 def member_record(group: str, member_id: str, metadata: ConsumerGroupMemberMetadataValue) -> CoordinatorRecord:
-    """Kafka sorts the names of the topics; whoever makes `metadata` does it here."""
+    """The names of the topics in `metadata` must be sorted, as Kafka does."""
     return _record(ConsumerGroupMemberKey(group, member_id), metadata)
 
 

@@ -1,4 +1,4 @@
-"""What a consumer group subscribes to, and when a change of it, or of the topics themselves, begins a new epoch."""
+"""The subscriptions of a consumer group, and when a change of them, or of the topics, begins a new epoch."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ NO_TOPICS_HASH = 0
 
 
 def metadata_hash(topics: Iterable[str], image: MetadataImage) -> int:
-    """One number for all that an assignment depends on. It is compared with itself only, so it need not be Kafka's."""
+    """A hash of the metadata that an assignment depends on. It is compared with other hashes of this broker only, so it
+    need not be Kafka's."""
     known = [image.topics[name] for name in sorted(topics) if name in image.topics]
     if not known:
         return NO_TOPICS_HASH
@@ -46,8 +47,8 @@ class Subscriber(NamedTuple):
 
     before: ConsumerMember
     after: ConsumerMember
-    may_describe: Callable[[str], bool]  # a pattern must not show its subscriber topics that it may not see
-    matched: MatchedPatterns | None = None  # a pattern that the group has not had until now
+    may_describe: Callable[[str], bool]  # a pattern must not match topics that its subscriber may not describe
+    matched: MatchedPatterns | None = None  # a pattern that is new to the group
 
 
 def refresh_subscriptions(draft: Draft, subscriber: Subscriber, decision: Decision) -> bool:
@@ -66,8 +67,8 @@ def refresh_subscriptions(draft: Draft, subscriber: Subscriber, decision: Decisi
 
 
 def refresh_epoch(draft: Draft, has_changed: bool, decision: Decision) -> None:
-    """A new epoch when subscriptions have changed, or the topics that they name. All that is asked when neither has is
-    whether the table of topics is still the same one."""
+    """A new epoch when subscriptions have changed, or the topics that they name. Topics have not changed when the table
+    of topics is the same object."""
     topics = decision.image.topics
     if not has_changed and draft.group.hashed_topics is topics:
         return
@@ -77,13 +78,15 @@ def refresh_epoch(draft: Draft, has_changed: bool, decision: Decision) -> None:
     draft.group.hashed_topics = topics
 
 
-def on_patterns_matched(group: ConsumerGroup, wish: PatternMatch, matched: MatchedPatterns, decision: Decision) -> None:
+def on_patterns_matched(
+    group: ConsumerGroup, match: PatternMatch, matched: MatchedPatterns, decision: Decision
+) -> None:
     group.is_matching = False
     draft = Draft(group)
-    has_changed = put_matched(draft, matched, wish.may_describe, decision)
+    has_changed = put_matched(draft, matched, match.may_describe, decision)
     refresh_epoch(draft, has_changed, decision)
     submit(draft, decision, _ignore_outcome)
 
 
 def _ignore_outcome(error: ErrorCode, decision: Decision) -> None:
-    """What was not written is matched again with one of the next heartbeats."""
+    """A later heartbeat matches again what could not be written."""

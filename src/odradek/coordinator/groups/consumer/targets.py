@@ -1,5 +1,5 @@
-"""The target assignment of a consumer group: who should have which partitions. An assignor shares them out, as soon as
-something changed and no sooner than an interval after the last time (KIP-1263)."""
+"""The target assignment of a consumer group: which member should have which partitions. An assignor computes it when
+something has changed, and not before an interval has passed since the last time (KIP-1263)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def update_target(draft: Draft, decision: Decision) -> None:
     topics = frozenset().union(*(each.topic_ids for each in subscriptions.values()))
     partition_counts = {topic_id: len(decision.image.topics_by_id[topic_id].partitions) for topic_id in topics}
     default = decision.settings.consumer_assignors[0]
-    # A log that another broker wrote may name an assignor that there is not here.
+    # A log that another broker wrote may name an assignor that this broker does not have.
     assign = ASSIGNORS.get(group.preferred_assignor(default), ASSIGNORS[default])
     assignment = assign(subscriptions, partition_counts)
     for member_id in subscriptions:
@@ -43,7 +43,7 @@ def _is_due(group: ConsumerGroup, decision: Decision) -> bool:
 
 
 def _subscriptions(group: ConsumerGroup, image: MetadataImage) -> dict[str, MemberSubscription]:
-    ids: dict[frozenset[str], frozenset[UUID]] = {}  # most members of a group subscribe to the same
+    ids: dict[frozenset[str], frozenset[UUID]] = {}  # most members of a group subscribe to the same topics
     subscriptions = {}
     for member_id, member in group.members.items():
         topics = group.topics_of(member)

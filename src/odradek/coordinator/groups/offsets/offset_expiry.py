@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def expired_offsets(
     group: Group, offsets: Iterable[tuple[TopicPartition, CommittedOffset]], now_ms: int, retention_ms: int
 ) -> list[TopicPartition]:
-    """Offsets of topics that somebody in the group subscribes to never expire."""
+    """Offsets of topics that a member of the group subscribes to never expire."""
     base = group.expiry_base()
     if base is None:
         return []
@@ -26,7 +26,7 @@ def expired_offsets(
         for (topic, partition), committed in offsets
         if not group.is_subscribed_to(topic)
         and (
-            # Clients before KIP-211 chose a retention of their own.
+            # Clients from before KIP-211 choose the retention themselves.
             now_ms >= committed.expire_timestamp_ms
             if committed.expire_timestamp_ms != NO_TIMESTAMP
             else now_ms - base(committed) >= retention_ms

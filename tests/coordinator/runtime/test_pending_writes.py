@@ -1,0 +1,43 @@
+"""Which writes of a turn are the first, and what is collected. How a shard uses it is in `test_shard`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.runtime.pending_writes import PendingWrite, PendingWrites, TurnOfWrites
+from tests.coordinator.runtime.counter import record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class CountingShard:
+    def __init__(self) -> None:
+        self.appends = 0
+
+    def append_pending(self) -> None:
+        self.appends += 1
+
+
+def test_each_shard_has_a_first_write_in_each_turn_and_one_callback_ends_the_turn() -> None:
+    ends: list[Callable[[], None]] = []
+    turn = TurnOfWrites(ends.append)
+    one, other = CountingShard(), CountingShard()
+    assert [turn.is_first(shard) for shard in (one, one, other, one)] == [True, False, True, False]  # type: ignore[arg-type]
+    (end,) = ends
+    end()
+    assert (one.appends, other.appends) == (1, 1)
+    assert turn.is_first(one)  # type: ignore[arg-type]
+    assert len(ends) == 2
+
+
+def test_writes_are_taken_once_in_their_order() -> None:
+    pending = PendingWrites()
+    writes = [PendingWrite([record("a", value)], lambda: None, lambda _: None) for value in range(3)]
+    for write in writes:
+        assert pending.has_room(10, 30)
+        pending.add(write, 10)
+    assert not pending.has_room(1, 30)
+    assert pending.take() == writes
+    assert not pending.take()
+    assert pending.has_room(30, 30)
