@@ -1,5 +1,6 @@
 """Blocking work runs beside the event loop, and its outcome comes back."""
 
+import asyncio
 import threading
 
 import pytest
@@ -28,3 +29,24 @@ async def test_the_real_host_has_every_door() -> None:
     assert host.clock.now_ms() > 0
     assert host.entropy.uuid() != host.entropy.uuid()
     host.workers.close()
+
+
+async def test_each_log_directory_has_threads_of_its_own() -> None:
+    workers = ThreadWorkers(1)
+    hung, may_end = threading.Event(), threading.Event()
+
+    def hang() -> None:
+        hung.set()
+        may_end.wait()
+
+    one, two = workers.for_directory("/one"), workers.for_directory("/two")
+    assert workers.for_directory("/one") == one
+    running = asyncio.ensure_future(one.flushes.run(hang))
+    assert await workers.run(hung.wait, 10)
+    async with asyncio.timeout(10):
+        for pool in (one.files, two.flushes, two.files, workers):
+            assert await pool.run(threading.get_ident) != threading.get_ident()
+    assert not running.done()
+    may_end.set()
+    await running
+    workers.close()

@@ -15,18 +15,23 @@ Arguments = TypeVarTuple("Arguments")
 
 
 class HeldWorkers:
-    """Work whose function's name is in `held` waits until it is released, oldest first; all other is done at once."""
+    """Work whose function's name is in `held` waits until it is released, oldest first; all other is done at once.
+    In the log directories of `hung`, all work waits."""
 
     def __init__(self) -> None:
         self.held: set[str] = set()
+        self.hung: set[str] = set()
         self._waiting: list[tuple[str, asyncio.Future[None]]] = []
 
     async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
         if function.__name__ in self.held:
-            gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append((function.__name__, gate))
-            await gate
+            await self.wait(function.__name__)
         return function(*args)
+
+    async def wait(self, name: str) -> None:
+        gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((name, gate))
+        await gate
 
     @property
     def waiting(self) -> list[str]:
@@ -39,10 +44,23 @@ class HeldWorkers:
 
     def release_all(self) -> None:
         self.held.clear()
+        self.hung.clear()
         while self._waiting:
             self.release()
 
     def for_directory(self, path: str) -> DirectoryWorkers:
-        return DirectoryWorkers(self, self)
+        pool = _DirectoryPool(self, path)
+        return DirectoryWorkers(pool, pool)
 
     def close(self) -> None: ...
+
+
+class _DirectoryPool:
+    def __init__(self, workers: HeldWorkers, path: str) -> None:
+        self._workers = workers
+        self._path = path
+
+    async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
+        if self._path in self._workers.hung:
+            await self._workers.wait(function.__name__)
+        return await self._workers.run(function, *args)

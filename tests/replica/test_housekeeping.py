@@ -182,3 +182,35 @@ def test_no_round_begins_after_a_stop(broker: SimulatedBroker, workers: HeldWork
     produce(broker, name)
     pass_time(broker, 10)
     assert recovery_point(broker, name) == 1, "nothing is flushed behind the back of a broker that stops"
+
+
+# --- a log directory that hangs
+
+
+def test_a_directory_that_hangs_keeps_only_its_own_partitions_from_their_work(workers: HeldWorkers, name: str) -> None:
+    """Flushes, checkpoints, retention and the removal of files go on in the other directory."""
+    broker = SimulatedBroker(
+        workers,
+        log_dirs="/one,/two",
+        log_flush_offset_checkpoint_interval_ms="1000",
+        log_retention_check_interval_ms="1000",
+    )
+    create_topic(broker, name, 2, flush_ms="1000", retention_ms="3000", segment_ms="1000", file_delete_delay_ms="0")
+    partitions = [broker.partition(name, index) for index in (0, 1)]
+    assert [each.directory.path for each in partitions] == ["/one", "/two"]
+    workers.hung.add("/two")
+    for _ in range(5):
+        for index in (0, 1):
+            produce(broker, name, batch(timestamps=[broker.simulation.clock.now_ms()]), partition=index)
+        pass_time(broker, 2)
+    healthy, hung = partitions
+    assert healthy.log.recovery_point_offset > 0
+    assert healthy.log.log_start_offset > 0
+    assert f"{name} 0 " in broker.simulation.disk.read_file("/one/log-start-offset-checkpoint").decode()
+    assert not [each for each in broker.simulation.disk.list_directory(f"/one/{name}-0") if each.endswith(".deleted")]
+    assert (hung.log.recovery_point_offset, hung.log.log_start_offset) == (0, 0)
+    workers.release_all()
+    pass_time(broker, 5)
+    assert hung.log.recovery_point_offset > 0
+    assert hung.log.log_start_offset > 0
+    broker.close()

@@ -8,12 +8,13 @@ import pytest
 
 from odradek.metadata.image import PartitionImage
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.leadership import LogState
+from odradek.replica.fetch_result import FetchIsolation
+from odradek.replica.leadership import Leadership, LogState
+from odradek.replica.partition import Partition
 from tests.handlers.requests import alter_configs, batch, create_topic
 
 if TYPE_CHECKING:
     from odradek.replica.fetch_result import FetchResult
-    from odradek.replica.partition import Partition
     from tests.handlers.brokers import SimulatedBroker
 
 
@@ -27,7 +28,12 @@ def append(partition: Partition, *values: bytes, acks: int = -1) -> ErrorCode:
     return partition.append(memoryview(batch(*values)), acks).error
 
 
-def fetch(partition: Partition, offset: int = 0, **options: int) -> FetchResult:
+def fetch(
+    partition: Partition,
+    offset: int = 0,
+    isolation: FetchIsolation = FetchIsolation.HIGH_WATERMARK,
+    **options: int,
+) -> FetchResult:
     chosen = {"max_bytes": 1 << 20, "current_leader_epoch": -1, "last_fetched_epoch": -1} | options
     return partition.fetch(
         offset,
@@ -35,6 +41,7 @@ def fetch(partition: Partition, offset: int = 0, **options: int) -> FetchResult:
         current_leader_epoch=chosen["current_leader_epoch"],
         last_fetched_epoch=chosen["last_fetched_epoch"],
         whole_first_batch=True,
+        isolation=isolation,
     )
 
 
@@ -106,3 +113,116 @@ def test_a_retired_partition_takes_and_gives_nothing(partition: Partition) -> No
     assert fetch(partition).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.delete_records_before(1) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert partition.log.log_end_offset == 1
+
+
+# --- leadership
+
+
+@pytest.mark.parametrize("become", ["become_leader", "become_follower", "resign"])
+@pytest.mark.parametrize(
+    ("epochs", "refusal"),
+    [((4, 9), ErrorCode.FENCED_LEADER_EPOCH), ((5, 4), ErrorCode.INVALID_UPDATE_VERSION)],
+)
+def test_older_epochs_are_refused(
+    partition: Partition, become: str, epochs: tuple[int, int], refusal: ErrorCode
+) -> None:
+    leader_epoch, partition_epoch = epochs
+    assert partition.become_leader(PartitionImage(0, (0, 1), (0, 1), 0, 5, 5)) is ErrorCode.NONE
+    older = PartitionImage(0, (0,), (0,), 0, leader_epoch, partition_epoch)
+    assert getattr(partition, become)(older) is refusal
+    assert (partition.leadership, partition.leader_epoch, partition.partition_epoch) == (Leadership.LEADER, 5, 5)
+    assert partition.in_sync_count == 2
+
+
+def test_one_leader_epoch_has_one_leader(partition: Partition) -> None:
+    assert partition.become_follower(PartitionImage(0, (0, 1), (0, 1), 1, 5, 5)) is ErrorCode.NONE
+    with pytest.raises(AssertionError, match="two leaders"):
+        partition.become_leader(PartitionImage(0, (0, 1), (0, 1), 0, 5, 6))
+
+
+def test_leadership_listeners_are_called_when_this_broker_starts_or_stops_leading(partition: Partition) -> None:
+    calls: list[bool] = []
+    forget = partition.on_leadership(lambda: calls.append(partition.is_leader))
+    partition.become_follower(PartitionImage(0, (0, 1), (0, 1), 1, 5, 5))
+    partition.become_leader(PartitionImage(0, (0, 1), (0, 1), 0, 6, 6))
+    partition.become_leader(PartitionImage(0, (0, 1), (0,), 0, 6, 7))
+    partition.fail()
+    assert calls == [False, True, False]
+    forget()
+    partition.retire()
+    assert len(calls) == 3
+
+
+# --- the high watermark
+
+
+def test_with_other_in_sync_replicas_the_log_end_is_not_committed(partition: Partition) -> None:
+    partition.become_leader(image(partition, replicas=(0, 1), in_sync=(0, 1), epoch=1))
+    append(partition, b"a", b"b")
+    assert (partition.high_watermark, partition.log.log_end_offset) == (0, 2)
+    assert fetch(partition).records is None
+    assert fetch(partition, isolation=FetchIsolation.TRANSACTION_COMMITTED).records is None
+    to_the_end = fetch(partition, isolation=FetchIsolation.LOG_END)
+    assert to_the_end.records is not None
+    assert to_the_end.high_watermark == 0
+    partition.become_leader(PartitionImage(0, (0, 1), (0,), 0, 1, 2))
+    assert partition.high_watermark == 2, "the only in-sync replica commits alone"
+
+
+def test_listeners_get_each_new_high_watermark(partition: Partition) -> None:
+    seen: list[int] = []
+    forget = partition.on_high_watermark(seen.append)
+    append(partition, b"a", b"b")
+    append(partition, b"c")
+    partition.advance_high_watermark(2)
+    assert seen == [2, 3]
+    forget()
+    append(partition)
+    assert seen == [2, 3]
+
+
+def test_the_high_watermark_never_passes_the_log_end(partition: Partition) -> None:
+    with pytest.raises(AssertionError, match="passed the log end"):
+        partition.advance_high_watermark(1)
+
+
+def test_the_high_watermark_starts_from_the_checkpoint(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name)
+    for _ in range(3):
+        append(broker.partition(name))
+    broker.run(broker.node.stop())
+    disk = broker.simulation.disk
+    checkpoint = disk.read_file("/data/replication-offset-checkpoint").decode()
+    assert f"{name} 0 3" in checkpoint
+    disk.replace_file("/data/replication-offset-checkpoint", checkpoint.replace(f"{name} 0 3", f"{name} 0 2").encode())
+    seen: list[int] = []
+    become_leader = Partition.become_leader
+
+    def watch(partition: Partition, image: PartitionImage) -> ErrorCode:
+        seen.append(partition.high_watermark)
+        return become_leader(partition, image)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Partition, "become_leader", watch)
+        broker.run(broker._start())
+    assert seen == [2]
+    assert broker.partition(name).high_watermark == 3, "the only in-sync replica commits alone"
+
+
+@pytest.mark.parametrize(("checkpointed", "start", "expected"), [(0, 2, 2), (9, 0, 3), (2, 0, 2)])
+def test_a_checkpointed_high_watermark_outside_the_log_is_moved_into_it(
+    partition: Partition, checkpointed: int, start: int, expected: int
+) -> None:
+    append(partition, b"a", b"b", b"c")
+    partition.delete_records_before(start)
+    reopened = Partition(
+        partition.topic,
+        partition.topic_id,
+        0,
+        partition.log,
+        partition.directory,
+        partition.workers,
+        lambda directory, problem: None,
+        high_watermark=checkpointed,
+    )
+    assert reopened.high_watermark == expected

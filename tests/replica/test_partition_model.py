@@ -10,7 +10,7 @@ from uuid import UUID
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from odradek.host.workers import DirectoryWorkers
 from odradek.log.log_config import LogConfig
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 HERE, ELSEWHERE, NOBODY = 0, 1, -1
 FLUSH_MESSAGES = 3
 TIMEOUT_MS = 1_000
+IN_SYNC_SETS = st.sampled_from([(HERE,), (HERE, ELSEWHERE)])
 PATH = "/data/topic-0"
 
 
@@ -93,15 +94,19 @@ class PartitionModel(RuleBasedStateMachine):
 
     # Leadership
 
-    @rule(leader=st.sampled_from([HERE, ELSEWHERE, NOBODY]), step=st.integers(1, 3))
-    def a_new_leader_is_elected(self, leader: int, step: int) -> None:
-        self.leader, self.leader_epoch = leader, self.leader_epoch + step
+    @initialize(in_sync=IN_SYNC_SETS)
+    def this_broker_leads(self, in_sync: tuple[int, ...]) -> None:
+        self.a_new_leader_is_elected(HERE, in_sync, 1)
+
+    @rule(leader=st.sampled_from([HERE, HERE, ELSEWHERE, NOBODY]), in_sync=IN_SYNC_SETS, step=st.integers(1, 3))
+    def a_new_leader_is_elected(self, leader: int, in_sync: tuple[int, ...], step: int) -> None:
+        self.leader, self.leader_epoch, self.in_sync = leader, self.leader_epoch + step, in_sync
         self.partition_epoch += 1
         image = self.image(leader, self.leader_epoch, self.partition_epoch)
         assert self.apply(leader, image) is ErrorCode.NONE
         assert self.partition.is_leader == (leader == HERE)
 
-    @rule(in_sync=st.sampled_from([(HERE,), (HERE, ELSEWHERE)]))
+    @rule(in_sync=IN_SYNC_SETS)
     @precondition(lambda self: self.leader == HERE)
     def the_in_sync_set_changes(self, in_sync: tuple[int, ...]) -> None:
         self.in_sync = in_sync
@@ -125,8 +130,12 @@ class PartitionModel(RuleBasedStateMachine):
 
     # Records
 
-    @rule(count=st.integers(1, 3), acks=st.sampled_from([ALL_IN_SYNC, 1]))
-    def append(self, count: int, acks: int) -> None:
+    @rule(counts=st.lists(st.integers(1, 3), min_size=1, max_size=4), acks=st.sampled_from([ALL_IN_SYNC, 1, 1]))
+    def append_batches(self, counts: list[int], acks: int) -> None:
+        for count in counts:
+            self._append(count, acks)
+
+    def _append(self, count: int, acks: int) -> None:
         async def produce() -> None:
             partition = self.partition
             end_before = partition.log.log_end_offset
@@ -165,10 +174,13 @@ class PartitionModel(RuleBasedStateMachine):
         self.run(advance())
 
     @rule(chance=st.randoms(use_true_random=False))
-    @precondition(lambda self: self.leader == ELSEWHERE and not self.workers.waiting)
+    @precondition(lambda self: self.leader == ELSEWHERE)
     def truncate_as_follower(self, chance: random.Random) -> None:
+        self.workers.release_all()  # the log is not truncated during a flush
+        self.step()
+        self.workers.held.add("flush")
         log = self.partition.log
-        self.run(self.partition.truncate_to(chance.randint(log.log_start_offset, log.log_end_offset)))
+        self.run(self.partition.truncate_to(max(log.log_start_offset, log.log_end_offset - chance.randint(0, 4))))
         self.high_watermark = min(self.high_watermark, log.log_end_offset)
 
     @rule()
@@ -266,5 +278,5 @@ class PartitionModel(RuleBasedStateMachine):
         self.simulation.close()
 
 
-PartitionModel.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+PartitionModel.TestCase.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)
 TestPartitionModel = PartitionModel.TestCase

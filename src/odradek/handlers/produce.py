@@ -57,11 +57,12 @@ _FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 class _Appends:
     """One request while its batches are appended: what holds for all of them, and what is left to do."""
 
-    __slots__ = ("acks", "context", "refusal", "refused", "takes_zstd", "unfinished")
+    __slots__ = ("acks", "context", "has_errors", "refusal", "refused", "takes_zstd", "unfinished")
 
     def __init__(self, request: ProduceRequest, context: RequestContext) -> None:
         self.context = context
         self.acks = request.acks
+        self.has_errors = False  # of which some may need a leader hint
         self.refusal = _request_refusal(request)
         self.takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
         self.refused: list[Refused] = []
@@ -103,7 +104,8 @@ def _answer(answers: list[TopicProduceResponse], appends: _Appends) -> ProduceRe
         _close_on_error(answers)
         return None
     response = ProduceResponse(responses=answers)
-    add_produce_leader_hints(response, appends.context)
+    if appends.has_errors:
+        add_produce_leader_hints(response, appends.context)
     return response
 
 
@@ -113,6 +115,7 @@ async def _answer_when_committed(
     """acks=all: the high watermark must have reached every batch."""
     for (_, _, response), error in zip(appends.unfinished, await waiting.wait(), strict=True):
         if error is not _NONE:
+            appends.has_errors = True
             response.error_code, response.base_offset = error, -1
     return _answer(answers, appends)
 
@@ -123,6 +126,7 @@ async def _answer_when_flushed(answers: list[TopicProduceResponse], appends: _Ap
         try:
             await partition.flusher.flush_to(end_offset)
         except LogRetired:
+            appends.has_errors = True
             response.error_code, response.base_offset = ErrorCode.NOT_LEADER_OR_FOLLOWER, -1
         except OSError as problem:
             log.error("flush failed", topic=partition.topic, partition=partition.index, reason=str(problem))
@@ -170,6 +174,7 @@ def _append(
     index, records = data.index, data.records
     partition = partitions.get(index)
     if partition is None:
+        appends.has_errors = True
         return _refused(index, appends.context.services.partitions.absence(topic, index))
     if appends.refusal is not None:
         return _refused(index, appends.refusal)
@@ -188,6 +193,7 @@ def _append(
     error, base_offset, last_offset, log_append_time_ms, _ = result
     if error is not _NONE:
         response = _refused(index, error)
+        appends.has_errors = True
         appends.refused.append((partition, records, response))
         return response
     response = PartitionProduceResponse(

@@ -285,10 +285,11 @@ class Partition:
             end_offset = log.log_end_offset
             if not self._commits_alone or end_offset - log.recovery_point_offset >= log.config.flush_messages:
                 self._advance_as_leader()
+            elif self.waiting_fetches and result.base_offset == self.high_watermark:
+                # The size as it is stored, which may be in another codec.
+                self.advance_high_watermark(end_offset, log.size_bytes - size_before)
             else:
-                # The size as it is stored, which may be in another codec; unknown if earlier appends were waiting.
-                is_next = result.base_offset == self.high_watermark
-                self.advance_high_watermark(end_offset, log.size_bytes - size_before if is_next else None)
+                self.advance_high_watermark(end_offset)
         return result
 
     @property
@@ -326,8 +327,10 @@ class Partition:
         """Records from an offset on, as a slice of the segment file."""
         high_watermark = self.high_watermark
         end_offset = high_watermark if isolation is _HIGH_WATERMARK else self.end_offset_for(isolation)
-        if fetch_offset == end_offset and self._is_up_to_date(current_leader_epoch, last_fetched_epoch):
-            return FetchResult(_NONE, high_watermark, self.log.log_start_offset)  # a reader at the tail, most often
+        if fetch_offset == end_offset and self.is_leader:  # a reader at the tail, most often
+            epoch = self.leader_epoch
+            if current_leader_epoch in (NO_EPOCH, epoch) and last_fetched_epoch in (NO_EPOCH, epoch):
+                return FetchResult(_NONE, high_watermark, self.log.log_start_offset)
         error = self.check_epoch(current_leader_epoch)
         if error is not _NONE:
             return FetchResult(error)
@@ -340,10 +343,6 @@ class Partition:
         if isinstance(records, ErrorCode):
             return FetchResult(records)
         return FetchResult(_NONE, high_watermark, log.log_start_offset, records)
-
-    def _is_up_to_date(self, current_leader_epoch: int, last_fetched_epoch: int) -> bool:
-        epoch = self.leader_epoch
-        return self.is_leader and current_leader_epoch in (NO_EPOCH, epoch) and last_fetched_epoch in (NO_EPOCH, epoch)
 
     def needs_disk(self, fetch_offset: int) -> bool:
         """Whether `fetch` from this offset would read files to find its position."""
