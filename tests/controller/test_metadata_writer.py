@@ -1,0 +1,204 @@
+"""The controller's writer: conflicts are decided again, exceptions are resolved by reading, fenced controllers stop."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from odradek.configuration.broker_configs import BrokerConfig
+from odradek.controller.metadata_writer import ATTEMPTS, ControllerFenced, MetadataWriter
+from odradek.controller.topic_decisions import Cluster
+from odradek.metadata.changes import Change, ControllerElected, ProducerIdsAllocated
+from odradek.metadata.image import InvalidChange
+from odradek.metadata.store import Commit, CommitOutcome, StoreError
+from tests.metadata.inline_host import CountingEntropy
+from tests.metadata.key_value_store import Disconnected, Failure, KeyValueStore, Table
+
+# The operations of a commit in `KeyValueStore`: read the head, write the only part, replace the head.
+REPLACE_HEAD = 2
+
+
+class Bench:
+    def __init__(self, table: Table | None = None, store: KeyValueStore | None = None) -> None:
+        self.table = table or Table()
+        self.store = store or KeyValueStore(self.table)
+        self.writer = MetadataWriter(self.store, BrokerConfig.from_properties({}), CountingEntropy())
+
+    def break_at(self, operation: int, failure: Failure) -> None:
+        self.store.connection.failing_operation = operation
+        self.store.connection.failure = failure
+
+    async def allocate(self) -> int:
+        return (await self.writer.write(allocate_one)).result
+
+    async def log(self) -> Sequence[Commit]:
+        commits = await KeyValueStore(self.table).changes_since(0)
+        assert commits is not None
+        return commits
+
+
+def allocate_one(cluster: Cluster) -> tuple[int, list[Change]]:
+    first = cluster.image.next_producer_id
+    return first, [ProducerIdsAllocated(first + 1)]
+
+
+async def test_decision_is_committed_and_applied_to_the_image() -> None:
+    bench = Bench()
+    await bench.writer.claim()
+    assert await bench.writer.write(allocate_one) == (0, 1)
+    assert await bench.writer.write(allocate_one) == (1, 2)
+    assert await bench.writer.write(lambda cluster: (cluster.image.next_producer_id, [])) == (2, 2)
+    assert [commit.version for commit in await bench.log()] == [1, 2]
+
+
+async def test_image_before_the_claim_is_a_bug() -> None:
+    with pytest.raises(RuntimeError):
+        _ = Bench().writer.image
+
+
+async def test_commit_that_happened_before_the_connection_broke_is_answered() -> None:
+    bench = Bench()
+    await bench.writer.claim()
+    bench.break_at(REPLACE_HEAD, Failure.BEFORE)
+    assert await bench.allocate() == 0
+    assert await bench.allocate() == 1
+    assert len(await bench.log()) == 2
+
+
+async def test_commit_that_did_not_happen_is_an_error_and_changes_nothing() -> None:
+    bench = Bench()
+    await bench.writer.claim()
+    for operation in range(REPLACE_HEAD + 1):
+        bench.break_at(operation, Failure.NEVER)
+        with pytest.raises(Disconnected):
+            await bench.allocate()
+        assert not await bench.log()
+    assert await bench.allocate() == 0
+
+
+async def test_commit_that_arrives_after_its_error_is_found_by_the_next_decision() -> None:
+    bench = Bench()
+    await bench.writer.claim()
+    bench.break_at(REPLACE_HEAD, Failure.LATE)
+    with pytest.raises(Disconnected):
+        await bench.allocate()
+    (arrive,) = bench.table.late
+    arrive()
+    assert await bench.allocate() == 1
+
+
+async def test_late_commit_of_an_earlier_decision_is_not_taken_for_the_present_one() -> None:
+    """Both have the same version and controller epoch: only the changes tell them apart."""
+    bench = Bench()
+    await bench.writer.claim()
+    bench.break_at(REPLACE_HEAD, Failure.LATE)
+    with pytest.raises(Disconnected):
+        await bench.allocate()
+    (arrive,) = bench.table.late
+
+    def decide(cluster: Cluster) -> tuple[str, list[Change]]:
+        arrive()
+        bench.break_at(0, Failure.NEVER)
+        return "elected", [ControllerElected(7, 9)]
+
+    with pytest.raises(Disconnected):
+        await bench.writer.write(decide)
+    assert [list(commit.changes) for commit in await bench.log()] == [[ProducerIdsAllocated(1)]]
+
+
+async def test_unreadable_store_leaves_the_outcome_open() -> None:
+    class Unreadable(KeyValueStore):
+        is_readable = True
+
+        async def changes_since(self, version: int) -> Any:
+            if not self.is_readable:
+                raise StoreError("no answer")
+            return await super().changes_since(version)
+
+    table = Table()
+    store = Unreadable(table)
+    bench = Bench(table, store)
+    await bench.writer.claim()
+    bench.break_at(REPLACE_HEAD, Failure.BEFORE)
+    store.is_readable = False
+    with pytest.raises(Disconnected):
+        await bench.allocate()
+    with pytest.raises(StoreError, match="no answer"):
+        await bench.allocate()
+    store.is_readable = True
+    assert await bench.allocate() == 1, "the first commit had happened"
+
+
+async def test_commit_of_another_writer_is_read_and_the_decision_made_again() -> None:
+    bench = Bench()
+    await bench.writer.claim()
+    epoch = bench.writer.controller_epoch
+    await KeyValueStore(bench.table).commit([ProducerIdsAllocated(5000)], expected_version=0, controller_epoch=epoch)
+    assert await bench.allocate() == 5000
+
+
+async def test_far_behind_writer_loads() -> None:
+    table = Table()
+    bench = Bench(table, KeyValueStore(table, history=2))
+    await bench.writer.claim()
+    for version in range(8):
+        await KeyValueStore(table, history=2).commit(
+            [ProducerIdsAllocated(version)], expected_version=version, controller_epoch=bench.writer.controller_epoch
+        )
+    assert await bench.allocate() == 7
+
+
+async def test_store_that_always_changes_is_given_up() -> None:
+    class Contended(KeyValueStore):
+        attempts = 0
+
+        async def commit(self, *_: Any, **__: Any) -> CommitOutcome:
+            self.attempts += 1
+            return CommitOutcome.VERSION_CONFLICT
+
+    table = Table()
+    store = Contended(table)
+    bench = Bench(table, store)
+    await bench.writer.claim()
+    with pytest.raises(StoreError, match="is another broker using it"):
+        await bench.allocate()
+    assert store.attempts == ATTEMPTS
+
+
+async def test_earlier_controller_is_fenced_until_it_claims_again() -> None:
+    first = Bench()
+    second = Bench(first.table)
+    await first.writer.claim()
+    assert await first.allocate() == 0
+    await second.writer.claim()
+    with pytest.raises(ControllerFenced):
+        await first.allocate()
+    assert await second.allocate() == 1
+    await first.writer.claim()
+    assert await first.allocate() == 2
+    with pytest.raises(ControllerFenced):
+        await second.allocate()
+
+
+async def test_changes_that_contradict_the_image_are_not_committed() -> None:
+    bench = Bench()
+    await bench.writer.claim()
+    with pytest.raises(InvalidChange):
+        await bench.writer.write(lambda _: (None, [ControllerElected(0, 0)]))
+    assert not await bench.log()
+    assert await bench.allocate() == 0
+
+
+async def test_stopping_finishes_what_is_being_written_and_accepts_nothing_more() -> None:
+    bench = Bench()
+    await bench.writer.claim()
+    writing = asyncio.ensure_future(bench.allocate())
+    await asyncio.sleep(0)
+    writing.cancel()
+    await bench.writer.stop_writing()
+    assert len(await bench.log()) == 1, "also when the caller has gone"
+    with pytest.raises(StoreError, match="stopping"):
+        await bench.allocate()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
