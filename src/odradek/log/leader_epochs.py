@@ -38,6 +38,13 @@ class LeaderEpochs:
         kept = tuple(entry for entry in self.entries if entry.start_offset < start_offset)
         self._set((*kept, EpochEntry(epoch, start_offset)))
 
+    def follow(self, epoch: int, start_offset: int) -> None:
+        """A follower appends a batch of the leader at its log end, `start_offset`. The batch decides: an epoch that
+        begins here or later has no batch in this log, for example because this replica led in it and wrote nothing."""
+        if epoch < self.latest_epoch:
+            self.truncate_from_end(start_offset)
+        self.assign(epoch, start_offset)
+
     def epoch_at(self, offset: int) -> int:
         index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
         return self.entries[index - 1].epoch if index else NO_EPOCH

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from odradek.host.disk import File
 from odradek.host.host import Host
 from odradek.host.logs import get_logger
 from odradek.log.batch_scan import scan_headers
@@ -15,6 +16,7 @@ from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from odradek.log.log_config import LogConfig
 from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from odradek.log.producer_replay import rebuild_producers, replay_stored_batch
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import (
@@ -51,9 +53,9 @@ class LoadedLog:
     producers: ProducerState = field(default_factory=ProducerState)
     leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
 
-    def note_batch(self, header: BatchHeader) -> None:
-        """What a batch found by recovery says about producers and epochs."""
-        note_producer(self.producers, header)
+    def note_batch(self, file: File, position: int, header: BatchHeader) -> None:
+        """Updates producers and leader epochs by a batch that recovery has read."""
+        replay_stored_batch(self.producers, header, file, position)
         self.note_epoch(header)
 
     def note_epoch(self, header: BatchHeader) -> None:
@@ -267,31 +269,3 @@ def choose_jitter(config: LogConfig, host: Host) -> int:
     """So that the segments of many partitions that were created together do not all roll together."""
     bound = min(config.segment_jitter_ms, config.segment_ms)
     return host.entropy.random_below(bound) if bound > 0 else 0
-
-
-def rebuild_producers(
-    producers: ProducerState, snapshots: SnapshotFiles, segments: list[Segment], end_offset: int
-) -> None:
-    """The newest snapshot, and the headers of all batches after it; the segments end at `end_offset`."""
-    snapshots.load_newest(producers, end_offset)
-    start_offset = producers.end_offset
-    for index, segment in enumerate(segments):
-        is_last = index + 1 == len(segments)
-        if start_offset >= (end_offset if is_last else segments[index + 1].base_offset):
-            continue
-        place = segment.locate(start_offset)
-        if place is not None:
-            for _, header in scan_headers(segment.file, place[0], segment.size_bytes):
-                note_producer(producers, header)
-        if not segment.is_writable:
-            segment.release()
-    producers.end_offset = end_offset
-
-
-def note_producer(producers: ProducerState, header: BatchHeader) -> None:
-    if header.producer_id < 0:
-        return
-    if header.is_control:
-        producers.update_epoch(header.producer_id, header.producer_epoch, header.max_timestamp)
-    elif header.base_sequence >= 0:
-        producers.update(header, header.last_offset, header.max_timestamp)

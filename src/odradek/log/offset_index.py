@@ -3,7 +3,7 @@ Entries of the segment being written are kept in memory and reach the file in gr
 
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from contextlib import suppress
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ GROUP_ENTRIES = 64
 class OffsetIndex:
     """Offsets are relative to the segment's base offset. `load` before writing; `release` gives the memory back."""
 
-    __slots__ = ("_disk", "_next_group", "_written_entries", "entry_count", "offsets", "path", "positions")
+    __slots__ = ("_disk", "_next_group", "entry_count", "offsets", "path", "positions", "written_entries")
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -24,7 +24,7 @@ class OffsetIndex:
         self.offsets: array[int] | None = None
         self.positions: array[int] = array("I")
         self.entry_count = -1
-        self._written_entries = 0
+        self.written_entries = 0
         self._next_group = GROUP_ENTRIES
 
     def create(self) -> None:
@@ -32,7 +32,7 @@ class OffsetIndex:
         self.offsets = array("I")
         self.positions = array("I")
         self.entry_count = 0
-        self._written_entries = 0
+        self.written_entries = 0
         self._next_group = GROUP_ENTRIES
 
     def load(self) -> bool:
@@ -50,7 +50,7 @@ class OffsetIndex:
         if any(earlier >= later for earlier, later in pairwise(offsets)):
             return False
         self.offsets, self.positions = offsets, positions
-        self.entry_count = self._written_entries = len(offsets)
+        self.entry_count = self.written_entries = len(offsets)
         self._next_group = self.entry_count + GROUP_ENTRIES
         return True
 
@@ -95,31 +95,38 @@ class OffsetIndex:
             return None
         return self.offsets[-1], self.positions[-1]
 
-    def truncate(self, relative_offset: int) -> None:
-        """Drops the entries at and after this offset, from the file too."""
-        assert self.offsets is not None
-        keep = bisect_right(self.offsets, relative_offset - 1)
-        self.offsets, self.positions = self.offsets[:keep], self.positions[:keep]
-        self.entry_count = keep
-        self._written_entries = min(self._written_entries, keep)
-        self._next_group = keep + GROUP_ENTRIES
-        self._disk.open(self.path, create=True).truncate(self._written_entries * ENTRY_BYTES)
+    def copy_before(self, relative_offset: int) -> "OffsetIndex | None":
+        """Another object for the same file, with the entries below this offset in memory. The file keeps the others
+        until `write`. None when the file is missing or cannot be an index. Blocks unless this index is in memory."""
+        copy = OffsetIndex(self._disk, self.path)
+        if self.offsets is None:
+            if not copy.load():
+                return None
+        else:
+            copy.offsets, copy.positions = self.offsets, self.positions
+            copy.written_entries = self.written_entries
+        assert copy.offsets is not None
+        keep = bisect_left(copy.offsets, relative_offset)
+        copy.offsets, copy.positions = copy.offsets[:keep], copy.positions[:keep]
+        copy.entry_count = keep
+        copy.written_entries = min(copy.written_entries, keep)
+        return copy
 
     def write(self) -> None:
-        """Appends to the file what is not there yet, and creates it even when it stays empty."""
+        """Appends the entries that the file lacks, after removing what an earlier run or a truncation left behind
+        them; creates the file even when it stays empty."""
         if self.offsets is None:
             return
-        start, end = self._written_entries, self.entry_count
+        start, end = self.written_entries, self.entry_count
         numbers = array("I", bytes(ENTRY_BYTES * (end - start)))
         numbers[0::2] = self.offsets[start:end]
         numbers[1::2] = self.positions[start:end]
         if sys.byteorder == "little":
             numbers.byteswap()
         file = self._disk.open(self.path, create=True)
-        if start == 0:
-            file.truncate(0)  # what an earlier run left
+        file.truncate(start * ENTRY_BYTES)
         file.write_at(numbers.tobytes(), start * ENTRY_BYTES)
-        self._written_entries = end
+        self.written_entries = end
 
     def release(self) -> None:
         """Of a segment that takes no more batches: drops what is in memory."""

@@ -2,7 +2,8 @@
 with a descriptor opened when a reader comes and no index in memory."""
 
 import errno
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from odradek.host.disk import Disk, File
@@ -22,6 +23,7 @@ DELETED_SUFFIX = ".deleted"
 
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
 NAME_DIGITS = 20
+_NO_INDEX_ENTRIES = sys.maxsize  # as the interval between them
 
 # Of a segment that is only read: every offset lies before what could be looked up here.
 NO_RECENT_BATCHES = RecentBatches(LARGEST_RELATIVE_OFFSET + 1)
@@ -35,7 +37,6 @@ class Segment:
     __slots__ = (
         "_asked_size_bytes",
         "_checked",
-        "_disk",
         "_file",
         "_is_torn",
         "_is_used",
@@ -43,6 +44,7 @@ class Segment:
         "bytes_since_index_entry",
         "created_ms",
         "directory",
+        "disk",
         "first_timestamp",
         "is_removed",
         "max_timestamp",
@@ -57,7 +59,7 @@ class Segment:
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
-        self._disk = disk
+        self.disk = disk
         self._file: File | None = None
         self._is_torn = False
         self._is_used = False
@@ -87,10 +89,10 @@ class Segment:
         self._is_used = True
         file = self._file
         if file is None:
-            file = self._disk.open(self.path(LOG_SUFFIX))
+            file = self.disk.open(self.path(LOG_SUFFIX))
             self.check_not_removed()
             self._file = file
-            self._disk.open_files.opened(self)
+            self.disk.open_files.opened(self)
         return file
 
     def give_back(self, *, even_if_used: bool) -> bool:
@@ -115,15 +117,15 @@ class Segment:
         """When it fails there is no file: an empty one would end the log at its name the next time it is opened."""
         path = self.path(LOG_SUFFIX)
         try:
-            self._file = self._disk.open(path, create=True)
+            self._file = self.disk.open(path, create=True)
             self._file.truncate(0)
-            self._disk.open_files.opened(self)
+            self.disk.open_files.opened(self)
         except OSError:
             self._file = None
             with suppress(OSError):
-                self._disk.remove(path)
+                self.disk.remove(path)
             raise
-        self._create_indexes()
+        self.init_empty()
 
     def load_for_writing(self) -> bool:
         """As it was when it was last closed: only what follows the last index entry is read.
@@ -134,75 +136,96 @@ class Segment:
         _, position = self.offset_index.last_entry() or (0, 0)
         if position >= self.size_bytes > 0:
             return False
+        self._load_timestamps()
+        return self._load_recent_batches(position)
+
+    def _load_timestamps(self) -> None:
         timestamp, timestamp_offset = self.time_index.last_entry() or (NO_TIMESTAMP, 0)
         self.max_timestamp = timestamp
         self.offset_of_max_timestamp = self.base_offset + timestamp_offset
-        self._load_first_timestamp()
-        return self._load_recent_batches(position)
-
-    def _load_first_timestamp(self) -> None:
         first = next(scan_headers(self.file, 0, self.size_bytes), None)
         self.first_timestamp = first[1].max_timestamp if first else NO_TIMESTAMP
 
     def _load_recent_batches(self, position: int) -> bool:
+        """From the last indexed batch, at `position`, to the end; False when the file does not end with a batch."""
+        end_position = self.size_bytes
         self.recent_batches = RecentBatches(0)
-        self.bytes_since_index_entry = self.size_bytes - position
+        self.bytes_since_index_entry = 0
         self.next_offset = self.base_offset
         is_first = True
-        for batch_position, header in scan_headers(self.file, position, self.size_bytes):
+        for batch_position, header in scan_headers(self.file, position, end_position):
             relative_base = header.base_offset - self.base_offset
             if relative_base < 0 or relative_base + header.last_offset_delta > LARGEST_RELATIVE_OFFSET:
                 return False
             if is_first:
                 self.recent_batches = RecentBatches(relative_base if position else 0)
                 is_first = False
-            self._note_batch(header.last_offset, header.max_timestamp, batch_position)
-            position = batch_position + header.size_bytes
+            self._publish_header(batch_position, header, _NO_INDEX_ENTRIES)
+            position = self.size_bytes
         if self.unchecked_end_position:
-            # Whoever reads this comes by way of the files, where it is checked.
+            # Batches of an earlier run are found through the files, where their checksums are checked.
             self.recent_batches = RecentBatches(self.next_offset - self.base_offset)
-        return position == self.size_bytes
+        return position == end_position
 
     # Writing
 
     def append(self, batch: memoryview, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
         """One write; when it fails, nothing has changed and OSError says why."""
         position = self.size_bytes
+        self._write(batch, position)
+        self._publish_batch(position, len(batch), last_offset, max_timestamp, index_interval_bytes)
+
+    def _publish_header(self, position: int, header: BatchHeader, index_interval_bytes: int) -> None:
+        last_offset = header.base_offset + header.last_offset_delta
+        self._publish_batch(position, header.size_bytes, last_offset, header.max_timestamp, index_interval_bytes)
+
+    def append_run(self, batches: memoryview, headers: Sequence[BatchHeader], index_interval_bytes: int) -> None:
+        """Appends neighbouring batches with one write; when it fails, nothing has changed and OSError says why."""
+        position = self.size_bytes
+        self._write(batches, position)
+        for header in headers:
+            self._publish_header(position, header, index_interval_bytes)
+            position = self.size_bytes
+
+    def _write(self, data: memoryview, position: int) -> None:
         file = self._file or self.file
         if self._is_torn:
             file.truncate(position)
             self._is_torn = False
         try:
-            file.write_at(batch, position)
+            file.write_at(data, position)
         except OSError:
-            # What was written of it must not be taken for a batch later; if even that fails, before the next write.
+            # A part of the data that was written must not be read as a batch: it is cut off, at once or before the
+            # next write.
             self._is_torn = True
             with suppress(OSError):
                 file.truncate(position)
                 self._is_torn = False
             raise
-        size_bytes = len(batch)
-        # The size first: a worker that learns of the batch by its timestamp must find it within the segment.
-        self.size_bytes = position + size_bytes
-        self._note_batch(last_offset, max_timestamp, position)
-        if self.bytes_since_index_entry > index_interval_bytes:
-            self.bytes_since_index_entry = size_bytes
-            self._add_index_entries(last_offset, position)
-        else:
-            self.bytes_since_index_entry += size_bytes
 
-    def _note_batch(self, last_offset: int, max_timestamp: int, position: int) -> None:
+    def _publish_batch(
+        self, position: int, size_bytes: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
+    ) -> None:
+        """Makes a written batch visible. Readers on worker threads depend on the order: position and `next_offset`,
+        then `size_bytes`, then the timestamp. A reader that sees the size can find out that the batch lies past the
+        offset that bounds it, and a reader that sees the timestamp finds the batch within the size."""
         recent_batches = self.recent_batches
         recent_batches.positions.append(position)  # before the array that is searched
         recent_batches.last_offsets.append(last_offset - self.base_offset)
         if len(recent_batches.positions) >= LIMIT:
             self.recent_batches = recent_batches.newer_half()
+        self.next_offset = last_offset + 1
+        self.size_bytes = position + size_bytes
         if position == 0:
             self.first_timestamp = max_timestamp
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.offset_of_max_timestamp = last_offset
-        self.next_offset = last_offset + 1
+        if self.bytes_since_index_entry > index_interval_bytes:
+            self.bytes_since_index_entry = size_bytes
+            self._add_index_entries(last_offset, position)
+        else:
+            self.bytes_since_index_entry += size_bytes
 
     def _add_index_entries(self, last_offset: int, position: int) -> None:
         self.offset_index.append(last_offset - self.base_offset, position)
@@ -232,7 +255,7 @@ class Segment:
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             path = self.path(suffix)
             with suppress(FileNotFoundError):  # an index that was never written
-                self._disk.rename(path, path + DELETED_SUFFIX)
+                self.disk.rename(path, path + DELETED_SUFFIX)
                 renamed.append(path + DELETED_SUFFIX)
         return renamed
 
@@ -243,7 +266,7 @@ class Segment:
         self.time_index.release()
 
     def open_indexes(self) -> list[File]:
-        return [self._disk.open(index.path) for index in (self.offset_index, self.time_index)]
+        return [self.disk.open(index.path) for index in (self.offset_index, self.time_index)]
 
     # Reading
 
@@ -288,55 +311,56 @@ class Segment:
     def newest_ms(self) -> int:
         """The largest timestamp of its records, or of its file when they have none. Blocks."""
         timestamp = self.load_max_timestamp()
-        return timestamp if timestamp >= 0 else self._disk.modified_ms(self.path(LOG_SUFFIX))
+        return timestamp if timestamp >= 0 else self.disk.modified_ms(self.path(LOG_SUFFIX))
 
     # Truncation and recovery
 
-    def truncate_to(self, offset: int) -> int:
-        """Removes the batches that end at or after `offset`; the segment must be loaded for writing.
-        Returns the offset that comes next: smaller when `offset` lies within a batch, which stays whole or goes."""
-        place = self.locate(offset)
-        end_offset = offset
-        self.offset_index.truncate(max(0, offset - self.base_offset))
-        self.time_index.truncate(max(0, offset - self.base_offset))
-        if place is not None:
-            end_offset = min(offset, int.from_bytes(self.file.read_at(8, place[0]), "big"))
-            self.size_bytes = place[0]
-            self.file.truncate(self.size_bytes)
-            self.unchecked_end_position = min(self.unchecked_end_position, self.size_bytes)
-            self._checked = (0, 0)
-        timestamp, timestamp_offset = self.time_index.last_entry() or (NO_TIMESTAMP, 0)
-        self.max_timestamp = timestamp
-        self.offset_of_max_timestamp = self.base_offset + timestamp_offset
-        if self.size_bytes == 0:
-            self.first_timestamp = NO_TIMESTAMP
-        _, position = self.offset_index.last_entry() or (0, 0)
-        self._load_recent_batches(position)
-        return end_offset
+    def load_cut(self, original: "Segment", offset: int, end_position: int, index_interval_bytes: int) -> None:
+        """Becomes what `original`, another object for the same files, will be once `cut_files` has run: a segment that
+        ends at `end_position`, where the batch that holds `offset` begins. Changes neither a file nor `original`, which
+        readers may hold. Blocks."""
+        self.created_ms, self.roll_jitter_ms = original.created_ms, original.roll_jitter_ms
+        self.unchecked_end_position = min(original.unchecked_end_position, end_position)
+        offset_index = original.offset_index.copy_before(offset - self.base_offset)
+        time_index = original.time_index.copy_before(offset - self.base_offset)
+        if offset_index is not None and time_index is not None:
+            self.size_bytes = end_position
+            self.offset_index, self.time_index = offset_index, time_index
+            self._load_timestamps()
+            self._load_recent_batches((offset_index.last_entry() or (0, 0))[1])
+        else:
+            self.init_empty()
+            for position, header in scan_headers(self.file, 0, end_position):
+                self._publish_header(position, header, index_interval_bytes)
 
-    def recover(self, index_interval_bytes: int, on_batch: Callable[[BatchHeader], None] = lambda _: None) -> int:
+    def cut_files(self) -> None:
+        """Removes from the files what this segment, after `load_cut`, does not have. Blocks."""
+        self.file.truncate(self.size_bytes)
+        self.write_indexes()
+
+    def recover(
+        self, index_interval_bytes: int, on_batch: Callable[[File, int, BatchHeader], None] = lambda *_: None
+    ) -> int:
         """Checks every batch, cuts off what is not whole, rebuilds the indexes. Returns the bytes cut off."""
-        self._create_indexes()
-        file_size = self.file.size()
+        self.init_empty()
+        file = self.file
+        file_size = file.size()
         valid_bytes = 0
-        for position, header in scan_checked(self.file, file_size):
+        for position, header in scan_checked(file, file_size):
             if not self._accepts(header):
                 break
-            self._note_batch(header.last_offset, header.max_timestamp, position)
-            if self.bytes_since_index_entry > index_interval_bytes:
-                self._add_index_entries(header.last_offset, position)
-                self.bytes_since_index_entry = 0
-            self.bytes_since_index_entry += header.size_bytes
+            self._publish_header(position, header, index_interval_bytes)
             valid_bytes = position + header.size_bytes
-            on_batch(header)
+            on_batch(file, position, header)
         if valid_bytes < file_size:
-            self.file.truncate(valid_bytes)
+            file.truncate(valid_bytes)
         self.size_bytes = valid_bytes
         self.unchecked_end_position = 0
         self.write_indexes()
         return file_size - valid_bytes
 
-    def _create_indexes(self) -> None:
+    def init_empty(self) -> None:
+        """In memory only: readers find no batch in the segment, and appends begin with empty indexes."""
         self.offset_index.create()
         self.time_index.create()
         self.recent_batches = RecentBatches(0)

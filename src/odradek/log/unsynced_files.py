@@ -45,10 +45,10 @@ class UnsyncedFiles:
         that end lies in this one or in one of those that were rolled."""
         rolled = tuple(self.rolled_segments)
         for segment in rolled:
-            self._sync_segment(segment)
+            self.sync_segment(segment)
             self.sync_indexes(segment)
         if active not in rolled:
-            self._sync_segment(active)
+            self.sync_segment(active)
         self._snapshots.sync(self._sync_file)
         self.write_leader_epochs(leader_epochs)
         self._sync_names()
@@ -65,10 +65,10 @@ class UnsyncedFiles:
                 errno.EIO, f"{self._directory} failed to reach the disk before ({reason}): restart the broker"
             )
 
-    def sync_truncation(self, active: Segment, leader_epochs: LeaderEpochs) -> None:
-        self.write_leader_epochs(leader_epochs)
-        self._sync_segment(active)
-        self._sync_directory(self._directory)
+    def forget(self, segment: Segment) -> None:
+        """The segment's files were removed, or are synced by the caller."""
+        if segment in self.rolled_segments:
+            self.rolled_segments.remove(segment)
 
     def sync_indexes(self, segment: Segment) -> None:
         try:
@@ -80,7 +80,7 @@ class UnsyncedFiles:
         for file in files:
             self._sync_file(file)
 
-    def _sync_segment(self, segment: Segment) -> None:
+    def sync_segment(self, segment: Segment) -> None:
         try:
             file = segment.file
         except FileNotFoundError:

@@ -7,6 +7,7 @@ decompressed.
 from collections.abc import Iterator, Sequence
 
 from odradek.protocol.batch import (
+    CONTROL_FLAG,
     CURRENT_MAGIC,
     HEADER_SIZE_BYTES,
     LENGTH_END_POSITION,
@@ -171,6 +172,7 @@ def build_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
     transactional: bool = False,
+    control: bool = False,
     leader_epoch: int = -1,
     log_append_time: int | None = None,
     level: int | None = None,
@@ -181,7 +183,7 @@ def build_batch(
     for record in records:
         _append_record(parts, record, record.timestamp - base_timestamp, record.offset - base_offset)
     section = compress(compression, b"".join(parts), level)
-    attributes = compression | (TRANSACTIONAL_FLAG if transactional else 0)
+    attributes = compression | (TRANSACTIONAL_FLAG if transactional else 0) | (CONTROL_FLAG if control else 0)
     if log_append_time is not None:
         attributes |= LOG_APPEND_TIME_FLAG
         max_timestamp = log_append_time
