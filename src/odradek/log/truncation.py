@@ -24,7 +24,8 @@ Readers may run concurrently, on the event loop or on workers, with a list of se
 
 A truncation has three steps. The plan reads files and changes nothing; then the log publishes the plan in memory; then
 `truncate_files` changes the files, such that a crash leaves a log without holes that ends at or after the new log end:
-segments are removed from the newest to the oldest, and the cut is on the disk before the new segment is created.
+segments are removed from the newest to the oldest, their removal is on the disk before the cut is made, and the cut
+before the new segment is created.
 """
 
 from collections.abc import Sequence
@@ -113,11 +114,13 @@ def truncate_files(
     """Durable when it returns: what was cut off must not come back after a crash that loses what is appended next.
     Blocks."""
     try:
+        unsynced.has_new_names = True
         segment_list.discard(plan.removed[::-1])
         if plan.is_empty:
             snapshots.remove(snapshots.offsets)
         else:
             snapshots.remove_after(plan.end_offset)
+        unsynced.sync_names()
         if plan.cut is not None and plan.original is not None:
             unsynced.forget(plan.original)
             plan.original.release()

@@ -51,7 +51,7 @@ class UnsyncedFiles:
             self.sync_segment(active)
         self._snapshots.sync(self._sync_file)
         self.write_leader_epochs(leader_epochs)
-        self._sync_names()
+        self.sync_names()
         for segment in rolled:
             with suppress(ValueError):  # removed, or written to again
                 self.rolled_segments.remove(segment)
@@ -103,7 +103,7 @@ class UnsyncedFiles:
             self.failure = error
             raise
 
-    def _sync_names(self) -> None:
+    def sync_names(self) -> None:
         if self._is_new_directory:
             self._sync_directory(self._directory.rpartition("/")[0] or ".")
             self._is_new_directory = False
