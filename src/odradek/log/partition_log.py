@@ -1,8 +1,7 @@
 """The log of one partition: validated batches in, slices of segment files out.
 
-Threads: appends, rolls, retention and replaced segments run on the event loop, one at a time. Methods whose docstring
-says that they block run on a worker, while the event loop continues to append and read; their docstrings name the
-exceptions. Fields are shared without locks, so the order in which they are read and written matters.
+Methods whose docstring says that they block run on a worker, while the event loop continues to append and read; all
+others run on the event loop. Fields are shared without locks: the order of reads and writes matters.
 """
 
 from collections.abc import Callable, Sequence
@@ -228,20 +227,22 @@ class PartitionLog:
         """From the batch that holds `fetch_offset` to the one that ends before `end_offset`, within one segment. The
         slice may end inside a batch after the first, as in Kafka. A first batch larger than `max_bytes` is returned
         whole with `whole_first_batch`, else not at all: clients take bytes without a whole batch for an error."""
-        segments = self._segments.segments  # before the log end, which a truncation lowers first
+        segment_list = self._segments
+        segments = segment_list.segments  # before the log end, which a truncation lowers first
         log_end_offset = self.log_end_offset
         if not self.log_start_offset <= fetch_offset <= log_end_offset:
             return ErrorCode.OFFSET_OUT_OF_RANGE
-        end_offset = min(end_offset, log_end_offset)
+        if end_offset > log_end_offset:  # noqa: PLR1730 - a call of min() takes longer
+            end_offset = log_end_offset
         if fetch_offset >= end_offset:
             return None
         try:
             found = read_segments(segments, fetch_offset, max_bytes, end_offset, whole_first_batch)
         except FileNotFoundError:
-            if segments is self._segments.segments:
+            if segments is segment_list.segments:
                 raise
         else:
-            if segments is self._segments.segments:
+            if segments is segment_list.segments:
                 return found
         # Segments were removed, replaced or truncated while this thread read them.
         return self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
@@ -358,9 +359,8 @@ class PartitionLog:
     # Retention and compaction
 
     def advance_log_start_offset(self, offset: int) -> None:
-        """Records below are not readable any more. Their files stay until `remove_segments_before_start`, which comes
-        after the owner has written the log start checkpoint: a crash that lost only the files could make the log
-        assign offsets twice."""
+        """Records below become unreadable. The owner writes the log start checkpoint before it removes their segments:
+        after a crash that lost only the files, the log could assign offsets twice."""
         if offset > self.log_end_offset:
             raise ValueError(f"log start offset {offset} is past the end of the log at {self.log_end_offset}")
         if offset > self.log_start_offset:

@@ -5,7 +5,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from odradek.host.disk import File
 from odradek.host.logs import get_logger
 from odradek.host.slices import FileSlice
 from odradek.log.segment import Segment
@@ -34,11 +33,24 @@ def read_segments(
         holds_end = end_offset < (segment.next_offset if next_base_offset is None else next_base_offset)
     if place is None:
         return refuse_damaged(segment, fetch_offset) if segment.breaks_off_before(fetch_offset, file) else None
-    end_place = segment.locate(end_offset) if holds_end else None
-    if end_place is not None:
-        end_position = end_place[0]
-    piece = cut_slice(segment, file, place, end_position, max_bytes, whole_first_batch)
-    return refuse_damaged(segment, fetch_offset) if piece is ErrorCode.CORRUPT_MESSAGE else piece
+    if holds_end:
+        end_place = segment.locate(end_offset)
+        if end_place is not None:
+            end_position = end_place[0]
+    position, first_end_position = place
+    size_bytes = end_position - position
+    if size_bytes > max_bytes:
+        size_bytes = max_bytes
+        first_size_bytes = first_end_position - position
+        if first_size_bytes > max_bytes:
+            size_bytes = first_size_bytes if whole_first_batch else 0
+    if size_bytes <= 0:
+        return None
+    if position < segment.unchecked_end_position:
+        size_bytes = segment.count_sound_bytes(file, position, size_bytes)
+        if size_bytes == 0:
+            return refuse_damaged(segment, fetch_offset)
+    return FileSlice(file, position, size_bytes)
 
 
 def locate_in_segments(segments: Sequence[Segment], offset: int) -> tuple[Segment, tuple[int, int] | None, int | None]:
@@ -53,27 +65,6 @@ def locate_in_segments(segments: Sequence[Segment], offset: int) -> tuple[Segmen
         # Compaction and truncation leave segments that end before the next one begins.
         if place is not None or is_last or segment.breaks_off_before(offset, segment.file):
             return segment, place, None if is_last else segments[index].base_offset
-
-
-def cut_slice(
-    segment: Segment, file: File, place: tuple[int, int], end_position: int, max_bytes: int, whole_first_batch: bool
-) -> FileSlice | ErrorCode | None:
-    """At most `max_bytes` from the start of a batch, or CORRUPT_MESSAGE when that batch is damaged. Blocks only to
-    check records that an earlier run of the broker wrote."""
-    position, first_end_position = place
-    size_bytes = end_position - position
-    if size_bytes > max_bytes:
-        size_bytes = max_bytes
-        first_size_bytes = first_end_position - position
-        if first_size_bytes > max_bytes:
-            size_bytes = first_size_bytes if whole_first_batch else 0
-    if size_bytes <= 0:
-        return None
-    if position < segment.unchecked_end_position:
-        size_bytes = segment.count_sound_bytes(file, position, size_bytes)
-        if size_bytes == 0:
-            return ErrorCode.CORRUPT_MESSAGE
-    return FileSlice(file, position, size_bytes)
 
 
 def refuse_damaged(segment: Segment, offset: int) -> ErrorCode:

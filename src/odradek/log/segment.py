@@ -170,9 +170,19 @@ class Segment:
     # Writing
 
     def append(self, batch: memoryview, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
-        """One write; when it fails, nothing has changed and OSError says why."""
+        """One write; when it fails, nothing has changed and OSError says why. `_write` is inlined: this runs for every
+        batch of a producer."""
         position = self.size_bytes
-        self._write(batch, position)
+        file = self._file or self.file
+        if self._is_torn:
+            self._cut_torn_write(file)
+        try:
+            file.write_at(batch, position)
+        except OSError:
+            self._is_torn = True
+            with suppress(OSError):
+                self._cut_torn_write(file)
+            raise
         self._publish_batch(position, len(batch), last_offset, max_timestamp, index_interval_bytes)
 
     def _publish_header(self, position: int, header: BatchHeader, index_interval_bytes: int) -> None:
@@ -182,26 +192,27 @@ class Segment:
     def append_run(self, batches: memoryview, headers: Sequence[BatchHeader], index_interval_bytes: int) -> None:
         """Appends neighbouring batches with one write; when it fails, nothing has changed and OSError says why."""
         position = self.size_bytes
-        self._write(batches, position)
+        self._write(batches)
         for header in headers:
             self._publish_header(position, header, index_interval_bytes)
             position = self.size_bytes
 
-    def _write(self, data: memoryview, position: int) -> None:
+    def _write(self, data: memoryview) -> None:
         file = self._file or self.file
         if self._is_torn:
-            file.truncate(position)
-            self._is_torn = False
+            self._cut_torn_write(file)
         try:
-            file.write_at(data, position)
+            file.write_at(data, self.size_bytes)
         except OSError:
-            # A part of the data that was written must not be read as a batch: it is cut off, at once or before the
-            # next write.
             self._is_torn = True
             with suppress(OSError):
-                file.truncate(position)
-                self._is_torn = False
+                self._cut_torn_write(file)
             raise
+
+    def _cut_torn_write(self, file: File) -> None:
+        """A part of a batch must not be read as one: it is cut off when its write has failed, or before the next."""
+        file.truncate(self.size_bytes)
+        self._is_torn = False
 
     def _publish_batch(
         self, position: int, size_bytes: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
