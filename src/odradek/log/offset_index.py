@@ -1,5 +1,5 @@
 """Kafka's offset index: for every few kilobytes of a segment, the last offset of a batch and where that batch begins.
-Entries of the segment being written are kept in memory and reach the file in groups; those of older ones stay there."""
+Entries of the active segment are kept in memory and written in groups; those of older segments are only in files."""
 
 import sys
 from array import array
@@ -14,7 +14,7 @@ GROUP_ENTRIES = 64
 
 
 class OffsetIndex:
-    """Offsets are relative to the segment's base offset. `load` before writing; `release` gives the memory back."""
+    """Offsets are relative to the segment's base offset. `load` before writing; `release` frees the memory."""
 
     __slots__ = ("_disk", "_next_group", "entry_count", "offsets", "path", "positions", "written_entries")
 
@@ -28,7 +28,7 @@ class OffsetIndex:
         self._next_group = GROUP_ENTRIES
 
     def create(self) -> None:
-        """An empty one. The file comes with the first entries, so thousands of idle partitions cost no writes."""
+        """Begins an empty index. Its file is created with the first entries: idle partitions cost no writes."""
         self.offsets = array("I")
         self.positions = array("I")
         self.entry_count = 0
@@ -56,12 +56,12 @@ class OffsetIndex:
 
     def append(self, relative_offset: int, position: int) -> None:
         assert self.offsets is not None, "the index of an old segment is read-only"
-        # The array that is searched grows last: a worker thread may be looking something up meanwhile.
+        # The searched array grows last: a worker thread may look something up concurrently.
         self.positions.append(position)
         self.offsets.append(relative_offset)
         self.entry_count += 1
         if self.entry_count >= self._next_group:
-            # The segment itself is written already; a full disk shows at the next append, not as a failure of this one.
+            # The batch is written already: a full disk must fail the next append, not this one.
             with suppress(OSError):
                 self.write()
             self._next_group = self.entry_count + GROUP_ENTRIES
@@ -76,8 +76,8 @@ class OffsetIndex:
         return positions[index - 1] if index else 0
 
     def _lookup_on_disk(self, relative_offset: int) -> int:
-        """A search of the file by halves: a cold read costs some twenty small reads and no memory."""
-        file = self._disk.open(self.path)  # not kept: every old segment that is read would take two descriptors
+        """A binary search in the file: about twenty small reads and no memory."""
+        file = self._disk.open(self.path)  # not kept open: every old segment that is read would hold two descriptors
         low, high = 0, file.size() // ENTRY_BYTES
         position = 0
         while low < high:
@@ -129,6 +129,6 @@ class OffsetIndex:
         self.written_entries = end
 
     def release(self) -> None:
-        """Of a segment that takes no more batches: drops what is in memory."""
+        """Drops the entries in memory, for a segment that takes no more batches."""
         self.offsets = None
         self.positions = array("I")

@@ -1,5 +1,5 @@
-"""One segment: a file of batches and its two indexes. The newest one of a log is written to; older ones are only read,
-with a descriptor opened when a reader comes and no index in memory."""
+"""One segment: a file of batches and its two indexes. The newest segment of a log, the active one, is written to; older
+ones are only read, with a descriptor that is opened for a read, and no index in memory."""
 
 import errno
 import sys
@@ -25,7 +25,7 @@ LARGEST_RELATIVE_OFFSET = 2**31 - 1
 NAME_DIGITS = 20
 _NO_INDEX_ENTRIES = sys.maxsize  # as the interval between them
 
-# Of a segment that is only read: every offset lies before what could be looked up here.
+# For a segment that is only read: every offset is looked up in the index file.
 NO_RECENT_BATCHES = RecentBatches(LARGEST_RELATIVE_OFFSET + 1)
 
 
@@ -64,8 +64,8 @@ class Segment:
         self._is_torn = False
         self._is_used = False
         self._asked_size_bytes = 0
-        self._checked = (0, 0)  # the stretch whose checksums are known to be right
-        self.unchecked_end_position = 0  # before it lies what an earlier run wrote, see read_check
+        self._checked = (0, 0)  # positions between which checksums were checked
+        self.unchecked_end_position = 0  # an earlier run wrote what lies before, see read_check
         self.is_removed = False
         self.directory = directory
         self.base_offset = base_offset
@@ -73,7 +73,7 @@ class Segment:
         self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX))
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX))
         self.recent_batches = NO_RECENT_BATCHES
-        self.next_offset = base_offset  # known while the segment is written to
+        self.next_offset = base_offset  # valid of a segment that this run has written to
         self.bytes_since_index_entry = 0
         self.first_timestamp = NO_TIMESTAMP
         self.max_timestamp = NO_TIMESTAMP
@@ -96,7 +96,7 @@ class Segment:
         return file
 
     def give_back(self, *, even_if_used: bool) -> bool:
-        """For `OpenFiles`. An append leaves no mark but the size."""
+        """For `OpenFiles`. An append shows only by the size."""
         is_used = self._is_used or self.size_bytes != self._asked_size_bytes
         self._is_used = False
         self._asked_size_bytes = self.size_bytes
@@ -106,15 +106,15 @@ class Segment:
         return True
 
     def check_not_removed(self) -> None:
-        """After whatever has opened a file by its name, on a worker: another segment may have taken the name meanwhile
-        (compaction). FileNotFoundError then, as if the other had not."""
+        """Called after a worker has opened a file by its name: compaction may have given the name to another segment.
+        Raises FileNotFoundError then."""
         if self.is_removed:
             raise FileNotFoundError(errno.ENOENT, "the segment was removed", self.path(LOG_SUFFIX))
 
-    # Becoming the segment that is written to
+    # Becoming the active segment
 
     def create(self) -> None:
-        """When it fails there is no file: an empty one would end the log at its name the next time it is opened."""
+        """Creates the file. After a failure there is none: an empty file would end the log at its name."""
         path = self.path(LOG_SUFFIX)
         try:
             self._file = self.disk.open(path, create=True)
@@ -128,8 +128,8 @@ class Segment:
         self.init_empty()
 
     def load_for_writing(self) -> bool:
-        """As it was when it was last closed: only what follows the last index entry is read.
-        False when the indexes do not fit the file: then it must be recovered."""
+        """Loads a segment as it was closed: only batches after the last index entry are read. False when the indexes do
+        not fit the file: then the segment must be recovered."""
         self.size_bytes = self.file.size()
         if not self.offset_index.load() or not self.time_index.load():
             return False
@@ -243,13 +243,13 @@ class Segment:
         self.time_index.append_if_larger(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
 
     def write_indexes(self) -> None:
-        """The last entry of the time index is the segment's largest timestamp, as Kafka has it of a closed segment."""
+        """Adds the segment's largest timestamp as the last time index entry, as Kafka does when it closes a segment."""
         self.time_index.append_if_larger(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
         self.offset_index.write()
         self.time_index.write()
 
     def become_read_only(self) -> None:
-        """After `write_indexes`: what only the writer needs is given back."""
+        """After `write_indexes`: frees what only appends need."""
         self.recent_batches = NO_RECENT_BATCHES
         self.offset_index.release()
         self.time_index.release()
@@ -259,19 +259,19 @@ class Segment:
         return self.offset_index.offsets is not None
 
     def rename_for_removal(self) -> list[str]:
-        """Quick, unlike removing what may be a gigabyte. Returns what is to be removed."""
-        self.is_removed = True  # before a worker can miss the file
+        """Quick, unlike removing a file of perhaps a gigabyte. Returns the paths of the files to remove."""
+        self.is_removed = True  # before the file is missing for a worker
         self.release()
         renamed = []
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             path = self.path(suffix)
-            with suppress(FileNotFoundError):  # an index that was never written
+            with suppress(FileNotFoundError):  # the index was never written
                 self.disk.rename(path, path + DELETED_SUFFIX)
                 renamed.append(path + DELETED_SUFFIX)
         return renamed
 
     def release(self) -> None:
-        """Drops the descriptors; slices that are on their way keep theirs."""
+        """Drops the descriptors; slices that are being sent keep theirs."""
         self._file = None
         self.offset_index.release()
         self.time_index.release()
@@ -282,7 +282,7 @@ class Segment:
     # Reading
 
     def locate(self, offset: int) -> tuple[int, int] | None:
-        """Where the first batch that ends at or after `offset` begins and ends; None when the segment has none."""
+        """The start and end position of the first batch that ends at or after `offset`; None when there is none."""
         relative_offset = offset - self.base_offset
         size_bytes = self.size_bytes
         recent_batches = self.recent_batches
@@ -293,7 +293,7 @@ class Segment:
         return place
 
     def count_sound_bytes(self, file: File, position: int, size_bytes: int) -> int:
-        """How many of these may be given out: whole batches whose checksums are right. Blocks."""
+        """How many of these bytes are whole batches with valid checksums, which may be served. Blocks."""
         checked_from, checked_to = self._checked
         if checked_from <= position and position + size_bytes <= checked_to:
             return size_bytes
@@ -304,14 +304,14 @@ class Segment:
         return sound_bytes
 
     def breaks_off_before(self, offset: int, file: File) -> bool:
-        """Whether it has no batch for this offset because it is damaged. Blocks."""
+        """Whether the segment has no batch for this offset because it is damaged. Blocks."""
         if not self.unchecked_end_position:
             return False
         position = self.offset_index.lookup(offset - self.base_offset)
         return breaks_off(file, position, self.size_bytes)
 
     def load_max_timestamp(self) -> int:
-        """Of an old segment, from the last entry of its time index."""
+        """The largest timestamp; of an old segment from the last entry of its time index."""
         if self.max_timestamp == NO_TIMESTAMP:
             entry = self.time_index.last_entry()
             if entry:
@@ -352,7 +352,8 @@ class Segment:
     def recover(
         self, index_interval_bytes: int, on_batch: Callable[[File, int, BatchHeader], None] = lambda *_: None
     ) -> int:
-        """Checks every batch, cuts off what is not whole, rebuilds the indexes. Returns the bytes cut off."""
+        """Checks every batch, cuts the file at the first invalid one, and rebuilds the indexes. Returns how many
+        bytes were cut off."""
         self.init_empty()
         file = self.file
         file_size = file.size()

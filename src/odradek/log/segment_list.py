@@ -52,7 +52,7 @@ class SegmentList:
         segment = self.new_segment(base_offset, config)
         segment.create()
         self._unsynced.has_new_names = True
-        # A flush that no longer finds the old segment active must find it among the rolled ones.
+        # Before `active` changes: a flush must find the old segment as the active one or among the rolled ones.
         self._unsynced.rolled_segments.append(rolled)
         self.segments.append(segment)
         self.active = segment

@@ -1,5 +1,5 @@
-"""Kafka's time index: the largest timestamp so far, and the last offset of the batch that had it, whenever it grew.
-As with the offset index, only the segment being written has it in memory."""
+"""Kafka's time index: the largest timestamp so far, and the last offset of the batch that has it, whenever it grows.
+As with the offset index, only the active segment has it in memory."""
 
 import struct
 from array import array
@@ -58,12 +58,12 @@ class TimeIndex:
         assert timestamps is not None, "the index of an old segment is read-only"
         if timestamp <= (timestamps[-1] if timestamps else NO_TIMESTAMP):
             return
-        # The array that is searched grows last: a worker thread may be looking something up meanwhile.
+        # The searched array grows last: a worker thread may look something up concurrently.
         self.offsets.append(relative_offset)
         timestamps.append(timestamp)
         self.entry_count += 1
         if self.entry_count >= self._next_group:
-            with suppress(OSError):  # as in the offset index: the records are safe, the entries are tried again
+            with suppress(OSError):  # as in the offset index: the batch is written already, and the entries are retried
                 self.write()
             self._next_group = self.entry_count + GROUP_ENTRIES
 

@@ -1,10 +1,10 @@
-"""What a log has written and the disk may not have yet, and making it durable.
+"""The files of a log that were written and are not synced, and syncing them.
 
-`sync` runs on a worker while the event loop goes on: each step takes what it found, and clears a mark before it does
-the work the mark asks for, so that nothing that is added meanwhile is forgotten.
+`sync` runs on a worker while the event loop appends: each step copies what it has to sync, and clears a flag before it
+does the work of the flag, so that nothing that is added concurrently is lost.
 
-A sync that failed is never tried again: the operating system may have dropped the writes and call the next sync of the
-same file a success. What the log holds from then on is known only after a restart has read the files again."""
+A failed sync is never retried: the operating system may have dropped the writes and report success for the next sync of
+the same file. What the disk holds is known only after a restart has read the files."""
 
 import errno
 from contextlib import suppress
@@ -17,7 +17,7 @@ from odradek.log.snapshot_files import SnapshotFiles
 
 
 class UnsyncedFiles:
-    """The active segment is not in here: it is always taken for unsynced."""
+    """The active segment is not listed: it always counts as unsynced."""
 
     __slots__ = (
         "_directory",
@@ -32,7 +32,7 @@ class UnsyncedFiles:
     def __init__(
         self, disk: Disk, directory: str, snapshots: SnapshotFiles, rolled_segments: list[Segment], *, is_new: bool
     ) -> None:
-        """`is_new` when the directory itself was just made, or may have been by a run that was killed."""
+        """`is_new` when the directory was just created, or may have been by a run that was killed."""
         self._disk = disk
         self._directory = directory
         self._snapshots = snapshots
@@ -41,8 +41,8 @@ class UnsyncedFiles:
         self.failure: OSError | None = None
 
     def sync(self, active: Segment, leader_epochs: LeaderEpochs) -> None:
-        """The caller has read the end of the log before it looked up which segment is active: so everything before
-        that end lies in this one or in one of those that were rolled."""
+        """The caller has read the log end before the active segment, so everything before that log end lies in `active`
+        or in a rolled segment."""
         rolled = tuple(self.rolled_segments)
         for segment in rolled:
             self.sync_segment(segment)
@@ -53,12 +53,12 @@ class UnsyncedFiles:
         self.write_leader_epochs(leader_epochs)
         self.sync_names()
         for segment in rolled:
-            with suppress(ValueError):  # removed, or written to again
+            with suppress(ValueError):  # removed concurrently
                 self.rolled_segments.remove(segment)
                 segment.release()
 
     def check(self) -> None:
-        """OSError when a sync has failed before."""
+        """Raises OSError when a sync has failed."""
         if self.failure is not None:
             reason = self.failure.strerror or self.failure
             raise OSError(
@@ -126,7 +126,7 @@ class UnsyncedFiles:
         except BaseException as error:
             leader_epochs.is_dirty = True
             self.has_new_names = True
-            # A full disk has refused to write another file, which says nothing about what is to be synced.
+            # A full disk refuses to write this file, which does not affect the files that are to be synced.
             if isinstance(error, OSError) and not is_refusal(error):
                 self.failure = error
             raise
