@@ -101,8 +101,8 @@ def test_what_cannot_be_a_time_index_is_not_loaded(data: bytes) -> None:
 
 
 @settings(deadline=None)
-@given(st.sets(st.integers(0, 500), max_size=200), st.integers(0, 501), st.integers(0, 501))
-def test_offset_lookups_agree_with_a_list(offsets: set[int], wanted: int, cut: int) -> None:
+@given(st.sets(st.integers(0, 500), max_size=200), st.integers(0, 501), st.integers(0, 501), st.booleans())
+def test_offset_lookups_agree_with_a_list(offsets: set[int], wanted: int, cut: int, is_released: bool) -> None:
     disk = SimulatedDisk()
     index = offset_index(disk)
     entries = [(offset, 3 * offset + 1) for offset in sorted(offsets)]
@@ -115,16 +115,21 @@ def test_offset_lookups_agree_with_a_list(offsets: set[int], wanted: int, cut: i
     assert index.lookup(wanted) == expected
     assert index.load()
     assert index.lookup(wanted) == expected
-    index.truncate(cut)
-    index.write()
+    before = disk.read_file("/0.index")
+    if is_released:
+        index.release()
+    copy = index.copy_before(cut)
+    assert copy is not None
+    assert disk.read_file("/0.index") == before, "a reader may use the file"
+    copy.write()
     left = [entry for entry in entries if entry[0] < cut]
     assert disk.read_file("/0.index") == b"".join(struct.pack(">ii", *entry) for entry in left)
-    assert index.last_entry() == (left[-1] if left else None)
+    assert copy.last_entry() == (left[-1] if left else None)
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(0, 500), max_size=200), st.integers(0, 501), st.integers(0, 201))
-def test_time_lookups_agree_with_a_list(timestamps: list[int], wanted: int, cut: int) -> None:
+@given(st.lists(st.integers(0, 500), max_size=200), st.integers(0, 501), st.integers(0, 201), st.booleans())
+def test_time_lookups_agree_with_a_list(timestamps: list[int], wanted: int, cut: int, is_released: bool) -> None:
     disk = SimulatedDisk()
     index = time_index(disk)
     entries: list[tuple[int, int]] = []
@@ -140,7 +145,12 @@ def test_time_lookups_agree_with_a_list(timestamps: list[int], wanted: int, cut:
     assert (index.lookup(wanted), index.last_entry()) == (expected, last)
     assert index.load()
     assert (index.lookup(wanted), index.last_entry()) == (expected, last)
-    index.truncate(cut)
-    index.write()
+    before = disk.read_file("/0.timeindex")
+    if is_released:
+        index.release()
+    copy = index.copy_before(cut)
+    assert copy is not None
+    assert disk.read_file("/0.timeindex") == before, "a reader may use the file"
+    copy.write()
     left = [entry for entry in entries if entry[1] < cut]
     assert disk.read_file("/0.timeindex") == b"".join(struct.pack(">qi", *entry) for entry in left)

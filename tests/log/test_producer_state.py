@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from odradek.log import producer_state
 from odradek.log.producer_snapshot import decode_snapshot, encode_snapshot
 from odradek.log.producer_state import CACHED_BATCHES, ProducerBatch, ProducerEntry, ProducerState
-from odradek.protocol.batch import BatchHeader, read_batch_header
+from odradek.protocol.batch import TRANSACTIONAL_FLAG, BatchHeader, read_batch_header
+from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
 from tests.log.batches import NOW_MS, make_batch
@@ -27,6 +28,12 @@ def header(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 
         record_count=count,
         last_offset_delta=count - 1,
     )
+
+
+def marker(
+    producer_id: int, epoch: int, coordinator_epoch: int = 0, type_: ControlRecordType = ControlRecordType.COMMIT
+) -> EndTransactionMarker:
+    return EndTransactionMarker(producer_id, epoch, type_, coordinator_epoch)
 
 
 def appended(state: ProducerState, batch: BatchHeader, base_offset: int, timestamp: int = NOW_MS) -> None:
@@ -84,12 +91,34 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero() -> None:
 def test_a_marker_moves_the_epoch() -> None:
     state = ProducerState()
     appended(state, header(0, 5), 0)
-    state.update_epoch(1, 1, NOW_MS + 1)
+    state.end_transaction(marker(1, 1), NOW_MS + 1)
     assert state.check(header(5)) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert state.check(header(5, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     appended(state, header(0, epoch=1), 6)
-    state.update_epoch(2, 7, NOW_MS)
+    state.end_transaction(marker(2, 7), NOW_MS)
     assert state.check(header(0, epoch=6, producer_id=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:
+    state = ProducerState()
+    transactional = header(0, 3)._replace(attributes=TRANSACTIONAL_FLAG)
+    appended(state, header(0, producer_id=2), 9)
+    appended(state, transactional, 10)
+    appended(state, transactional._replace(base_sequence=3), 20)
+    assert (state.entries[1].current_txn_first_offset, state.entries[2].current_txn_first_offset) == (10, -1)
+    state.end_transaction(marker(1, 0, coordinator_epoch=4), NOW_MS + 5)
+    entry = state.entries[1]
+    assert (entry.current_txn_first_offset, entry.coordinator_epoch, entry.last_timestamp) == (-1, 4, NOW_MS + 5)
+    assert entry.next_sequence == 6, "a marker has no sequence number, and keeps the producer's"
+
+
+def test_a_marker_of_an_older_producer_or_coordinator_is_fenced() -> None:
+    state = ProducerState()
+    assert state.check_marker(marker(1, 0)) is None
+    state.end_transaction(marker(1, 3, coordinator_epoch=7), NOW_MS)
+    assert state.check_marker(marker(1, 2, coordinator_epoch=7)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert state.check_marker(marker(1, 3, coordinator_epoch=6)) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    assert state.check_marker(marker(1, 4, coordinator_epoch=7)) is None
 
 
 def test_silent_producers_expire_unless_in_a_transaction() -> None:
@@ -161,7 +190,7 @@ def test_a_snapshot_gives_back_the_last_batch_of_each_producer() -> None:
     state = ProducerState()
     for number in range(3):
         appended(state, header(number, producer_id=1), number)
-    state.update_epoch(2, 5, NOW_MS)
+    state.end_transaction(marker(2, 5), NOW_MS)
     state.entries[2].coordinator_epoch = 8
     state.entries[2].current_txn_first_offset = 77
     loaded = dict(decode_snapshot(encode_snapshot(state.entries.items())))

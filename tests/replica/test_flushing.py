@@ -11,7 +11,7 @@ import pytest
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.messages.produce import ProduceResponse
-from odradek.replica.flushing import LogFlusher, LogRetired
+from odradek.replica.flushing import LogFlusher, LogRetired, LogTruncated
 from tests.handlers.requests import (
     BY_NAME,
     base_offsets,
@@ -35,6 +35,7 @@ class CountingLog:
 
     def __init__(self) -> None:
         self.end_offset = 0
+        self.log_end_offset = 1 << 40
         self.recovery_point_offset = 0
         self.flushes = 0
         self.problem: OSError | None = None
@@ -103,6 +104,19 @@ async def test_a_failure_of_the_disk_is_reported(number: int, has_failed: bool) 
     with pytest.raises(OSError, match="gone"):
         await waiting
     assert log.reported == [log.problem]
+
+
+async def test_records_that_were_truncated_are_not_waited_for() -> None:
+    log, workers, flush = flusher()
+    log.end_offset = log.log_end_offset = 5
+    waiting = asyncio.ensure_future(flush.flush_to(5))
+    await settle()
+    log.end_offset = log.log_end_offset = 3
+    workers.gates[0].set()
+    await settle()
+    assert len(workers.gates) == 1, "another flush would not help"
+    with pytest.raises(LogTruncated):
+        await waiting
 
 
 async def test_what_is_on_the_disk_already_needs_no_flush() -> None:

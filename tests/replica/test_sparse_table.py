@@ -41,7 +41,7 @@ def change_partition(
     old = topic.partitions[index]
     new = PartitionImage(index, replicas, replicas, leader, old.leader_epoch + 1, old.partition_epoch + 1)
     change = PartitionsChanged(topic.topic_id, (new,))
-    broker.run(broker.services.controller._write(lambda cluster: (None, [change])))
+    broker.run(broker.node._channel._applied(broker.node._controller._writer.write(lambda cluster: (None, [change]))))
     return new
 
 

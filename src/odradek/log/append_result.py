@@ -1,4 +1,4 @@
-"""What became of a batch that was to be appended."""
+"""The result of appending a batch."""
 
 from typing import NamedTuple
 

@@ -1,5 +1,5 @@
-"""The cases in which the records of a batch must be looked at before it is appended: a compacted topic needs keys, and
-`compression.type` may ask for another codec than the producer's. Every decompression is bounded."""
+"""The cases in which the records of a batch must be read before it is appended: a compacted topic requires keys, and
+`compression.type` may require another codec than the producer's. Every decompression is bounded."""
 
 from odradek.log.log_config import LogConfig
 from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, replace_records
@@ -12,7 +12,7 @@ _SMALLEST_LIMIT_BYTES = 1 << 20
 
 
 def convert_batch(batch: memoryview, header: BatchHeader, config: LogConfig) -> memoryview | ErrorCode:
-    """The batch as the topic wants it stored: the same view when nothing has to change."""
+    """The batch as the topic configuration requires it to be stored: the same view when nothing has to change."""
     codec = config.target_compression
     is_kept = codec is None or codec == header.compression
     if is_kept and not config.is_compacted:
@@ -36,6 +36,6 @@ def convert_batch(batch: memoryview, header: BatchHeader, config: LogConfig) -> 
 
 
 def largest_record_count(config: LogConfig) -> int:
-    """Of a batch whose records are walked through one by one on the event loop: as many as an uncompressed batch of
-    the topic could hold (or of a megabyte, where the topic allows less), 150,000 for a topic of defaults."""
+    """The limit for a batch whose records are read one by one on the event loop: as many as an uncompressed batch of
+    the topic could hold (or of a megabyte, where the topic allows less), 150,000 with default settings."""
     return max(config.max_message_bytes, _SMALLEST_LIMIT_BYTES) // SMALLEST_RECORD_BYTES

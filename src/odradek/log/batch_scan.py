@@ -1,5 +1,5 @@
-"""Walking through the batches of a segment file by their headers, in bounded memory: to find an offset, to rebuild
-producer state, and (with checksums) to recover what a crash left."""
+"""Reads the batch headers of a segment file in order, in bounded memory: to find an offset, to rebuild producer state,
+and (with checksums) to recover after a crash."""
 
 import struct
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ _LOOKUP_CHUNK_BYTES = 8 * 1024
 _CHUNK_BYTES = 1 << 20
 _SMALLEST_BATCH_LENGTH = HEADER_SIZE_BYTES - LENGTH_END_POSITION
 
-# Base offset, batch length, …, last offset delta: all that finding a place needs.
+# Base offset, batch length, …, last offset delta: the fields that are needed to find a batch.
 _PLACE = struct.Struct(">qi11xi")
 
 
 def locate_batch(file: File, offset: int, position: int, end_position: int) -> tuple[int, int] | None:
-    """Where the first batch that ends at or after `offset` begins and ends, walking from `position`."""
+    """The start and end position of the first batch that ends at or after `offset`, searched from `position` on."""
     chunk = b""
     chunk_position = position
     while position + HEADER_SIZE_BYTES <= end_position:
@@ -46,7 +46,8 @@ def locate_batch(file: File, offset: int, position: int, end_position: int) -> t
 
 
 def scan_headers(file: File, position: int, end_position: int) -> Iterator[tuple[int, BatchHeader]]:
-    """Every whole batch from `position` on, checksums unchecked; stops where there is none."""
+    """Every whole batch from `position` on, with its position. Checksums are not checked; stops at the first bytes that
+    are no whole batch."""
     chunk = b""
     chunk_position = position
     while position + HEADER_SIZE_BYTES <= end_position:
@@ -65,7 +66,8 @@ def scan_headers(file: File, position: int, end_position: int) -> Iterator[tuple
 
 
 def scan_checked(file: File, end_position: int, position: int = 0) -> Iterator[tuple[int, BatchHeader]]:
-    """Every batch from `position` on whose checksum is right; stops before the first that is not whole."""
+    """Every batch from `position` on, with its position; stops at the first that is incomplete or has a wrong
+    checksum."""
     chunk = memoryview(b"")
     chunk_position = position
     while position + HEADER_SIZE_BYTES <= end_position:
@@ -98,8 +100,8 @@ def is_plausible(header: BatchHeader) -> bool:
 
 
 def _checksum(file: File, chunk: memoryview, inside: int, position: int, header: BatchHeader) -> int:
-    """Of the batch at `position`, whose beginning lies in the chunk; what is beyond is read piece by piece, so that a
-    length that is nonsense cannot fill the memory."""
+    """The checksum of the batch at `position`, whose beginning lies in the chunk. The rest is read piece by piece, so
+    that a wrong length cannot fill the memory."""
     end = inside + header.size_bytes
     checksum = crc32c(chunk[inside + ATTRIBUTES_POSITION : end])
     read = min(len(chunk), end) - inside

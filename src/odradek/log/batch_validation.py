@@ -22,11 +22,11 @@ from odradek.protocol.records import SMALLEST_RECORD_BYTES
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
 _MAGIC_POSITION = 16
-# The smallest batch length of any format: what is below cannot even be a message of magic 0.
+# The smallest batch length of any format, that of a message of magic 0.
 _SMALLEST_LEGACY_LENGTH = 14
 _UNUSUAL_FLAGS = CONTROL_FLAG | LOG_APPEND_TIME_FLAG
 
-# An attribute of an enum takes as long to look up as several of these checks together.
+# Looking up an attribute of an enum takes as long as several of these checks.
 _LAST_COMPRESSION = int(Compression.ZSTD)
 _CREATE_TIME = TimestampType.CREATE_TIME
 
@@ -34,13 +34,13 @@ _CREATE_TIME = TimestampType.CREATE_TIME
 def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order that decides which error wins
     batch: memoryview, config: LogConfig, now_ms: int
 ) -> BatchHeader | ErrorCode:
-    """The header of the one batch that these bytes must be, or why it is refused. Where a producer has set the flag of
-    append time, which is the broker's, a topic of create time takes it out of the bytes (as Kafka 4.3.1 does)."""
+    """The header of the batch, or why it is refused: the bytes must be exactly one batch. The flag of log append time
+    is the broker's: where a producer has set it, it is cleared for a topic of create time (as in Kafka 4.3.1)."""
     size_bytes = len(batch)
     if size_bytes < HEADER_SIZE_BYTES:
         return _judge_foreign_bytes(batch)
     header = read_batch_header(batch)
-    # Taking a tuple apart at once costs as much as asking it for three of its fields by name.
+    # Unpacking the tuple costs as much as reading three of its fields by name.
     (
         base_offset,
         batch_length,
@@ -78,14 +78,14 @@ def check_batch(  # noqa: C901, PLR0912 - a flat list of checks, in the order th
     compression = attributes & COMPRESSION_MASK
     if compression > _LAST_COMPRESSION:
         return ErrorCode.INVALID_RECORD
-    # Offsets are given away by the count, so it must not be more than the bytes can hold.
+    # The batch is assigned `record_count` offsets, so the count must not exceed what the bytes can hold.
     records_bytes = config.decompressed_limit_bytes if compression else size_bytes - HEADER_SIZE_BYTES
     if record_count * SMALLEST_RECORD_BYTES > records_bytes:
         return ErrorCode.INVALID_RECORD
     if producer_id >= 0 and base_sequence < 0:
         return ErrorCode.INVALID_RECORD
     if config.message_timestamp_type is _CREATE_TIME:
-        # The records' own timestamps are not looked at; the header knows the first and the largest one.
+        # The timestamps of the records are not read; the header has the first and the largest one.
         if max_timestamp - now_ms > config.message_timestamp_after_max_ms:
             return ErrorCode.INVALID_TIMESTAMP
         if config.message_timestamp_before_max_ms != NO_LIMIT_MS and _is_too_old(header, config, now_ms):
@@ -102,7 +102,7 @@ def _is_too_old(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
 
 
 def _judge_foreign_bytes(batch: memoryview) -> ErrorCode:
-    """Bytes that are not exactly one batch of magic 2: nonsense is corrupt, anything else is not what Produce takes."""
+    """The error for bytes that are not exactly one batch of magic 2: corrupt, or of a format that Produce refuses."""
     if len(batch) < LENGTH_END_POSITION:
         return ErrorCode.INVALID_RECORD
     batch_length = int.from_bytes(batch[8:12], "big", signed=True)

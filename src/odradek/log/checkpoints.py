@@ -10,7 +10,7 @@ _VERSION = 0
 
 
 class OffsetCheckpoint:
-    """One such file. Writing blocks (fsync); a file that was never written is empty."""
+    """One checkpoint file. Writing blocks (fsync); a file that was never written reads as empty."""
 
     __slots__ = ("_disk", "path")
 

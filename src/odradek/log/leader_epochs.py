@@ -1,8 +1,8 @@
-"""Which leader epoch began at which offset (KIP-101), and Kafka's `leader-epoch-checkpoint` file.
+"""The start offset of each leader epoch (KIP-101), and Kafka's `leader-epoch-checkpoint` file.
 
 The file is not rewritten when an epoch begins: that would put an fsync, or an unsafe write, on the append path.
-`PartitionLog.flush` writes it durably before the recovery point moves past the epoch's first batch, and what began
-after the recovery point is found again in the batch headers that recovery reads."""
+`PartitionLog.flush` writes it durably before the recovery point moves past the epoch's first batch, and recovery finds
+epochs that began after the recovery point in the batch headers."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class EpochEntry(NamedTuple):
 
 
 class LeaderEpochs:
-    """Both epochs and start offsets grow from entry to entry."""
+    """Epochs and start offsets both increase from entry to entry."""
 
     __slots__ = ("entries", "is_dirty", "latest_epoch")
 
@@ -31,19 +31,26 @@ class LeaderEpochs:
         self.is_dirty = False
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """A batch of a later epoch begins here; an epoch that is not later says nothing new."""
+        """A later epoch begins at this offset. An epoch that is not later than the latest changes nothing."""
         if epoch <= self.latest_epoch:
             return
-        # An epoch that no batch was written in has lost its offset to the new one.
+        # An epoch in which no batch was written is replaced by the new one.
         kept = tuple(entry for entry in self.entries if entry.start_offset < start_offset)
         self._set((*kept, EpochEntry(epoch, start_offset)))
+
+    def follow(self, epoch: int, start_offset: int) -> None:
+        """A follower appends a batch of the leader at its log end, `start_offset`. The batch decides: an epoch that
+        begins here or later has no batch in this log, for example because this replica led in it and wrote nothing."""
+        if epoch < self.latest_epoch:
+            self.truncate_from_end(start_offset)
+        self.assign(epoch, start_offset)
 
     def epoch_at(self, offset: int) -> int:
         index = bisect_right(self.entries, offset, key=lambda entry: entry.start_offset)
         return self.entries[index - 1].epoch if index else NO_EPOCH
 
     def end_offset(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest epoch at or below the one asked for, and where it ends; (-1, -1) when that is unknown."""
+        """The largest known epoch at or below `epoch`, and its end offset; (-1, -1) when that is unknown."""
         if epoch == NO_EPOCH:
             return NO_EPOCH, NO_OFFSET
         if epoch == self.latest_epoch:
@@ -51,7 +58,7 @@ class LeaderEpochs:
         index = bisect_right(self.entries, epoch, key=lambda entry: entry.epoch)
         if index == len(self.entries):
             return NO_EPOCH, NO_OFFSET
-        # Before the first known epoch, Kafka answers with the epoch that was asked for.
+        # Before the first known epoch, Kafka returns the requested epoch.
         return (self.entries[index - 1].epoch if index else epoch), self.entries[index].start_offset
 
     def truncate_from_end(self, end_offset: int) -> None:
@@ -59,7 +66,7 @@ class LeaderEpochs:
             self._set(tuple(entry for entry in self.entries if entry.start_offset < end_offset))
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """The epoch that the log now starts in begins at its start."""
+        """The epoch that holds `start_offset` begins there; earlier epochs are removed."""
         index = bisect_right(self.entries, start_offset, key=lambda entry: entry.start_offset)
         if index == 0 or (index == 1 and self.entries[0].start_offset == start_offset):
             return

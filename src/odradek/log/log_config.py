@@ -52,13 +52,13 @@ class LogConfig:
 
     @property
     def target_compression(self) -> Compression | None:
-        """The codec that every batch is stored with, None when the producer's is kept."""
+        """The codec that every batch is stored with; None when the producer's codec is kept."""
         return _COMPRESSION_TYPES[self.compression_type]
 
     @property
     def decompressed_limit_bytes(self) -> int:
-        """What a compressed batch may unpack to where the broker must look inside: 16 MiB for a topic of defaults, as
-        this happens on the event loop. Kafka has no such limit; a producer needs a ratio beyond 16 to meet it."""
+        """The largest decompressed size of a batch whose records the broker must read, on the event loop: 16 MiB with
+        default settings. Kafka has no such limit; only a compression ratio above 16 reaches it."""
         return max(16 * self.max_message_bytes, 1 << 20)
 
     def compression_level(self, codec: Compression) -> int | None:

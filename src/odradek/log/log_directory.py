@@ -1,5 +1,5 @@
-"""One entry of `log.dirs`: who it belongs to, which partitions lie in it, and the files that Kafka keeps beside them
-(`.lock`, `meta.properties`, the clean-shutdown mark, the offset checkpoints). All of it blocks: called on a worker."""
+"""One entry of `log.dirs`: the broker that owns it, its partitions, and the files that Kafka keeps beside them
+(`.lock`, `meta.properties`, the clean-shutdown mark, the offset checkpoints). Everything here blocks."""
 
 import base64
 import binascii
@@ -44,7 +44,7 @@ def encode_uuid(value: uuid.UUID) -> str:
 
 
 def decode_uuid(text: str) -> uuid.UUID:
-    """ValueError when it is none."""
+    """Raises ValueError for text that is no UUID."""
     try:
         return uuid.UUID(bytes=base64.urlsafe_b64decode(text + "=="))
     except binascii.Error as error:
@@ -52,7 +52,7 @@ def decode_uuid(text: str) -> uuid.UUID:
 
 
 def read_meta_properties(path: str, host: Host) -> MetaProperties | None:
-    """Whose directory it is; None when it was never used."""
+    """The broker that owns the directory; None when it was never used."""
     file = f"{path}/{META_PROPERTIES_FILE}"
     try:
         text = host.disk.read_file(file).decode()
@@ -73,7 +73,7 @@ def read_meta_properties(path: str, host: Host) -> MetaProperties | None:
 
 
 def make_durable_directory(path: str, host: Host) -> None:
-    """What is synced inside it must not vanish with its name, nor with that of a directory above."""
+    """Syncs the names of the directory and of its parents, without which synced files inside could be lost."""
     parents = []
     created = path.rstrip("/")
     while created and not host.disk.exists(created):
@@ -109,7 +109,7 @@ class LogDirectory:
         was_cleanly_shut_down: bool,
     ) -> None:
         self.path = path
-        self.failure: str | None = None  # why nothing in it can be used any more
+        self.failure: str | None = None  # why the directory cannot be used
         self.meta_properties = meta_properties
         self.was_cleanly_shut_down = was_cleanly_shut_down
         self.recovery_points = OffsetCheckpoint(host.disk, f"{path}/{RECOVERY_POINT_FILE}")
@@ -121,7 +121,7 @@ class LogDirectory:
 
     @classmethod
     def open(cls, path: str, host: Host, *, cluster_id: str, node_id: int) -> "LogDirectory":
-        """Takes the directory for this broker, making it when it is not there; LogDirectoryError when it cannot."""
+        """Locks the directory for this broker, and creates it when it does not exist. Raises LogDirectoryError."""
         disk = host.disk
         make_durable_directory(path, host)
         lock = disk.lock(f"{path}/{LOCK_FILE}")
@@ -131,7 +131,7 @@ class LogDirectory:
             meta_properties = _claim(path, host, cluster_id, node_id)
             was_cleanly_shut_down = disk.exists(f"{path}/{CLEAN_SHUTDOWN_FILE}")
             if was_cleanly_shut_down:
-                # From here on a crash must be noticed.
+                # Removed before the first write, so that the next start detects a crash.
                 disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
                 disk.sync_directory(path)
             for name in disk.list_directory(path):
@@ -144,13 +144,13 @@ class LogDirectory:
 
     @classmethod
     def unusable(cls, path: str, host: Host, reason: str) -> "LogDirectory":
-        """One that failed before it could be opened: known, so that nobody takes what lies in it for lost."""
+        """A directory that failed before it could be opened: its partitions must not count as lost."""
         directory = cls(path, host, None, None, False)
         directory.failure = reason
         return directory
 
     def close(self, *, is_clean: bool) -> None:
-        """`is_clean` when every log was closed: then the next start trusts what it finds."""
+        """`is_clean` when every log was closed: then the next start skips recovery."""
         if self._lock is None:
             return
         if is_clean and self.failure is None:
@@ -158,20 +158,20 @@ class LogDirectory:
         self._lock.release()
 
     def last_used_ms(self) -> int | None:
-        """When a broker last wrote down how far its logs are safe: every minute while it ran, and at its end."""
+        """When a broker last wrote the recovery point checkpoint: every minute while it runs, and when it stops."""
         try:
             return self._host.disk.modified_ms(self.recovery_points.path)
         except FileNotFoundError:
             return None
 
     def partition_directory(self, topic: str, index: int) -> str:
-        """ValueError for a name that is no topic's: what comes from outside must never lead out of this directory."""
+        """Raises ValueError for an invalid topic name: a path must never lead out of this directory."""
         if not _TOPIC_NAME.fullmatch(topic) or topic in (".", "..") or index < 0:
             raise ValueError(f"{topic!r} partition {index} is not a partition's name")
         return f"{self.path}/{topic}-{index}"
 
     def partitions(self) -> dict[TopicPartition, str]:
-        """The partitions whose directories are here."""
+        """The partitions that have a directory here."""
         found = {}
         for name in self._host.disk.list_directory(self.path):
             match = _PARTITION_NAME.fullmatch(name)
@@ -187,7 +187,7 @@ class LogDirectory:
         file.truncate(len(data))
 
     def read_partition_metadata(self, topic: str, index: int) -> uuid.UUID | None:
-        """The topic's id; None when a crash kept it from the disk."""
+        """The topic's id; None when the file was lost in a crash."""
         try:
             data = self._host.disk.read_file(f"{self.partition_directory(topic, index)}/{PARTITION_METADATA_FILE}")
             version, topic_id = data.decode().splitlines()
@@ -198,11 +198,12 @@ class LogDirectory:
             return None
 
     def schedule_delete(self, topic: str, index: int) -> str:
-        """Renames the partition's directory, quick and atomic; what is left to do is `remove_tree` of the result."""
+        """Renames the partition's directory, which is quick and atomic; the caller removes the returned directory."""
         return self._rename(topic, index, DELETE_SUFFIX)
 
     def set_aside(self, topic: str, index: int) -> str:
-        """Renames the directory of a partition that nobody knows, as Kafka does with strays: a person may want it."""
+        """Renames the directory of a partition that the metadata does not have, as Kafka does with stray partitions: an
+        operator may need it."""
         return self._rename(topic, index, STRAY_SUFFIX)
 
     def _rename(self, topic: str, index: int, suffix: str) -> str:

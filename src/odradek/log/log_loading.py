@@ -1,12 +1,13 @@
-"""From the files of a partition to a log that can be used: as it was closed, or recovered after a crash.
+"""Loads the files of a partition after a clean shutdown, or recovers them after a crash.
 
-After a clean shutdown nothing is scanned but the few kilobytes after the last index entry. Otherwise every batch from
-the recovery point's segment on is checked, what is torn is cut off, and indexes and producer state are rebuilt."""
+After a clean shutdown only the few kilobytes after the last index entry are scanned. Otherwise every batch from the
+segment of the recovery point on is checked, a torn end is cut off, and indexes and producer state are rebuilt."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from odradek.host.disk import File
 from odradek.host.host import Host
 from odradek.host.logs import get_logger
 from odradek.log.batch_scan import scan_headers
@@ -15,6 +16,7 @@ from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from odradek.log.log_config import LogConfig
 from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
+from odradek.log.producer_replay import rebuild_producers, replay_stored_batch
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import (
@@ -51,9 +53,9 @@ class LoadedLog:
     producers: ProducerState = field(default_factory=ProducerState)
     leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
 
-    def note_batch(self, header: BatchHeader) -> None:
-        """What a batch found by recovery says about producers and epochs."""
-        note_producer(self.producers, header)
+    def note_batch(self, file: File, position: int, header: BatchHeader) -> None:
+        """Updates producers and leader epochs by a batch that recovery has read."""
+        replay_stored_batch(self.producers, header, file, position)
         self.note_epoch(header)
 
     def note_epoch(self, header: BatchHeader) -> None:
@@ -74,7 +76,8 @@ class LogLoader:
         self.host.disk.make_directories(self.directory)
         log = self._open_files()
         log.leader_epochs, epochs_are_whole = self._load_leader_epochs(log.segments)
-        # Between an older snapshot and the first segment batches are missing: its sequences would refuse what follows.
+        # Batches between an older snapshot and the first segment are missing: the sequence numbers of such a snapshot
+        # would refuse the producers' next batches.
         first_offset = log.segments[0].base_offset
         log.snapshots.remove([offset for offset in log.snapshots.offsets if offset < first_offset])
         if self.clean_shutdown:
@@ -86,7 +89,7 @@ class LogLoader:
         return log
 
     def _report(self, log: LoadedLog, epochs_are_whole: bool) -> None:
-        """What was lost or damaged, once for each log: a person must be able to find out."""
+        """Logs what was lost or damaged, once for each log."""
         if log.swapped_segments:
             logger.info("compaction completed", directory=self.directory, segments=log.swapped_segments)
         unreadable_snapshots = log.snapshots.unreadable_count
@@ -113,7 +116,7 @@ class LogLoader:
         for name in disk.list_directory(self.directory):
             path = f"{self.directory}/{name}"
             if name.endswith(DELETED_SUFFIX) or name == EPOCHS_FILE_NAME + ".tmp":
-                disk.remove(path)  # what was being removed or made when the last run ended
+                disk.remove(path)  # left when the last run ended
                 continue
             match = _OFFSET_NAME.fullmatch(name)
             if match and match[2] in by_suffix:
@@ -151,13 +154,13 @@ class LogLoader:
         return segment
 
     def _load_leader_epochs(self, segments: Sequence[Segment]) -> tuple[LeaderEpochs, bool]:
-        """False when the file says nothing, or is gone: then all batches are asked."""
+        """False when the file is damaged or missing: then the epochs are read from all batches."""
         try:
             return LeaderEpochs(
                 decode_leader_epochs(self.host.disk.read_file(f"{self.directory}/{EPOCHS_FILE_NAME}"))
             ), True
         except FileNotFoundError:
-            # It is there from the first flush on; before that, recovery reads every batch anyway.
+            # The first flush writes the file; before that, recovery reads every batch anyway.
             was_flushed = self.clean_shutdown or self.recovery_point_offset > segments[0].base_offset
             return LeaderEpochs(), not (was_flushed and any(segment.size_bytes for segment in segments))
         except MalformedMessage:
@@ -167,15 +170,15 @@ class LogLoader:
         self._check_indexes(log, len(log.segments) - 1)
         active = log.segments[-1]
         if not active.is_writable and not active.load_for_writing():
-            log.rebuilt_indexes += active.size_bytes > 0  # an empty one may never have had any
+            log.rebuilt_indexes += active.size_bytes > 0  # an empty segment may never have had indexes
             log.cut_bytes += active.recover(self.config.index_interval_bytes)
             log.unsynced_segments.append(active)
         log.snapshots.remove_after(active.next_offset)
         rebuild_producers(log.producers, log.snapshots, log.segments, active.next_offset)
 
     def _recover_segments(self, log: LoadedLog) -> None:
-        # The segment that holds the last record before the recovery point comes first, even when the point is its end:
-        # its records are safe, but its indexes are synced only after it was rolled.
+        # Recovery begins with the segment that holds the last record before the recovery point, even when the point is
+        # its end: its records are durable, but its indexes are synced only after it was rolled.
         recovery_point = self.recovery_point_offset
         first = max((i for i, segment in enumerate(log.segments) if segment.base_offset < recovery_point), default=0)
         self._check_indexes(log, first)
@@ -196,21 +199,22 @@ class LogLoader:
             segment.release()
 
     def _check_indexes(self, log: LoadedLog, end: int) -> None:
-        """Of old segments: an index that is missing, or that cannot be one, is rebuilt."""
+        """Rebuilds missing or invalid indexes of the first `end` segments."""
         for segment in log.segments[:end]:
             if not self._has_indexes(segment):
                 log.rebuilt_indexes += 1
                 log.cut_bytes += segment.recover(self.config.index_interval_bytes)
                 segment.become_read_only()
                 log.unsynced_segments.append(segment)
-                # At once: a start that follows on a kill finds them there, and does not know that they are not safe.
+                # Synced at once: the next start after a kill finds the files, and cannot see that they are not synced.
                 for file in (segment.file, *segment.open_indexes()):
                     file.sync()
                 self.host.disk.sync_directory(self.directory)
 
     def _is_hole(self, earlier: Segment, later: Segment) -> bool:
-        """A lost tail that happened to end with a whole batch. Apache Kafka's compaction leaves holes too (ours does
-        not): below the recovery point everything was on the disk, so there a hole is none of ours to judge."""
+        """Whether the end of a segment was lost, at the end of a batch. Apache Kafka's compaction leaves holes too
+        (ours does not), so a hole in a compacted log below the recovery point, where everything was durable, is
+        accepted."""
         if self.config.is_compacted and (
             earlier.next_offset < self.recovery_point_offset or not self.recovery_point_offset
         ):
@@ -218,7 +222,7 @@ class LogLoader:
         return later.base_offset != earlier.next_offset
 
     def _discard(self, log: LoadedLog, from_index: int) -> None:
-        """What comes after the end of the log cannot be told from what was never acknowledged."""
+        """Removes segments after the end of the log: nothing shows whether their records were ever acknowledged."""
         for segment in log.segments[from_index:]:
             for path in segment.rename_for_removal():
                 self.host.disk.remove(path)
@@ -230,19 +234,19 @@ class LogLoader:
     def _complete(self, log: LoadedLog, epochs_are_whole: bool) -> None:
         log.log_end_offset = log.segments[-1].next_offset
         if log.log_end_offset < log.log_start_offset:
-            # Records below the start were deleted, but a crash took the end of the log back before it.
+            # Records below the log start were deleted, and a crash lost everything after it.
             self._discard(log, 0)
             log.segments.append(self.create_segment(log.log_start_offset))
             log.unsynced_segments.clear()
             log.log_end_offset = log.log_start_offset
-            # Batches between are missing: sequences known from before would refuse what follows.
+            # Batches between are missing: known sequence numbers would refuse the producers' next batches.
             log.snapshots.remove(log.snapshots.offsets)
             log.producers.replace((), log.log_end_offset)
         log.recovery_point_offset = log.log_end_offset
         if not self.clean_shutdown:
             log.recovery_point_offset = min(self.recovery_point_offset, log.log_end_offset)
         if not epochs_are_whole:
-            log.leader_epochs.clear()  # what recovery found are only the last
+            log.leader_epochs.clear()  # recovery has found only the last epochs
             for segment in log.segments:
                 for _, header in scan_headers(segment.file, 0, segment.size_bytes):
                     log.note_epoch(header)
@@ -253,7 +257,7 @@ class LogLoader:
         log.snapshots.remove_stray(segment.base_offset for segment in log.segments)
 
     def _has_indexes(self, segment: Segment) -> bool:
-        """Kafka's sanity checks that need no reading: a closed segment has both, and its largest timestamp."""
+        """The checks of Kafka that read no file: a closed segment has both indexes, of whole entries."""
         disk = self.host.disk
         try:
             offset_bytes = disk.file_size(segment.path(OFFSET_INDEX_SUFFIX))
@@ -264,34 +268,6 @@ class LogLoader:
 
 
 def choose_jitter(config: LogConfig, host: Host) -> int:
-    """So that the segments of many partitions that were created together do not all roll together."""
+    """A random delay, so that the segments of partitions that were created together do not all roll together."""
     bound = min(config.segment_jitter_ms, config.segment_ms)
     return host.entropy.random_below(bound) if bound > 0 else 0
-
-
-def rebuild_producers(
-    producers: ProducerState, snapshots: SnapshotFiles, segments: list[Segment], end_offset: int
-) -> None:
-    """The newest snapshot, and the headers of all batches after it; the segments end at `end_offset`."""
-    snapshots.load_newest(producers, end_offset)
-    start_offset = producers.end_offset
-    for index, segment in enumerate(segments):
-        is_last = index + 1 == len(segments)
-        if start_offset >= (end_offset if is_last else segments[index + 1].base_offset):
-            continue
-        place = segment.locate(start_offset)
-        if place is not None:
-            for _, header in scan_headers(segment.file, place[0], segment.size_bytes):
-                note_producer(producers, header)
-        if not segment.is_writable:
-            segment.release()
-    producers.end_offset = end_offset
-
-
-def note_producer(producers: ProducerState, header: BatchHeader) -> None:
-    if header.producer_id < 0:
-        return
-    if header.is_control:
-        producers.update_epoch(header.producer_id, header.producer_epoch, header.max_timestamp)
-    elif header.base_sequence >= 0:
-        producers.update(header, header.last_offset, header.max_timestamp)

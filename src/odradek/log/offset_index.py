@@ -1,9 +1,9 @@
 """Kafka's offset index: for every few kilobytes of a segment, the last offset of a batch and where that batch begins.
-Entries of the segment being written are kept in memory and reach the file in groups; those of older ones stay there."""
+Entries of the active segment are kept in memory and written in groups; those of older segments are only in files."""
 
 import sys
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from contextlib import suppress
 from itertools import pairwise
 
@@ -14,9 +14,9 @@ GROUP_ENTRIES = 64
 
 
 class OffsetIndex:
-    """Offsets are relative to the segment's base offset. `load` before writing; `release` gives the memory back."""
+    """Offsets are relative to the segment's base offset. `load` before writing; `release` frees the memory."""
 
-    __slots__ = ("_disk", "_next_group", "_written_entries", "entry_count", "offsets", "path", "positions")
+    __slots__ = ("_disk", "_next_group", "entry_count", "offsets", "path", "positions", "written_entries")
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -24,15 +24,15 @@ class OffsetIndex:
         self.offsets: array[int] | None = None
         self.positions: array[int] = array("I")
         self.entry_count = -1
-        self._written_entries = 0
+        self.written_entries = 0
         self._next_group = GROUP_ENTRIES
 
     def create(self) -> None:
-        """An empty one. The file comes with the first entries, so thousands of idle partitions cost no writes."""
+        """Begins an empty index. Its file is created with the first entries: idle partitions cost no writes."""
         self.offsets = array("I")
         self.positions = array("I")
         self.entry_count = 0
-        self._written_entries = 0
+        self.written_entries = 0
         self._next_group = GROUP_ENTRIES
 
     def load(self) -> bool:
@@ -50,18 +50,18 @@ class OffsetIndex:
         if any(earlier >= later for earlier, later in pairwise(offsets)):
             return False
         self.offsets, self.positions = offsets, positions
-        self.entry_count = self._written_entries = len(offsets)
+        self.entry_count = self.written_entries = len(offsets)
         self._next_group = self.entry_count + GROUP_ENTRIES
         return True
 
     def append(self, relative_offset: int, position: int) -> None:
         assert self.offsets is not None, "the index of an old segment is read-only"
-        # The array that is searched grows last: a worker thread may be looking something up meanwhile.
+        # The searched array grows last: a worker thread may look something up concurrently.
         self.positions.append(position)
         self.offsets.append(relative_offset)
         self.entry_count += 1
         if self.entry_count >= self._next_group:
-            # The segment itself is written already; a full disk shows at the next append, not as a failure of this one.
+            # The batch is written already: a full disk must fail the next append, not this one.
             with suppress(OSError):
                 self.write()
             self._next_group = self.entry_count + GROUP_ENTRIES
@@ -76,8 +76,8 @@ class OffsetIndex:
         return positions[index - 1] if index else 0
 
     def _lookup_on_disk(self, relative_offset: int) -> int:
-        """A search of the file by halves: a cold read costs some twenty small reads and no memory."""
-        file = self._disk.open(self.path)  # not kept: every old segment that is read would take two descriptors
+        """A binary search in the file: about twenty small reads and no memory."""
+        file = self._disk.open(self.path)  # not kept open: every old segment that is read would hold two descriptors
         low, high = 0, file.size() // ENTRY_BYTES
         position = 0
         while low < high:
@@ -95,33 +95,40 @@ class OffsetIndex:
             return None
         return self.offsets[-1], self.positions[-1]
 
-    def truncate(self, relative_offset: int) -> None:
-        """Drops the entries at and after this offset, from the file too."""
-        assert self.offsets is not None
-        keep = bisect_right(self.offsets, relative_offset - 1)
-        self.offsets, self.positions = self.offsets[:keep], self.positions[:keep]
-        self.entry_count = keep
-        self._written_entries = min(self._written_entries, keep)
-        self._next_group = keep + GROUP_ENTRIES
-        self._disk.open(self.path, create=True).truncate(self._written_entries * ENTRY_BYTES)
+    def copy_before(self, relative_offset: int) -> "OffsetIndex | None":
+        """Another object for the same file, with the entries below this offset in memory. The file keeps the others
+        until `write`. None when the file is missing or cannot be an index. Blocks unless this index is in memory."""
+        copy = OffsetIndex(self._disk, self.path)
+        if self.offsets is None:
+            if not copy.load():
+                return None
+        else:
+            copy.offsets, copy.positions = self.offsets, self.positions
+            copy.written_entries = self.written_entries
+        assert copy.offsets is not None
+        keep = bisect_left(copy.offsets, relative_offset)
+        copy.offsets, copy.positions = copy.offsets[:keep], copy.positions[:keep]
+        copy.entry_count = keep
+        copy.written_entries = min(copy.written_entries, keep)
+        return copy
 
     def write(self) -> None:
-        """Appends to the file what is not there yet, and creates it even when it stays empty."""
+        """Appends the entries that the file lacks, after removing what an earlier run or a truncation left behind
+        them; creates the file even when it stays empty."""
         if self.offsets is None:
             return
-        start, end = self._written_entries, self.entry_count
+        start, end = self.written_entries, self.entry_count
         numbers = array("I", bytes(ENTRY_BYTES * (end - start)))
         numbers[0::2] = self.offsets[start:end]
         numbers[1::2] = self.positions[start:end]
         if sys.byteorder == "little":
             numbers.byteswap()
         file = self._disk.open(self.path, create=True)
-        if start == 0:
-            file.truncate(0)  # what an earlier run left
+        file.truncate(start * ENTRY_BYTES)
         file.write_at(numbers.tobytes(), start * ENTRY_BYTES)
-        self._written_entries = end
+        self.written_entries = end
 
     def release(self) -> None:
-        """Of a segment that takes no more batches: drops what is in memory."""
+        """Drops the entries in memory, for a segment that takes no more batches."""
         self.offsets = None
         self.positions = array("I")

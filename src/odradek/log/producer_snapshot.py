@@ -1,4 +1,4 @@
-"""Kafka's `.snapshot` file (version 1): the state of every producer at the offset that the file's name says."""
+"""Kafka's `.snapshot` file (version 1): the state of every producer at the offset in the file's name."""
 
 import struct
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from odradek.protocol.sentinels import NO_OFFSET, NO_SEQUENCE
 SNAPSHOT_SUFFIX = ".snapshot"
 _VERSION = 1
 
-_PREFIX = struct.Struct(">hI")  # version, and the checksum of all that follows
+_PREFIX = struct.Struct(">hI")  # version, checksum of everything after it
 _COUNT = struct.Struct(">i")
 # producer id, epoch, last sequence, last offset, offset delta, timestamp, coordinator epoch, first offset of the
 # transaction in progress
@@ -49,7 +49,7 @@ def encode_snapshot(entries: Iterable[tuple[int, ProducerEntry]]) -> bytes:
 
 
 def decode_snapshot(data: bytes) -> Iterator[tuple[int, ProducerEntry]]:
-    """MalformedMessage when it is torn or not a snapshot, before the first entry."""
+    """Raises MalformedMessage, before the first entry, for data that is torn or no snapshot."""
     if len(data) < _PREFIX.size + _COUNT.size:
         raise MalformedMessage(f"{len(data)} bytes are no producer snapshot")
     version, checksum = _PREFIX.unpack_from(data)

@@ -1,7 +1,7 @@
-"""Whether bytes that an earlier run wrote are still what they were: checked before they are first given out.
+"""Checks the checksums of batches that an earlier run of the broker wrote, before they are first served.
 
-What this run has written, or recovery has read, is not looked at again, so neither producers nor readers at the tail
-pay for it; and of the rest each stretch is read once, by the worker that serves it, on its way to the client."""
+Batches that this run has written or recovered are not checked, so it costs neither producers nor readers at the tail.
+Other batches are checked by the worker that reads them for a client."""
 
 import struct
 
@@ -12,7 +12,7 @@ from odradek.log.batch_scan import scan_checked, scan_headers
 from odradek.protocol.batch import ATTRIBUTES_POSITION, CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION
 
 CHUNK_BYTES = 1 << 20
-# A worker that goes through more of them would keep the interpreter from the event loop for milliseconds.
+# More of them would keep the event loop from the interpreter lock for milliseconds.
 MOST_BATCHES = 1000
 
 # Base offset, batch length, (leader epoch), magic, checksum, (attributes), last offset delta.
@@ -20,8 +20,8 @@ _CHECKED = struct.Struct(">qi4xbI2xi")
 
 
 def count_sound_bytes(file: File, position: int, end_position: int) -> int:
-    """How many bytes from `position` on are whole batches with the right checksum and offsets in order. It may stop
-    earlier than it must: after a megabyte, or a thousand batches."""
+    """How many bytes from `position` on are whole batches with a valid checksum and offsets in order. Stops after a
+    megabyte, or a thousand batches."""
     chunk = memoryview(file.read_at(min(CHUNK_BYTES, end_position - position), position))
     sound_bytes = next_offset = 0
     for _ in range(MOST_BATCHES):
@@ -41,13 +41,13 @@ def count_sound_bytes(file: File, position: int, end_position: int) -> int:
 
 
 def _count_sound_bytes_of_one(file: File, position: int, end_position: int) -> int:
-    """Of the first batch, which may be larger than a chunk."""
+    """The size of the first batch, which may be larger than a chunk, or 0 when it is damaged."""
     first = next(scan_checked(file, end_position, position), None)
     return first[1].size_bytes if first else 0
 
 
 def breaks_off(file: File, position: int, end_position: int) -> bool:
-    """Whether the headers lead elsewhere than to the end."""
+    """Whether the batch headers from `position` on do not lead exactly to `end_position`."""
     reached = position
     for batch_position, header in scan_headers(file, position, end_position):
         reached = batch_position + header.size_bytes

@@ -1,5 +1,5 @@
-"""Where exactly the newest batches of a segment lie, so that a consumer at the tail is served without reading the disk
-to find its place. Bounded: the offset index answers for what is older."""
+"""The positions of the newest batches of a segment, so that a read at the tail needs no disk access to find its batch.
+Bounded: older batches are found through the offset index."""
 
 from array import array
 from bisect import bisect_left
@@ -8,8 +8,8 @@ LIMIT = 1024
 
 
 class RecentBatches:
-    """Offsets are relative to the segment's base offset. Entries are only added; when there are too many, the newer
-    half goes on in another object, so that a worker thread that holds this one is not disturbed."""
+    """Offsets are relative to the segment's base offset. Entries are only added; when there are too many, another
+    object takes the newer half, so that a worker thread can continue to read this one."""
 
     __slots__ = ("first_offset", "last_offsets", "positions")
 
@@ -26,7 +26,7 @@ class RecentBatches:
         return newer
 
     def locate(self, relative_offset: int, end_position: int) -> tuple[int, int] | None:
-        """Where the first batch that ends at or after this offset begins and ends; None when there is none."""
+        """The start and end position of the first batch that ends at or after this offset; None when there is none."""
         index = bisect_left(self.last_offsets, relative_offset)
         positions = self.positions
         if index >= len(self.last_offsets):

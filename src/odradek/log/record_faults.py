@@ -1,4 +1,4 @@
-"""Which records of a refused batch are to blame, and of what (KIP-467): looked for after the refusal, never before."""
+"""The invalid records of a refused batch, and why each is invalid (KIP-467): searched for after the refusal only."""
 
 from itertools import islice
 from typing import NamedTuple
@@ -9,20 +9,20 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.records import Record, read_records
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
-# Records are read one by one on the event loop: of a larger batch only the first are looked at, and not all of them
-# are named. Kafka looks at all.
+# Records are read one by one on the event loop, so only the first of a large batch are read, and not all faults are
+# reported. Kafka reads all.
 MOST_RECORDS_READ = 1_000
 MOST_FAULTS = 100
 MOST_BYTES_UNPACKED = 1 << 20
 
 
 class RecordFault(NamedTuple):
-    batch_index: int  # the record's place in its batch, from 0
+    batch_index: int  # of the record in its batch, from 0
     message: str
 
 
 def find_faults(batch: memoryview, config: LogConfig, now_ms: int) -> list[RecordFault]:
-    """The first of them. None where the records cannot be read: then the batch is at fault, and no record of it."""
+    """The first invalid records; none when the records cannot be read, because then the batch itself is invalid."""
     if len(batch) < HEADER_SIZE_BYTES:
         return []
     header = read_batch_header(batch)

@@ -1,4 +1,4 @@
-"""Which segments of a log have been kept long enough: whole ones, from the oldest on, by size and then by age.
+"""Which segments of a log have expired: whole segments, from the oldest on, by size and then by age.
 
 The rules are Kafka's. A segment is as old as its newest record says; one without any timestamp is as old as its file.
 A timestamp in the future keeps a segment until that time and its retention have passed."""
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def may_have_expired(log: PartitionLog) -> bool:
-    """Whether it is worth asking: most logs are empty, or keep what they have for ever."""
+    """Whether `expired_offset` may find anything: most logs are empty, or keep all records."""
     config = log.config
     if not config.is_deleted or log.size_bytes == 0:
         return False
@@ -25,23 +25,23 @@ def may_have_expired(log: PartitionLog) -> bool:
 
 
 def expired_offset(log: PartitionLog, committed_offset: int, now_ms: int) -> int | None:
-    """Where retention would have the log start, None when it wants nothing to go. Blocks."""
+    """The log start offset that retention requires; None when nothing has expired. Blocks."""
     segments = tuple(log.segments)
     try:
         count = count_expired(segments, log.config, committed_offset, now_ms)
     except FileNotFoundError:
         if segments == tuple(log.segments):
             raise
-        return None  # segments were removed meanwhile: the next round will see
+        return None  # segments were removed concurrently: the next round decides
     if not count:
         return None
     offset = segments[count].base_offset if count < len(segments) else segments[-1].next_offset
-    return offset if offset > log.log_start_offset else None  # else they only wait to be removed
+    return offset if offset > log.log_start_offset else None  # else the expired segments only wait for removal
 
 
 def count_expired(segments: Sequence[Segment], config: LogConfig, committed_offset: int, now_ms: int) -> int:
-    """How many of the oldest. All of them only when the last one holds records: it must be rolled then.
-    Blocks, and FileNotFoundError when segments are removed meanwhile."""
+    """How many of the oldest segments have expired. All of them only when the active one holds records: the caller
+    rolls it. Blocks. Raises FileNotFoundError when segments are removed concurrently."""
     if not config.is_deleted:
         return 0
     deletable = _committed(segments, committed_offset)
@@ -50,7 +50,7 @@ def count_expired(segments: Sequence[Segment], config: LogConfig, committed_offs
 
 
 def count_before(segments: Sequence[Segment], offset: int) -> int:
-    """How many of the oldest hold nothing at or after this offset; never the last one."""
+    """How many of the oldest segments hold nothing at or after this offset; never the active one."""
     count = 0
     while count + 1 < len(segments) and segments[count + 1].base_offset <= offset:
         count += 1
@@ -58,7 +58,7 @@ def count_before(segments: Sequence[Segment], offset: int) -> int:
 
 
 def _committed(segments: Sequence[Segment], committed_offset: int) -> Sequence[Segment]:
-    """What lies wholly below the high watermark, so that the start of the log never passes it."""
+    """The segments that lie below the high watermark, which the log start must not pass."""
     count = count_before(segments, committed_offset)
     last = segments[-1]
     if count + 1 == len(segments) and last.size_bytes > 0 and last.next_offset <= committed_offset:

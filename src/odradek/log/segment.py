@@ -1,8 +1,9 @@
-"""One segment: a file of batches and its two indexes. The newest one of a log is written to; older ones are only read,
-with a descriptor opened when a reader comes and no index in memory."""
+"""One segment: a file of batches and its two indexes. The newest segment of a log, the active one, is written to; older
+ones are only read, with a descriptor that is opened for a read, and no index in memory."""
 
 import errno
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from odradek.host.disk import Disk, File
@@ -22,8 +23,9 @@ DELETED_SUFFIX = ".deleted"
 
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
 NAME_DIGITS = 20
+_NO_INDEX_ENTRIES = sys.maxsize  # as the interval between them
 
-# Of a segment that is only read: every offset lies before what could be looked up here.
+# For a segment that is only read: every offset is looked up in the index file.
 NO_RECENT_BATCHES = RecentBatches(LARGEST_RELATIVE_OFFSET + 1)
 
 
@@ -35,7 +37,6 @@ class Segment:
     __slots__ = (
         "_asked_size_bytes",
         "_checked",
-        "_disk",
         "_file",
         "_is_torn",
         "_is_used",
@@ -43,6 +44,7 @@ class Segment:
         "bytes_since_index_entry",
         "created_ms",
         "directory",
+        "disk",
         "first_timestamp",
         "is_removed",
         "max_timestamp",
@@ -57,13 +59,13 @@ class Segment:
     )
 
     def __init__(self, disk: Disk, directory: str, base_offset: int) -> None:
-        self._disk = disk
+        self.disk = disk
         self._file: File | None = None
         self._is_torn = False
         self._is_used = False
         self._asked_size_bytes = 0
-        self._checked = (0, 0)  # the stretch whose checksums are known to be right
-        self.unchecked_end_position = 0  # before it lies what an earlier run wrote, see read_check
+        self._checked = (0, 0)  # positions between which checksums were checked
+        self.unchecked_end_position = 0  # an earlier run wrote what lies before, see read_check
         self.is_removed = False
         self.directory = directory
         self.base_offset = base_offset
@@ -71,7 +73,7 @@ class Segment:
         self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX))
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX))
         self.recent_batches = NO_RECENT_BATCHES
-        self.next_offset = base_offset  # known while the segment is written to
+        self.next_offset = base_offset  # valid of a segment that this run has written to
         self.bytes_since_index_entry = 0
         self.first_timestamp = NO_TIMESTAMP
         self.max_timestamp = NO_TIMESTAMP
@@ -87,14 +89,14 @@ class Segment:
         self._is_used = True
         file = self._file
         if file is None:
-            file = self._disk.open(self.path(LOG_SUFFIX))
+            file = self.disk.open(self.path(LOG_SUFFIX))
             self.check_not_removed()
             self._file = file
-            self._disk.open_files.opened(self)
+            self.disk.open_files.opened(self)
         return file
 
     def give_back(self, *, even_if_used: bool) -> bool:
-        """For `OpenFiles`. An append leaves no mark but the size."""
+        """For `OpenFiles`. An append shows only by the size."""
         is_used = self._is_used or self.size_bytes != self._asked_size_bytes
         self._is_used = False
         self._asked_size_bytes = self.size_bytes
@@ -104,118 +106,150 @@ class Segment:
         return True
 
     def check_not_removed(self) -> None:
-        """After whatever has opened a file by its name, on a worker: another segment may have taken the name meanwhile
-        (compaction). FileNotFoundError then, as if the other had not."""
+        """Called after a worker has opened a file by its name: compaction may have given the name to another segment.
+        Raises FileNotFoundError then."""
         if self.is_removed:
             raise FileNotFoundError(errno.ENOENT, "the segment was removed", self.path(LOG_SUFFIX))
 
-    # Becoming the segment that is written to
+    # Becoming the active segment
 
     def create(self) -> None:
-        """When it fails there is no file: an empty one would end the log at its name the next time it is opened."""
+        """Creates the file. After a failure there is none: an empty file would end the log at its name."""
         path = self.path(LOG_SUFFIX)
         try:
-            self._file = self._disk.open(path, create=True)
+            self._file = self.disk.open(path, create=True)
             self._file.truncate(0)
-            self._disk.open_files.opened(self)
+            self.disk.open_files.opened(self)
         except OSError:
             self._file = None
             with suppress(OSError):
-                self._disk.remove(path)
+                self.disk.remove(path)
             raise
-        self._create_indexes()
+        self.init_empty()
 
     def load_for_writing(self) -> bool:
-        """As it was when it was last closed: only what follows the last index entry is read.
-        False when the indexes do not fit the file: then it must be recovered."""
+        """Loads a segment as it was closed: only batches after the last index entry are read. False when the indexes do
+        not fit the file: then the segment must be recovered."""
         self.size_bytes = self.file.size()
         if not self.offset_index.load() or not self.time_index.load():
             return False
         _, position = self.offset_index.last_entry() or (0, 0)
         if position >= self.size_bytes > 0:
             return False
+        self._load_timestamps()
+        return self._load_recent_batches(position)
+
+    def _load_timestamps(self) -> None:
         timestamp, timestamp_offset = self.time_index.last_entry() or (NO_TIMESTAMP, 0)
         self.max_timestamp = timestamp
         self.offset_of_max_timestamp = self.base_offset + timestamp_offset
-        self._load_first_timestamp()
-        return self._load_recent_batches(position)
-
-    def _load_first_timestamp(self) -> None:
         first = next(scan_headers(self.file, 0, self.size_bytes), None)
         self.first_timestamp = first[1].max_timestamp if first else NO_TIMESTAMP
 
     def _load_recent_batches(self, position: int) -> bool:
+        """From the last indexed batch, at `position`, to the end; False when the file does not end with a batch."""
+        end_position = self.size_bytes
         self.recent_batches = RecentBatches(0)
-        self.bytes_since_index_entry = self.size_bytes - position
+        self.bytes_since_index_entry = 0
         self.next_offset = self.base_offset
         is_first = True
-        for batch_position, header in scan_headers(self.file, position, self.size_bytes):
+        for batch_position, header in scan_headers(self.file, position, end_position):
             relative_base = header.base_offset - self.base_offset
             if relative_base < 0 or relative_base + header.last_offset_delta > LARGEST_RELATIVE_OFFSET:
                 return False
             if is_first:
                 self.recent_batches = RecentBatches(relative_base if position else 0)
                 is_first = False
-            self._note_batch(header.last_offset, header.max_timestamp, batch_position)
-            position = batch_position + header.size_bytes
+            self._publish_header(batch_position, header, _NO_INDEX_ENTRIES)
+            position = self.size_bytes
         if self.unchecked_end_position:
-            # Whoever reads this comes by way of the files, where it is checked.
+            # Batches of an earlier run are found through the files, where their checksums are checked.
             self.recent_batches = RecentBatches(self.next_offset - self.base_offset)
-        return position == self.size_bytes
+        return position == end_position
 
     # Writing
 
     def append(self, batch: memoryview, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
-        """One write; when it fails, nothing has changed and OSError says why."""
+        """One write; when it fails, nothing has changed and OSError says why. `_write` is inlined: this runs for every
+        batch of a producer."""
         position = self.size_bytes
         file = self._file or self.file
         if self._is_torn:
-            file.truncate(position)
-            self._is_torn = False
+            self._cut_torn_write(file)
         try:
             file.write_at(batch, position)
         except OSError:
-            # What was written of it must not be taken for a batch later; if even that fails, before the next write.
             self._is_torn = True
             with suppress(OSError):
-                file.truncate(position)
-                self._is_torn = False
+                self._cut_torn_write(file)
             raise
-        size_bytes = len(batch)
-        # The size first: a worker that learns of the batch by its timestamp must find it within the segment.
+        self._publish_batch(position, len(batch), last_offset, max_timestamp, index_interval_bytes)
+
+    def _publish_header(self, position: int, header: BatchHeader, index_interval_bytes: int) -> None:
+        last_offset = header.base_offset + header.last_offset_delta
+        self._publish_batch(position, header.size_bytes, last_offset, header.max_timestamp, index_interval_bytes)
+
+    def append_run(self, batches: memoryview, headers: Sequence[BatchHeader], index_interval_bytes: int) -> None:
+        """Appends neighbouring batches with one write; when it fails, nothing has changed and OSError says why."""
+        position = self.size_bytes
+        self._write(batches)
+        for header in headers:
+            self._publish_header(position, header, index_interval_bytes)
+            position = self.size_bytes
+
+    def _write(self, data: memoryview) -> None:
+        file = self._file or self.file
+        if self._is_torn:
+            self._cut_torn_write(file)
+        try:
+            file.write_at(data, self.size_bytes)
+        except OSError:
+            self._is_torn = True
+            with suppress(OSError):
+                self._cut_torn_write(file)
+            raise
+
+    def _cut_torn_write(self, file: File) -> None:
+        """A part of a batch must not be read as one: it is cut off when its write has failed, or before the next."""
+        file.truncate(self.size_bytes)
+        self._is_torn = False
+
+    def _publish_batch(
+        self, position: int, size_bytes: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
+    ) -> None:
+        """Makes a written batch visible. Readers on worker threads depend on the order: position and `next_offset`,
+        then `size_bytes`, then the timestamp. A reader that sees the size can find out that the batch lies past the
+        offset that bounds it, and a reader that sees the timestamp finds the batch within the size."""
+        recent_batches = self.recent_batches
+        recent_batches.positions.append(position)  # before the array that is searched
+        recent_batches.last_offsets.append(last_offset - self.base_offset)
+        if len(recent_batches.positions) >= LIMIT:
+            self.recent_batches = recent_batches.newer_half()
+        self.next_offset = last_offset + 1
         self.size_bytes = position + size_bytes
-        self._note_batch(last_offset, max_timestamp, position)
+        if position == 0:
+            self.first_timestamp = max_timestamp
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.offset_of_max_timestamp = last_offset
         if self.bytes_since_index_entry > index_interval_bytes:
             self.bytes_since_index_entry = size_bytes
             self._add_index_entries(last_offset, position)
         else:
             self.bytes_since_index_entry += size_bytes
 
-    def _note_batch(self, last_offset: int, max_timestamp: int, position: int) -> None:
-        recent_batches = self.recent_batches
-        recent_batches.positions.append(position)  # before the array that is searched
-        recent_batches.last_offsets.append(last_offset - self.base_offset)
-        if len(recent_batches.positions) >= LIMIT:
-            self.recent_batches = recent_batches.newer_half()
-        if position == 0:
-            self.first_timestamp = max_timestamp
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.offset_of_max_timestamp = last_offset
-        self.next_offset = last_offset + 1
-
     def _add_index_entries(self, last_offset: int, position: int) -> None:
         self.offset_index.append(last_offset - self.base_offset, position)
         self.time_index.append_if_larger(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
 
     def write_indexes(self) -> None:
-        """The last entry of the time index is the segment's largest timestamp, as Kafka has it of a closed segment."""
+        """Adds the segment's largest timestamp as the last time index entry, as Kafka does when it closes a segment."""
         self.time_index.append_if_larger(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
         self.offset_index.write()
         self.time_index.write()
 
     def become_read_only(self) -> None:
-        """After `write_indexes`: what only the writer needs is given back."""
+        """After `write_indexes`: frees what only appends need."""
         self.recent_batches = NO_RECENT_BATCHES
         self.offset_index.release()
         self.time_index.release()
@@ -225,30 +259,30 @@ class Segment:
         return self.offset_index.offsets is not None
 
     def rename_for_removal(self) -> list[str]:
-        """Quick, unlike removing what may be a gigabyte. Returns what is to be removed."""
-        self.is_removed = True  # before a worker can miss the file
+        """Quick, unlike removing a file of perhaps a gigabyte. Returns the paths of the files to remove."""
+        self.is_removed = True  # before the file is missing for a worker
         self.release()
         renamed = []
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             path = self.path(suffix)
-            with suppress(FileNotFoundError):  # an index that was never written
-                self._disk.rename(path, path + DELETED_SUFFIX)
+            with suppress(FileNotFoundError):  # the index was never written
+                self.disk.rename(path, path + DELETED_SUFFIX)
                 renamed.append(path + DELETED_SUFFIX)
         return renamed
 
     def release(self) -> None:
-        """Drops the descriptors; slices that are on their way keep theirs."""
+        """Drops the descriptors; slices that are being sent keep theirs."""
         self._file = None
         self.offset_index.release()
         self.time_index.release()
 
     def open_indexes(self) -> list[File]:
-        return [self._disk.open(index.path) for index in (self.offset_index, self.time_index)]
+        return [self.disk.open(index.path) for index in (self.offset_index, self.time_index)]
 
     # Reading
 
     def locate(self, offset: int) -> tuple[int, int] | None:
-        """Where the first batch that ends at or after `offset` begins and ends; None when the segment has none."""
+        """The start and end position of the first batch that ends at or after `offset`; None when there is none."""
         relative_offset = offset - self.base_offset
         size_bytes = self.size_bytes
         recent_batches = self.recent_batches
@@ -259,7 +293,7 @@ class Segment:
         return place
 
     def count_sound_bytes(self, file: File, position: int, size_bytes: int) -> int:
-        """How many of these may be given out: whole batches whose checksums are right. Blocks."""
+        """How many of these bytes are whole batches with valid checksums, which may be served. Blocks."""
         checked_from, checked_to = self._checked
         if checked_from <= position and position + size_bytes <= checked_to:
             return size_bytes
@@ -270,14 +304,14 @@ class Segment:
         return sound_bytes
 
     def breaks_off_before(self, offset: int, file: File) -> bool:
-        """Whether it has no batch for this offset because it is damaged. Blocks."""
+        """Whether the segment has no batch for this offset because it is damaged. Blocks."""
         if not self.unchecked_end_position:
             return False
         position = self.offset_index.lookup(offset - self.base_offset)
         return breaks_off(file, position, self.size_bytes)
 
     def load_max_timestamp(self) -> int:
-        """Of an old segment, from the last entry of its time index."""
+        """The largest timestamp; of an old segment from the last entry of its time index."""
         if self.max_timestamp == NO_TIMESTAMP:
             entry = self.time_index.last_entry()
             if entry:
@@ -288,55 +322,57 @@ class Segment:
     def newest_ms(self) -> int:
         """The largest timestamp of its records, or of its file when they have none. Blocks."""
         timestamp = self.load_max_timestamp()
-        return timestamp if timestamp >= 0 else self._disk.modified_ms(self.path(LOG_SUFFIX))
+        return timestamp if timestamp >= 0 else self.disk.modified_ms(self.path(LOG_SUFFIX))
 
     # Truncation and recovery
 
-    def truncate_to(self, offset: int) -> int:
-        """Removes the batches that end at or after `offset`; the segment must be loaded for writing.
-        Returns the offset that comes next: smaller when `offset` lies within a batch, which stays whole or goes."""
-        place = self.locate(offset)
-        end_offset = offset
-        self.offset_index.truncate(max(0, offset - self.base_offset))
-        self.time_index.truncate(max(0, offset - self.base_offset))
-        if place is not None:
-            end_offset = min(offset, int.from_bytes(self.file.read_at(8, place[0]), "big"))
-            self.size_bytes = place[0]
-            self.file.truncate(self.size_bytes)
-            self.unchecked_end_position = min(self.unchecked_end_position, self.size_bytes)
-            self._checked = (0, 0)
-        timestamp, timestamp_offset = self.time_index.last_entry() or (NO_TIMESTAMP, 0)
-        self.max_timestamp = timestamp
-        self.offset_of_max_timestamp = self.base_offset + timestamp_offset
-        if self.size_bytes == 0:
-            self.first_timestamp = NO_TIMESTAMP
-        _, position = self.offset_index.last_entry() or (0, 0)
-        self._load_recent_batches(position)
-        return end_offset
+    def load_cut(self, original: "Segment", offset: int, end_position: int, index_interval_bytes: int) -> None:
+        """Becomes what `original`, another object for the same files, will be once `cut_files` has run: a segment that
+        ends at `end_position`, where the batch that holds `offset` begins. Changes neither a file nor `original`, which
+        readers may hold. Blocks."""
+        self.created_ms, self.roll_jitter_ms = original.created_ms, original.roll_jitter_ms
+        self.unchecked_end_position = min(original.unchecked_end_position, end_position)
+        offset_index = original.offset_index.copy_before(offset - self.base_offset)
+        time_index = original.time_index.copy_before(offset - self.base_offset)
+        if offset_index is not None and time_index is not None:
+            self.size_bytes = end_position
+            self.offset_index, self.time_index = offset_index, time_index
+            self._load_timestamps()
+            self._load_recent_batches((offset_index.last_entry() or (0, 0))[1])
+        else:
+            self.init_empty()
+            for position, header in scan_headers(self.file, 0, end_position):
+                self._publish_header(position, header, index_interval_bytes)
 
-    def recover(self, index_interval_bytes: int, on_batch: Callable[[BatchHeader], None] = lambda _: None) -> int:
-        """Checks every batch, cuts off what is not whole, rebuilds the indexes. Returns the bytes cut off."""
-        self._create_indexes()
-        file_size = self.file.size()
+    def cut_files(self) -> None:
+        """Removes from the files what this segment, after `load_cut`, does not have. Blocks."""
+        self.file.truncate(self.size_bytes)
+        self.write_indexes()
+
+    def recover(
+        self, index_interval_bytes: int, on_batch: Callable[[File, int, BatchHeader], None] = lambda *_: None
+    ) -> int:
+        """Checks every batch, cuts the file at the first invalid one, and rebuilds the indexes. Returns how many
+        bytes were cut off."""
+        self.init_empty()
+        file = self.file
+        file_size = file.size()
         valid_bytes = 0
-        for position, header in scan_checked(self.file, file_size):
+        for position, header in scan_checked(file, file_size):
             if not self._accepts(header):
                 break
-            self._note_batch(header.last_offset, header.max_timestamp, position)
-            if self.bytes_since_index_entry > index_interval_bytes:
-                self._add_index_entries(header.last_offset, position)
-                self.bytes_since_index_entry = 0
-            self.bytes_since_index_entry += header.size_bytes
+            self._publish_header(position, header, index_interval_bytes)
             valid_bytes = position + header.size_bytes
-            on_batch(header)
+            on_batch(file, position, header)
         if valid_bytes < file_size:
-            self.file.truncate(valid_bytes)
+            file.truncate(valid_bytes)
         self.size_bytes = valid_bytes
         self.unchecked_end_position = 0
         self.write_indexes()
         return file_size - valid_bytes
 
-    def _create_indexes(self) -> None:
+    def init_empty(self) -> None:
+        """In memory only: readers find no batch in the segment, and appends begin with empty indexes."""
         self.offset_index.create()
         self.time_index.create()
         self.recent_batches = RecentBatches(0)

@@ -1,5 +1,5 @@
 """The producer snapshots of one partition: one at the base offset of each segment and one where the log was closed.
-A snapshot that a crash tore has a wrong checksum and is passed over for an older one."""
+A snapshot that a crash tore has a wrong checksum: it is removed, and an older one is used."""
 
 from collections.abc import Callable, Iterable
 
@@ -45,11 +45,11 @@ class SnapshotFiles:
         except FileNotFoundError:
             if offset in self.offsets:
                 raise
-            return  # removed meanwhile
+            return  # removed concurrently
         sync_file(file)
 
     def load_newest(self, producers: ProducerState, end_offset: int) -> bool:
-        """Into `producers` the newest whole snapshot at or before `end_offset`; without one they are empty."""
+        """Loads the newest valid snapshot at or before `end_offset`, or no producers when there is none. False then."""
         for offset in reversed(self.offsets):
             if offset > end_offset:
                 continue
@@ -66,7 +66,7 @@ class SnapshotFiles:
     def remove(self, offsets: Iterable[int]) -> None:
         for offset in tuple(offsets):
             if offset in self.offsets:
-                # The name first: a `sync` on a worker that misses the file then knows why.
+                # The offset is removed before the file, so that a `sync` on a worker can tell why the file is missing.
                 self.offsets = [kept for kept in self.offsets if kept != offset]
                 self._disk.remove(self.path(offset))
 
@@ -74,6 +74,6 @@ class SnapshotFiles:
         self.remove(offset for offset in self.offsets if offset > end_offset)
 
     def remove_stray(self, base_offsets: Iterable[int]) -> None:
-        """All but the newest and those of segments."""
+        """Removes all snapshots but the newest and those at the base offsets of segments."""
         kept = {*base_offsets, *self.offsets[-1:]}
         self.remove(offset for offset in self.offsets if offset not in kept)

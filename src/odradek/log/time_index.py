@@ -1,5 +1,5 @@
-"""Kafka's time index: the largest timestamp so far, and the last offset of the batch that had it, whenever it grew.
-As with the offset index, only the segment being written has it in memory."""
+"""Kafka's time index: the largest timestamp so far, and the last offset of the batch that has it, whenever it grows.
+As with the offset index, only the active segment has it in memory."""
 
 import struct
 from array import array
@@ -16,7 +16,7 @@ _ENTRY = struct.Struct(">qI")
 
 
 class TimeIndex:
-    __slots__ = ("_disk", "_next_group", "_written_entries", "entry_count", "offsets", "path", "timestamps")
+    __slots__ = ("_disk", "_next_group", "entry_count", "offsets", "path", "timestamps", "written_entries")
 
     def __init__(self, disk: Disk, path: str) -> None:
         self._disk = disk
@@ -24,14 +24,14 @@ class TimeIndex:
         self.timestamps: array[int] | None = None
         self.offsets: array[int] = array("I")
         self.entry_count = -1
-        self._written_entries = 0
+        self.written_entries = 0
         self._next_group = GROUP_ENTRIES
 
     def create(self) -> None:
         self.timestamps = array("q")
         self.offsets = array("I")
         self.entry_count = 0
-        self._written_entries = 0
+        self.written_entries = 0
         self._next_group = GROUP_ENTRIES
 
     def load(self) -> bool:
@@ -49,7 +49,7 @@ class TimeIndex:
             timestamps.append(timestamp)
             offsets.append(offset)
         self.timestamps, self.offsets = timestamps, offsets
-        self.entry_count = self._written_entries = len(timestamps)
+        self.entry_count = self.written_entries = len(timestamps)
         self._next_group = self.entry_count + GROUP_ENTRIES
         return True
 
@@ -58,12 +58,12 @@ class TimeIndex:
         assert timestamps is not None, "the index of an old segment is read-only"
         if timestamp <= (timestamps[-1] if timestamps else NO_TIMESTAMP):
             return
-        # The array that is searched grows last: a worker thread may be looking something up meanwhile.
+        # The searched array grows last: a worker thread may look something up concurrently.
         self.offsets.append(relative_offset)
         timestamps.append(timestamp)
         self.entry_count += 1
         if self.entry_count >= self._next_group:
-            with suppress(OSError):  # as in the offset index: the records are safe, the entries are tried again
+            with suppress(OSError):  # as in the offset index: the batch is written already, and the entries are retried
                 self.write()
             self._next_group = self.entry_count + GROUP_ENTRIES
 
@@ -99,27 +99,32 @@ class TimeIndex:
         timestamp, relative_offset = _ENTRY.unpack(file.read_at(ENTRY_BYTES, (count - 1) * ENTRY_BYTES))
         return timestamp, relative_offset
 
-    def truncate(self, relative_offset: int) -> None:
-        """Drops the entries at and after this offset, from the file too."""
-        assert self.timestamps is not None
-        keep = bisect_left(self.offsets, relative_offset)
-        self.timestamps, self.offsets = self.timestamps[:keep], self.offsets[:keep]
-        self.entry_count = keep
-        self._written_entries = min(self._written_entries, keep)
-        self._next_group = keep + GROUP_ENTRIES
-        self._disk.open(self.path, create=True).truncate(self._written_entries * ENTRY_BYTES)
+    def copy_before(self, relative_offset: int) -> "TimeIndex | None":
+        """As OffsetIndex.copy_before."""
+        copy = TimeIndex(self._disk, self.path)
+        if self.timestamps is None:
+            if not copy.load():
+                return None
+        else:
+            copy.timestamps, copy.offsets = self.timestamps, self.offsets
+            copy.written_entries = self.written_entries
+        assert copy.timestamps is not None
+        keep = bisect_left(copy.offsets, relative_offset)
+        copy.timestamps, copy.offsets = copy.timestamps[:keep], copy.offsets[:keep]
+        copy.entry_count = keep
+        copy.written_entries = min(copy.written_entries, keep)
+        return copy
 
     def write(self) -> None:
         timestamps = self.timestamps
         if timestamps is None:
             return
-        start, end = self._written_entries, self.entry_count
+        start, end = self.written_entries, self.entry_count
         data = b"".join(_ENTRY.pack(timestamps[index], self.offsets[index]) for index in range(start, end))
         file = self._disk.open(self.path, create=True)
-        if start == 0:
-            file.truncate(0)
+        file.truncate(start * ENTRY_BYTES)
         file.write_at(data, start * ENTRY_BYTES)
-        self._written_entries = end
+        self.written_entries = end
 
     def release(self) -> None:
         self.timestamps = None

@@ -9,7 +9,7 @@ from odradek.protocol.batch import BatchHeader
 from odradek.protocol.records import Record, read_records
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
-# Searches run on a worker, and batches that were stored unread may be larger inside than a topic would unpack now.
+# Searches run on a worker, and stored batches may decompress to more than the topic's limit for new batches.
 DECOMPRESSED_LIMIT_BYTES = 128 << 20
 
 

@@ -1,10 +1,10 @@
-"""What a log has written and the disk may not have yet, and making it durable.
+"""The files of a log that were written and are not synced, and syncing them.
 
-`sync` runs on a worker while the event loop goes on: each step takes what it found, and clears a mark before it does
-the work the mark asks for, so that nothing that is added meanwhile is forgotten.
+`sync` runs on a worker while the event loop appends: each step copies what it has to sync, and clears a flag before it
+does the work of the flag, so that nothing that is added concurrently is lost.
 
-A sync that failed is never tried again: the operating system may have dropped the writes and call the next sync of the
-same file a success. What the log holds from then on is known only after a restart has read the files again."""
+A failed sync is never retried: the operating system may have dropped the writes and report success for the next sync of
+the same file. What the disk holds is known only after a restart has read the files."""
 
 import errno
 from contextlib import suppress
@@ -17,7 +17,7 @@ from odradek.log.snapshot_files import SnapshotFiles
 
 
 class UnsyncedFiles:
-    """The active segment is not in here: it is always taken for unsynced."""
+    """The active segment is not listed: it always counts as unsynced."""
 
     __slots__ = (
         "_directory",
@@ -32,7 +32,7 @@ class UnsyncedFiles:
     def __init__(
         self, disk: Disk, directory: str, snapshots: SnapshotFiles, rolled_segments: list[Segment], *, is_new: bool
     ) -> None:
-        """`is_new` when the directory itself was just made, or may have been by a run that was killed."""
+        """`is_new` when the directory was just created, or may have been by a run that was killed."""
         self._disk = disk
         self._directory = directory
         self._snapshots = snapshots
@@ -41,34 +41,34 @@ class UnsyncedFiles:
         self.failure: OSError | None = None
 
     def sync(self, active: Segment, leader_epochs: LeaderEpochs) -> None:
-        """The caller has read the end of the log before it looked up which segment is active: so everything before
-        that end lies in this one or in one of those that were rolled."""
+        """The caller has read the log end before the active segment, so everything before that log end lies in `active`
+        or in a rolled segment."""
         rolled = tuple(self.rolled_segments)
         for segment in rolled:
-            self._sync_segment(segment)
+            self.sync_segment(segment)
             self.sync_indexes(segment)
         if active not in rolled:
-            self._sync_segment(active)
+            self.sync_segment(active)
         self._snapshots.sync(self._sync_file)
         self.write_leader_epochs(leader_epochs)
-        self._sync_names()
+        self.sync_names()
         for segment in rolled:
-            with suppress(ValueError):  # removed, or written to again
+            with suppress(ValueError):  # removed concurrently
                 self.rolled_segments.remove(segment)
                 segment.release()
 
     def check(self) -> None:
-        """OSError when a sync has failed before."""
+        """Raises OSError when a sync has failed."""
         if self.failure is not None:
             reason = self.failure.strerror or self.failure
             raise OSError(
                 errno.EIO, f"{self._directory} failed to reach the disk before ({reason}): restart the broker"
             )
 
-    def sync_truncation(self, active: Segment, leader_epochs: LeaderEpochs) -> None:
-        self.write_leader_epochs(leader_epochs)
-        self._sync_segment(active)
-        self._sync_directory(self._directory)
+    def forget(self, segment: Segment) -> None:
+        """The segment's files were removed, or are synced by the caller."""
+        if segment in self.rolled_segments:
+            self.rolled_segments.remove(segment)
 
     def sync_indexes(self, segment: Segment) -> None:
         try:
@@ -80,7 +80,7 @@ class UnsyncedFiles:
         for file in files:
             self._sync_file(file)
 
-    def _sync_segment(self, segment: Segment) -> None:
+    def sync_segment(self, segment: Segment) -> None:
         try:
             file = segment.file
         except FileNotFoundError:
@@ -103,7 +103,7 @@ class UnsyncedFiles:
             self.failure = error
             raise
 
-    def _sync_names(self) -> None:
+    def sync_names(self) -> None:
         if self._is_new_directory:
             self._sync_directory(self._directory.rpartition("/")[0] or ".")
             self._is_new_directory = False
@@ -126,7 +126,7 @@ class UnsyncedFiles:
         except BaseException as error:
             leader_epochs.is_dirty = True
             self.has_new_names = True
-            # A full disk has refused to write another file, which says nothing about what is to be synced.
+            # A full disk refuses to write this file, which does not affect the files that are to be synced.
             if isinstance(error, OSError) and not is_refusal(error):
                 self.failure = error
             raise

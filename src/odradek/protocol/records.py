@@ -1,12 +1,13 @@
 """Records inside a batch, where they must be parsed or built: look-up by time, compaction, internal topics, tools.
 
-Whatever does not add up (counts, lengths, deltas, bytes left over) is a MalformedMessage; the caller bounds what is
-decompressed.
+Inconsistent counts, lengths and deltas, and bytes left over, raise MalformedMessage; the caller bounds the decompressed
+size.
 """
 
 from collections.abc import Iterator, Sequence
 
 from odradek.protocol.batch import (
+    CONTROL_FLAG,
     CURRENT_MAGIC,
     HEADER_SIZE_BYTES,
     LENGTH_END_POSITION,
@@ -62,9 +63,9 @@ class Record:
 
 
 def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
-    """The records of the one batch at the start of `batch`; not more than `limit_bytes` of them are decompressed.
+    """The records of the one batch at the start of `batch`; at most `limit_bytes` are decompressed.
 
-    The checksum is the caller's business. Nothing is read before the first record is asked for.
+    The checksum is not checked. Nothing is read before the first record is requested.
     """
     header = read_batch_header(batch)
     if header.magic != CURRENT_MAGIC:
@@ -72,7 +73,7 @@ def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
     if header.size_bytes < HEADER_SIZE_BYTES or header.size_bytes > len(batch):
         raise MalformedMessage(f"a batch of {header.size_bytes} bytes in {len(batch)}")
     section = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
-    # Compaction may leave a header alone to keep the producer's sequence: nothing to decompress.
+    # Compaction may leave a header without records, to keep the producer's sequence number.
     data = decompress(header.compression, section, limit_bytes) if section or header.record_count else b""
     if not 0 <= header.record_count <= len(data) // SMALLEST_RECORD_BYTES:
         raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
@@ -92,8 +93,8 @@ def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
 
 
 def every_record_has_a_key(data: bytes, record_count: int) -> bool:
-    """Of decompressed records as a producer numbers them, 0 and up. Only lengths, offset deltas and key lengths are
-    looked at, and nothing is made of a record: this runs where batches are appended."""
+    """Whether each of these decompressed records has a key; offset deltas must count from 0. Only lengths, offset
+    deltas and key lengths are read, and no objects are created: this runs on the append path."""
     if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
         raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
     limit = len(data)
@@ -171,17 +172,18 @@ def build_batch(
     producer_epoch: int = -1,
     base_sequence: int = -1,
     transactional: bool = False,
+    control: bool = False,
     leader_epoch: int = -1,
     log_append_time: int | None = None,
     level: int | None = None,
 ) -> bytearray:
-    """One batch of these records, at least one, whose offsets count from `base_offset` on."""
+    """One batch of these records, of which there is at least one, and whose offsets are at or after `base_offset`."""
     base_timestamp = records[0].timestamp
     parts: list[bytes] = []
     for record in records:
         _append_record(parts, record, record.timestamp - base_timestamp, record.offset - base_offset)
     section = compress(compression, b"".join(parts), level)
-    attributes = compression | (TRANSACTIONAL_FLAG if transactional else 0)
+    attributes = compression | (TRANSACTIONAL_FLAG if transactional else 0) | (CONTROL_FLAG if control else 0)
     if log_append_time is not None:
         attributes |= LOG_APPEND_TIME_FLAG
         max_timestamp = log_append_time

@@ -18,6 +18,10 @@ class LogRetired(Exception):
     """The log is being deleted: no flush of it begins."""
 
 
+class LogTruncated(LogRetired):
+    """The records to flush were removed because this replica follows another leader."""
+
+
 class LogFlusher:
     """Group commit: fsync runs on a worker while the event loop continues to append."""
 
@@ -50,9 +54,11 @@ class LogFlusher:
         self.dirty_since_ms: float | None = None  # when housekeeping first saw something to flush
 
     async def flush_to(self, end_offset: int) -> None:
-        """Return when all records before this offset are durable. OSError when the disk failed; LogRetired when the
-        log is deleted before that."""
+        """Return when all records before this offset are durable. OSError when the disk failed, LogRetired when the
+        log is deleted, LogTruncated when records before this offset were removed."""
         while self._log.recovery_point_offset < end_offset:
+            if self._log.log_end_offset < end_offset:
+                raise LogTruncated
             await self.flush()
 
     async def flush(self) -> None:

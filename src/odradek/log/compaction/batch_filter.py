@@ -1,8 +1,8 @@
-"""What is left of one batch: all of it, some of its records, its header alone, or nothing. Pure; the rules are Kafka's
-(Cleaner.cleanInto, MemoryRecords.filterTo). Offsets, order and the producer's sequence numbers stay as they are.
+"""What compaction keeps of one batch: all of it, some of its records, its header alone, or nothing. Pure; the rules are
+Kafka's (Cleaner.cleanInto, MemoryRecords.filterTo). Offsets, order and the producer's sequence numbers do not change.
 
-Where fewer records are left the base timestamp is kept, and with it the bytes of every record that stays; only the
-first compaction that keeps a tombstone rewrites them, because the base timestamp becomes the tombstone's deadline."""
+When records are removed, the base timestamp and the bytes of the other records do not change. Only the first compaction
+that keeps a tombstone rewrites the records, because it sets the base timestamp to the tombstone's delete horizon."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -25,22 +25,23 @@ from odradek.protocol.compression import Compression, compress, decompress
 from odradek.protocol.sentinels import NO_TIMESTAMP
 from odradek.protocol.varints import Bytes
 
-# Compaction runs in a process of its own; batches that were stored unread may be larger inside than a topic allows.
+# Compaction runs in a process of its own, and stored batches may decompress to more than the topic's limit.
 DECOMPRESSED_LIMIT_BYTES = 128 << 20
 
-# What an emptied batch keeps of its attributes.
+# The attributes that a batch without records keeps.
 _LASTING_FLAGS = LOG_APPEND_TIME_FLAG | TRANSACTIONAL_FLAG | CONTROL_FLAG
 
 
 class LastRecord(NamedTuple):
-    """Where a producer's state comes from: the batch that ends at this offset, or without one a marker's epoch."""
+    """The batch that holds a producer's state: the one that ends at `last_data_offset`, or with None a marker of
+    `producer_epoch`."""
 
     last_data_offset: int | None
     producer_epoch: int
 
 
 class Survivors(NamedTuple):
-    """`is_kept` has a value for each record, true or not."""
+    """`is_kept` has one value for each record of the batch."""
 
     kept_count: int
     is_kept: bytes | bytearray | list[bool]
@@ -48,7 +49,7 @@ class Survivors(NamedTuple):
 
 
 def read_section(data: bytes, position: int, header: BatchHeader) -> tuple[bytes, int, int]:
-    """The records of the batch at `position`, unpacked: the bytes that hold them, where they begin and end."""
+    """The decompressed records of the batch at `position`: the bytes that hold them, and their start and end."""
     start, end = position + HEADER_SIZE_BYTES, position + header.size_bytes
     if not header.attributes & COMPRESSION_MASK or not header.record_count:
         return data, start, end
@@ -75,8 +76,8 @@ class BatchFilter:
         self._delete_horizon_ms = now_ms + delete_retention_ms
 
     def filter(self, data: bytes, position: int, header: BatchHeader, *, is_last: bool) -> Bytes | None:
-        """The batch as it is to be written, or None. `is_last` when the segment that is written ends with it: its last
-        offset must stay known."""
+        """The batch to write, or None. `is_last` when it is the last one of the new segment: its header must stay,
+        because it has the last offset."""
         keeps_header = is_last or self._is_last_of_producer(header)
         if not header.record_count and not keeps_header:
             return None
@@ -102,7 +103,7 @@ class BatchFilter:
         return self._rewrite(header, section[0], section[1], survivors, sets_horizon)
 
     def _choose(self, header: BatchHeader, records: bytes, start: int, end: int) -> Survivors:
-        if header.base_offset >= self._latest.next_offset:  # a later round's
+        if header.base_offset >= self._latest.next_offset:  # compacted in a later round
             return Survivors(header.record_count, b"", has_tombstones=False)
         if header.base_offset < self._latest.first_offset:
             return self._choose_by_keys(header, records, start, end)
@@ -117,7 +118,7 @@ class BatchFilter:
         return Survivors(is_kept.count(SURVIVES), is_kept, tombstone_count > 0)
 
     def _choose_by_keys(self, header: BatchHeader, records: bytes, start: int, end: int) -> Survivors:
-        """Of what earlier rounds have left, or a batch that begins there: is there a later record of the key?"""
+        """For a batch that begins in the clean part of the log: a record stays unless its key has a later one."""
         found = read_keys(records, start, end, header.record_count)
         places = self._latest.places_of(found.keys)
         if header.last_offset < self._latest.first_offset:
@@ -164,7 +165,7 @@ class BatchFilter:
         return delete_horizon_ms is not None and delete_horizon_ms <= self._now_ms
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
-        """Then its header keeps the producer's sequence, or the epoch that fences an older one."""
+        """Whether the header holds the last sequence number of its producer, or the epoch that fences older ones."""
         last = self._last_records.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return False
@@ -178,7 +179,7 @@ _SURVIVES = bytes(mark & SURVIVES for mark in range(256))
 
 
 def marker_key(data: bytes, position: int, header: BatchHeader) -> bytes | None:
-    """Of the one record of a control batch."""
+    """The key of the one record of a control batch; None when the batch has no record."""
     if not header.record_count:
         return None
     key = read_keys(*read_section(data, position, header), header.record_count).keys[0]
@@ -186,7 +187,7 @@ def marker_key(data: bytes, position: int, header: BatchHeader) -> bytes | None:
 
 
 def _empty_batch(header: BatchHeader) -> bytearray:
-    """A batch without records: what is left to say which offsets and sequence numbers were given away."""
+    """A batch without records, which keeps the offsets and sequence numbers that were assigned to it."""
     return write_batch(
         header._replace(
             attributes=header.attributes & _LASTING_FLAGS | Compression.NONE,

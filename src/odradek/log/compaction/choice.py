@@ -10,7 +10,7 @@ from odradek.log.segment import Segment
 
 
 class Cleanable(NamedTuple):
-    """`end_offset` is the base offset of the first segment that has to wait."""
+    """`end_offset` is the base offset of the first segment that may not be compacted."""
 
     first_dirty_offset: int
     end_offset: int
@@ -27,7 +27,7 @@ class Cleanable(NamedTuple):
 
 
 def choose_first_dirty_offset(clean_offset: int | None, log_start_offset: int, log_end_offset: int) -> int:
-    """What the checkpoint says, unless the log does not reach there (any more)."""
+    """The offset of the checkpoint, or the log start when the checkpoint lies outside the log."""
     if clean_offset is None or not log_start_offset <= clean_offset <= log_end_offset:
         return log_start_offset
     return clean_offset
@@ -36,7 +36,7 @@ def choose_first_dirty_offset(clean_offset: int | None, log_start_offset: int, l
 def assess(
     segments: Sequence[Segment], config: LogConfig, *, first_dirty_offset: int, safe_offset: int, now_ms: int
 ) -> Cleanable:
-    """The last segment is the one that is written to. Reads files where the log has to do with time. Blocks."""
+    """The last segment is the active one. Blocks: the compaction lags depend on timestamps in files."""
     active_offset = segments[-1].base_offset
     inactive = [(segment, following.base_offset) for segment, following in pairwise(segments)]
     end_offset = min(safe_offset, active_offset)
@@ -44,7 +44,7 @@ def assess(
         youngest_ms = now_ms - config.min_compaction_lag_ms
         dirty = (segment for segment, end in inactive if end > first_dirty_offset)
         end_offset = min([end_offset, *_first_offset_newer_than(youngest_ms, dirty)])
-    # Whole segments only: the one that holds the end waits too.
+    # Whole segments only: the segment that holds `end_offset` is not compacted.
     cleanable = [(segment, end) for segment, end in inactive if end <= end_offset]
     dirty_segments = [segment for segment, end in cleanable if end > first_dirty_offset]
     return Cleanable(
@@ -57,7 +57,7 @@ def assess(
 
 
 def _first_offset_newer_than(timestamp_ms: int, segments: Iterable[Segment]) -> Iterator[int]:
-    """Of the first segment that has a younger record, if there is one."""
+    """The base offset of the first segment with a newer record, if there is one."""
     for segment in segments:
         if segment.load_max_timestamp() > timestamp_ms:
             yield segment.base_offset
@@ -65,7 +65,7 @@ def _first_offset_newer_than(timestamp_ms: int, segments: Iterable[Segment]) -> 
 
 
 def _is_overdue(dirty: Sequence[Segment], config: LogConfig, now_ms: int) -> bool:
-    """Whether a segment began so long ago that its first record has waited for as long as it may."""
+    """Whether the first record of a segment is older than `max.compaction.lag.ms`."""
     if config.max_compaction_lag_ms >= NO_LIMIT_MS:
         return False
     latest_ms = now_ms - config.max_compaction_lag_ms

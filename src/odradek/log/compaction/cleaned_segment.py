@@ -1,6 +1,6 @@
 """The segment that compaction writes, and the three names of its files: `.cleaned` while it is written, `.swap` once
-it is whole and on the disk, its own name when it takes the place of the old ones. A crash that finds `.cleaned` files
-leaves the old segments, one that finds a `.log.swap` the new one (`complete_swaps`)."""
+it is complete and synced, and its own name when it replaces the old segments. After a crash, `.cleaned` files are
+removed, and a `.log.swap` file replaces the old segments (`complete_swaps`)."""
 
 import re
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ from odradek.protocol.varints import Bytes
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 
-# The segment itself comes last: when it has a name, the others have theirs.
+# The log file is renamed last: when it has a name, the other files have theirs.
 _SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX, LOG_SUFFIX)
 _WRITE_BYTES = 1 << 20
 _SWAPPED_LOG = re.compile(rf"(\d{{{NAME_DIGITS}}})\.log\.swap")
@@ -34,7 +34,7 @@ _SEGMENT_FILE = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.log|\.index|\.timeindex|\.
 
 
 class CleanedSegment(NamedTuple):
-    """One that waits to take the place of others, under its `.swap` names."""
+    """A segment under its `.swap` names, which will replace others."""
 
     base_offset: int
     size_bytes: int
@@ -42,7 +42,7 @@ class CleanedSegment(NamedTuple):
 
 
 class CleanedSegmentWriter:
-    """`append` the batches that stay, then `stage`."""
+    """Call `append` for the batches that stay, then `stage`."""
 
     def __init__(self, disk: Disk, directory: str, base_offset: int, index_interval_bytes: int) -> None:
         self._disk = disk
@@ -78,7 +78,7 @@ class CleanedSegmentWriter:
             self._write()
 
     def stage(self, aborted: Iterable[AbortedTransaction]) -> CleanedSegment:
-        """Makes it durable, under the names that a start takes for the truth."""
+        """Syncs the files and gives them their `.swap` names, which survive a crash."""
         self._write()
         self._append_time()
         self._offset_index.write()
@@ -116,7 +116,7 @@ class CleanedSegmentWriter:
 
 
 def take_names(disk: Disk, directory: str, base_offset: int) -> None:
-    """From `.swap` to the names of a segment; whoever had those names has given them up."""
+    """Renames `.swap` files to the names of a segment; the files that had those names were renamed or removed."""
     for suffix in _SUFFIXES:
         path = file_path(directory, base_offset, suffix)
         with suppress(FileNotFoundError):
@@ -124,7 +124,7 @@ def take_names(disk: Disk, directory: str, base_offset: int) -> None:
 
 
 def discard_unused(disk: Disk, directory: str) -> None:
-    """What a compaction that did not come to its end left behind. Blocks."""
+    """Removes the files of a compaction that did not finish. Blocks."""
     for name in disk.list_directory(directory):
         if name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)):
             with suppress(FileNotFoundError):
@@ -132,7 +132,7 @@ def discard_unused(disk: Disk, directory: str) -> None:
 
 
 def complete_swaps(disk: Disk, directory: str) -> int:
-    """When a log is opened: finishes what a crash has interrupted after it was decided; how many. Blocks."""
+    """When a log is opened: completes the replacements that a crash interrupted; returns how many. Blocks."""
     names = disk.list_directory(directory)
     swapped = sorted(int(match[1]) for match in map(_SWAPPED_LOG.fullmatch, names) if match)
     for base_offset in swapped:
@@ -149,7 +149,7 @@ def complete_swaps(disk: Disk, directory: str) -> int:
 
 
 def _next_offset(disk: Disk, directory: str, base_offset: int) -> int:
-    """Where the segment ends, which is where the first begins that it does not replace."""
+    """The end offset of the segment: it replaces the segments that begin before it."""
     file = disk.open(file_path(directory, base_offset, LOG_SUFFIX) + SWAP_SUFFIX)
     next_offset = base_offset
     for _, header in scan_headers(file, 0, file.size()):

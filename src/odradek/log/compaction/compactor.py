@@ -1,7 +1,8 @@
-"""Compacts one log, up to where its memory reaches: first the latest offset of every key in what is dirty, then all
-segments up to there are written anew, a group at a time, without what is superseded. Runs in a process of its own.
+"""Compacts one log, as far as the memory for its keys suffices: it maps the keys of the dirty part to their latest
+offsets, and then rewrites all segments up to there, a group at a time, without superseded records. Runs in a process of
+its own.
 
-The old files are only read, and nobody else touches the new ones before they are staged."""
+The old files are only read, and the broker does not touch the new ones before they are staged."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ NO_LIMIT = float("inf")
 class CompactionJob:
     directory: str
     base_offsets: Sequence[int]
-    """Of the segments that may be written anew: all before the end offset."""
+    """Base offsets of the segments that may be rewritten: all before the end offset."""
     first_dirty_offset: int
     end_offset: int
     now_ms: int
@@ -46,7 +47,7 @@ class CompactionJob:
 
 
 class CleanedGroup(NamedTuple):
-    """These segments can be replaced by that one."""
+    """Segments, and the staged segment that can replace them."""
 
     base_offsets: list[int]
     cleaned: CleanedSegment
@@ -54,7 +55,7 @@ class CleanedGroup(NamedTuple):
 
 @dataclass(slots=True)
 class CompactionOutcome:
-    """The last word about a job: the log is clean before `clean_offset`."""
+    """The result of a job: the log is clean before `clean_offset`."""
 
     clean_offset: int = 0
     bytes_read: int = 0
@@ -66,7 +67,7 @@ class CompactionOutcome:
 
 
 def compact(room: Backroom, job: CompactionJob) -> Iterator[CleanedGroup | CompactionOutcome]:
-    """Each group when it is staged, the outcome last. OSError, or DamagedSegment when a segment makes no sense."""
+    """Yields each group when it is staged, and the outcome last. Raises OSError, or DamagedSegment for invalid data."""
     started_ms = room.monotonic_ms()
     outcome = CompactionOutcome()
     throttle = _Throttle(room, job.io_bytes_per_second)
@@ -117,7 +118,7 @@ def _map_segment(
     transactions: TransactionTracker,
     spend: Callable[[int], None],
 ) -> bool:
-    """False when the memory did not suffice for all of it."""
+    """False when the memory did not suffice for the whole segment."""
     path = file_path(job.directory, segment.base_offset, LOG_SUFFIX)
     for data, position, header in read_batches(disk.open(path), path, 0, segment.size_bytes):
         if header.last_offset < job.first_dirty_offset:
@@ -188,7 +189,7 @@ def _segment_files(disk: Disk, directory: str, base_offset: int) -> SegmentFiles
 
 
 def _read_aborted(disk: Disk, directory: str) -> list[AbortedTransaction]:
-    """Of all segments: the end of a transaction may lie in a later one than its data."""
+    """The aborted transactions of all segments: a marker may lie in a later segment than the data."""
     aborted: list[AbortedTransaction] = []
     for name in disk.list_directory(directory):
         if name.endswith(TRANSACTION_INDEX_SUFFIX):
@@ -200,22 +201,22 @@ def _read_aborted(disk: Disk, directory: str) -> list[AbortedTransaction]:
 
 
 class _Throttle:
-    """Holds the work back so that it reads and writes no more than so many bytes a second on average."""
+    """Pauses the compaction so that it reads and writes at most so many bytes per second on average."""
 
-    __slots__ = ("_bytes_per_ms", "_room", "_spent_bytes", "_started_ms", "_unseen_bytes")
+    __slots__ = ("_bytes_per_ms", "_room", "_spent_bytes", "_started_ms", "_uncounted_bytes")
 
     def __init__(self, room: Backroom, bytes_per_second: float) -> None:
         self._room = room
         self._bytes_per_ms = bytes_per_second / 1000
         self._started_ms = room.monotonic_ms()
-        self._spent_bytes = self._unseen_bytes = 0
+        self._spent_bytes = self._uncounted_bytes = 0
 
     def spend(self, size_bytes: int) -> None:
-        self._unseen_bytes += size_bytes
-        if self._unseen_bytes < self._bytes_per_ms * 100:  # a look at the clock ten times a second is enough
+        self._uncounted_bytes += size_bytes
+        if self._uncounted_bytes < self._bytes_per_ms * 100:  # read the clock about ten times a second
             return
-        self._spent_bytes += self._unseen_bytes
-        self._unseen_bytes = 0
+        self._spent_bytes += self._uncounted_bytes
+        self._uncounted_bytes = 0
         ahead_ms = self._spent_bytes / self._bytes_per_ms - (self._room.monotonic_ms() - self._started_ms)
         if ahead_ms > 0:
             self._room.pause_ms(ahead_ms)

@@ -16,9 +16,8 @@ class SegmentFiles(NamedTuple):
 def group_segments(
     segments: Sequence[SegmentFiles], *, segment_bytes: int, index_bytes: int, end_offset: int
 ) -> list[list[SegmentFiles]]:
-    """Neighbours that fit into one segment by their sizes, their indexes' sizes and their offsets, the first of which
-    become fewer as records go: otherwise compacted logs would end as thousands of tiny files. `end_offset` is where the
-    last one ends."""
+    """Groups of neighbours that fit into one segment by their sizes, the sizes of their indexes, and their offsets.
+    Without groups, a compacted log would become thousands of small files. `end_offset` is the end of the last one."""
     groups: list[list[SegmentFiles]] = []
     sizes = (0, 0, 0)
     for number, segment in enumerate(segments):

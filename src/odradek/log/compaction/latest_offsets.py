@@ -1,12 +1,12 @@
-"""The offset of the latest record of each key in a stretch of a log, in bounded memory. A stretch with more keys than
-fit is compacted in several rounds, as in Kafka."""
+"""The offset of the latest record of each key in a part of a log, in bounded memory. A log with more keys than fit is
+compacted in several rounds, as in Kafka."""
 
 from odradek.log.compaction.record_keys import Key, RecordKeys
 from odradek.protocol.batch import BatchHeader
 
-# What an entry may cost: a key (96 bytes at most), a number (32), and its share of a table that has just doubled.
+# The largest cost of an entry: a key (96 bytes), a number (32), and its share of a table that has just doubled.
 ENTRY_BYTES = 200
-# One part in so many of the memory goes to the marks, a byte for each offset.
+# The marks, one byte for each offset, take one eighth of the memory.
 _MARKS_SHARE = 8
 
 SURVIVES = 1
@@ -15,15 +15,15 @@ SURVIVING_TOMBSTONE = SURVIVES | TOMBSTONE
 
 
 class LatestOffsets:
-    """Add batches in the order of the log while `has_room`, then `finish`: from then on it can be asked.
+    """Add batches in the order of the log while `has_room`, then call `finish`, then `marks_of` and `places_of`.
 
-    Places are offsets relative to the first one that was added."""
+    Places are offsets relative to `origin`, the first offset that was added."""
 
     __slots__ = ("_largest_entries", "_largest_span", "_marks", "_places", "first_offset", "next_offset", "origin")
 
     def __init__(self, first_offset: int, limit_bytes: int) -> None:
         self.first_offset = first_offset
-        self.next_offset = first_offset  # what is at and after it is not known here
+        self.next_offset = first_offset  # the end of the mapped part
         self.origin = first_offset
         self._places: dict[Key, int] = {}
         self._marks = bytearray()
@@ -34,7 +34,7 @@ class LatestOffsets:
         return len(self._places)
 
     def has_room(self, header: BatchHeader) -> bool:
-        """For the records of one more batch. The first always has: there must be progress."""
+        """Whether the records of one more batch fit. The first batch always does: compaction must progress."""
         if not self._marks:
             return True
         return (
@@ -43,7 +43,7 @@ class LatestOffsets:
         )
 
     def add(self, header: BatchHeader, records: RecordKeys, deltas: list[int] | None) -> None:
-        """`deltas` only where records are missing from the batch."""
+        """`deltas` are the offset deltas of the records, None when no record is missing from the batch."""
         marks = self._marks
         if not marks:
             self.origin = max(self.first_offset, header.base_offset)
@@ -61,20 +61,20 @@ class LatestOffsets:
         self.skip_to(header.last_offset + 1)
 
     def skip_to(self, offset: int) -> None:
-        """Up to here there is nothing more: a hole, a marker, or what was aborted."""
+        """No record to map lies before `next_offset`: there is a hole, a marker, or aborted data."""
         self.next_offset = max(self.next_offset, offset)
 
     def finish(self) -> None:
-        self._places.pop(None, None)  # what has no key
+        self._places.pop(None, None)  # records without a key
         marks = self._marks
         for place in self._places.values():
             marks[place] |= SURVIVES
 
     def marks_of(self, header: BatchHeader) -> bytearray:
-        """For each offset of a batch that was added: does its record survive, is it a tombstone."""
+        """The mark of each offset of a batch that was added: SURVIVES, TOMBSTONE, both or none."""
         base = header.base_offset - self.origin
         return self._marks[base : base + header.last_offset_delta + 1]
 
     def places_of(self, keys: list[Key]) -> list[int | None]:
-        """Where the latest record of each key lies, None where these batches have none."""
+        """The place of the latest record of each key; None for keys that are not in the mapped part."""
         return [*map(self._places.get, keys)]

@@ -1,8 +1,8 @@
-"""The records of a batch as compaction sees them: keys, tombstones, and the bytes of those that stay.
+"""The records of a batch as compaction reads them: keys, tombstones, and the bytes of the records that stay.
 
-A log is read record by record here and nowhere else, so these loops are written for speed: numbers of one or two bytes,
-which nearly all are, are decoded in place, and nothing is made of a record but its key. Whatever does not add up is a
-MalformedMessage.
+Only compaction reads whole logs record by record, so these loops are written for speed: varints of one or two bytes,
+which nearly all are, are decoded in place, and no object is created for a record but its key. Inconsistent lengths and
+counts raise MalformedMessage.
 """
 
 import hashlib
@@ -12,26 +12,26 @@ from typing import NamedTuple, TypeAlias
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.varints import decode_varlong, encode_varlong
 
-# A key of up to 63 bytes stands for itself, a longer one as the number of its digest, which is never equal to bytes.
+# A key of up to 63 bytes is kept as it is, a longer one as the number of its digest, which never equals bytes.
 Key: TypeAlias = bytes | int | None
 
 _DIGEST_BYTES = 16
-_NULL = 1  # -1, the length of what is not there
+_NULL = 1  # the varint of -1, the length of a missing field
 _ONE_BYTE = 128
 
 
 class RecordKeys(NamedTuple):
-    """In the order of the records; what has no key, and what has no value, by its place."""
+    """`keys` in the order of the records; `keyless` and `tombstones` are indexes of records."""
 
     keys: list[Key]
     keyless: list[int]
     tombstones: list[int]
 
 
-def read_keys(  # noqa: PLR0912 - unrolled: here compaction spends its time
+def read_keys(  # noqa: PLR0912 - unrolled: compaction spends most of its time here
     data: bytes, position: int, limit: int, record_count: int
 ) -> RecordKeys:
-    """Of the records between `position` and `limit`, uncompressed."""
+    """The keys of the records, decompressed, between `position` and `limit`."""
     keys: list[Key] = []
     keyless: list[int] = []
     tombstones: list[int] = []
@@ -74,7 +74,7 @@ def read_keys(  # noqa: PLR0912 - unrolled: here compaction spends its time
 
 
 def _long_record(data: bytes, position: int) -> tuple[int, int]:
-    """Where its timestamp begins, and where it ends."""
+    """The positions of the timestamp and of the end of a record whose length takes more than two bytes."""
     length, start = decode_varlong(data, position)
     if length < 0:
         raise MalformedMessage(f"a record of {length} bytes")
@@ -82,7 +82,7 @@ def _long_record(data: bytes, position: int) -> tuple[int, int]:
 
 
 def _unusual_key(data: bytes, position: int) -> tuple[Key, int]:
-    """One that is missing or long, and where it ends."""
+    """A key that is missing or long, and the position after it."""
     length, position = decode_varlong(data, position)
     if length == -1:
         return None, position
@@ -94,7 +94,7 @@ def _unusual_key(data: bytes, position: int) -> tuple[Key, int]:
 
 
 def read_offset_deltas(data: bytes, position: int, record_count: int) -> list[int]:
-    """Of a batch from which records are missing; in others they count from 0."""
+    """The offset deltas of a batch from which records are missing; in other batches they count from 0."""
     deltas = []
     try:
         for _ in range(record_count):
@@ -144,7 +144,7 @@ def cut_records(data: bytes, position: int, is_kept: Iterable[int]) -> tuple[byt
 
 
 def rebase_timestamps(records: bytes, record_count: int, shift_ms: int) -> bytes:
-    """The same records for a batch whose base timestamp is smaller by `shift_ms`, so that their times stay."""
+    """The same records for a batch whose base timestamp is smaller by `shift_ms`: their timestamps do not change."""
     parts = []
     position = 0
     for _ in range(record_count):

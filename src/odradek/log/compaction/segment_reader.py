@@ -1,5 +1,5 @@
-"""The batches of a segment file in pieces of bounded memory, each with a checksum that is right: what compaction writes
-gets a new one, and damage must not get a seal of approval that way."""
+"""Reads the batches of a segment file in bounded memory, and checks the checksum of each: compaction computes new
+checksums, which would hide damage."""
 
 from collections.abc import Iterator
 
@@ -13,11 +13,11 @@ PIECE_BYTES = 1 << 20
 
 
 class DamagedSegment(Exception):
-    """Compaction leaves such a log alone; the message says where it stopped making sense."""
+    """Compaction does not change a damaged log; the message says where the damage is."""
 
 
 def read_batches(file: File, path: str, position: int, end_position: int) -> Iterator[tuple[bytes, int, BatchHeader]]:
-    """(piece, where the batch begins in it, its header), from the batch at `position` on."""
+    """A piece of the file, the position of a batch in it, and the batch's header, for each batch from `position` on."""
     piece = b""
     piece_position = position
     while position < end_position:

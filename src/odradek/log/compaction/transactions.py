@@ -1,5 +1,5 @@
-"""What compaction must know about transactions: which data was aborted, and which markers nothing refers to any more.
-Kafka's `.txnindex` of a segment lists the aborted ones that end in it. Pure; the rules are those of Kafka's
+"""Transactions in a compaction: which data was aborted, and which markers have no data left. Kafka's `.txnindex` of a
+segment lists the aborted transactions that end in it. Pure; the rules are those of Kafka's
 CleanedTransactionMetadata."""
 
 import heapq
@@ -8,16 +8,16 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from odradek.protocol.batch import BatchHeader
+from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.malformed import MalformedMessage
 
 _VERSION = 0
 _ENTRY = struct.Struct(">hqqqq")
 _MARKER_KEY = struct.Struct(">hh")
-_ABORT, _COMMIT = 0, 1
 
 
 class AbortedTransaction(NamedTuple):
-    first_offset: int  # first, so that they are ordered by it
+    first_offset: int  # the first field, by which they are ordered
     producer_id: int
     last_offset: int
     last_stable_offset: int
@@ -38,20 +38,20 @@ def encode_transaction_index(aborted: Iterable[AbortedTransaction]) -> bytes:
 
 
 class TransactionTracker:
-    """Walks along with the compaction, batch by batch in the order of the log."""
+    """Is called for each batch, in the order of the log."""
 
     __slots__ = ("_ahead", "_committed", "_ongoing", "retained")
 
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._ahead = list(aborted)
         heapq.heapify(self._ahead)
-        self._ongoing: dict[int, tuple[AbortedTransaction, bool]] = {}  # and whether data of it was seen
+        self._ongoing: dict[int, tuple[AbortedTransaction, bool]] = {}  # and whether data of the transaction was seen
         self._committed: set[int] = set()
         self.retained: list[AbortedTransaction] = []
-        """Aborted ones of which there is data yet: they belong into the index of the segment that is written."""
+        """Aborted transactions that have data left: the index of the new segment must list them."""
 
     def is_aborted(self, header: BatchHeader) -> bool:
-        """Of a batch of data."""
+        """Whether a data batch belongs to an aborted transaction."""
         self._reach(header.last_offset)
         if not header.is_transactional:
             return False
@@ -63,21 +63,21 @@ class TransactionTracker:
         return True
 
     def is_marker_needless(self, header: BatchHeader, key: bytes | None) -> bool:
-        """Of a control batch: whether no data of its transaction is left. `key` is that of its record, None when an
-        earlier compaction has emptied it."""
+        """Whether no data is left of the transaction that a control batch ends. `key` is the key of its record, None
+        when an earlier compaction has removed the record."""
         self._reach(header.last_offset)
         if key is None:
             return True
         if len(key) < _MARKER_KEY.size:
             raise MalformedMessage(f"a marker with a key of {len(key)} bytes")
         _, kind = _MARKER_KEY.unpack_from(key)
-        if kind == _ABORT:
+        if kind == ControlRecordType.ABORT:
             aborted, has_data = self._ongoing.pop(header.producer_id, (None, False))
             if aborted is not None and has_data:
                 self.retained.append(aborted)
                 return False
             return True
-        if kind == _COMMIT:
+        if kind == ControlRecordType.COMMIT:
             is_needed = header.producer_id in self._committed
             self._committed.discard(header.producer_id)
             return not is_needed
