@@ -62,6 +62,7 @@ class TruncationPlan:
 
     @property
     def is_empty(self) -> bool:
+        """No batch is left: the log begins where it ends."""
         return not self.kept and self.cut is None
 
     @property

@@ -161,7 +161,8 @@ class CompactedLogModel(RuleBasedStateMachine):
         self.log.truncate_to(round(first + chance * (self.end_offset - first)))
         self.end_offset = self.log.log_end_offset
         self.may_end_in_hole = True
-        self.start_offset = min(self.start_offset, self.end_offset)
+        is_empty = self.log.size_bytes == 0  # then the log begins where it ends
+        self.start_offset = self.end_offset if is_empty else min(self.start_offset, self.end_offset)
         self.records = {offset: record for offset, record in self.records.items() if offset < self.end_offset}
         self.flushed_offset = min(self.flushed_offset, self.end_offset)
         self.clean_offset = min(self.clean_offset, self.end_offset)
