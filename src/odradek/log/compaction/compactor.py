@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from odradek.host.background import Backroom
+from odradek.host.background import BackgroundContext
 from odradek.host.disk import Disk
 from odradek.log.compaction.batch_filter import BatchFilter, LastRecord, marker_key, read_section
 from odradek.log.compaction.cleaned_segment import CleanedSegment, CleanedSegmentWriter
@@ -65,7 +65,7 @@ class CompactionOutcome:
     seconds: float = field(default=0.0, compare=False)
 
 
-def compact(room: Backroom, job: CompactionJob) -> Iterator[CleanedGroup | CompactionOutcome]:
+def compact(room: BackgroundContext, job: CompactionJob) -> Iterator[CleanedGroup | CompactionOutcome]:
     """Each group when it is staged, the outcome last. OSError, or DamagedSegment when a segment makes no sense."""
     started_ms = room.monotonic_ms()
     outcome = CompactionOutcome()
@@ -204,7 +204,7 @@ class _Throttle:
 
     __slots__ = ("_bytes_per_ms", "_room", "_spent_bytes", "_started_ms", "_unseen_bytes")
 
-    def __init__(self, room: Backroom, bytes_per_second: float) -> None:
+    def __init__(self, room: BackgroundContext, bytes_per_second: float) -> None:
         self._room = room
         self._bytes_per_ms = bytes_per_second / 1000
         self._started_ms = room.monotonic_ms()
