@@ -162,7 +162,10 @@ class GroupCoordinator:
         if topic is not None and not self._places:
             self._partition_count = len(topic.partitions)
         for index, partition in (self._partitions.topic(OFFSETS_TOPIC) or {}).items():
-            if index < self._partition_count and index not in self._places:
+            known = self._places.get(index)
+            if index < self._partition_count and (known is None or known.partition is not partition):
+                if known is not None:  # its log could not be created before
+                    known.end()
                 place = self._places[partition.index] = _Place(partition, self, self._host)
                 added.append(place)
         return added
