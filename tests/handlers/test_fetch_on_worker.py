@@ -220,3 +220,19 @@ def test_a_client_that_goes_during_the_look_up_leaves_nothing_behind(
     workers.held.clear()
     simulated.step()
     assert not simulated.partition(name).waiting_fetches
+
+
+def test_each_log_directory_is_read_by_its_own_workers(workers: HeldWorkers, name: str) -> None:
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    create_topic(broker, name, 2)
+    for partition in (0, 1):
+        produce(broker, name, partition=partition)
+    broker.restart()  # what an earlier run wrote is looked up in files
+    workers.hung.add("/two")
+    one = partitions_of(fetch_all(broker, fetch_request([wanted(name, 0, partition=0)])))[0]
+    assert base_offsets(one.records) == [0], "the other directory does not matter"
+    both = begin_fetch(broker, fetch_request([wanted(name, 0, partition=0), wanted(name, 0, partition=1)]))
+    assert workers.waiting == ["_read"]
+    workers.release_all()
+    assert [base_offsets(each.records) for each in partitions_of(both.result())] == [[0], [0]]
+    broker.close()

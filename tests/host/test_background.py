@@ -10,20 +10,20 @@ from contextlib import aclosing
 import psutil
 import pytest
 
-from odradek.host.background import BackgroundEnded, BackgroundProcess, Backroom
+from odradek.host.background import BackgroundContext, BackgroundEnded, BackgroundProcess
 from odradek.host.background_main import NICENESS
 
 LOWEST_PRIORITY = 19
 
 
-def count(room: Backroom, end: int, *, fails: bool = False) -> Iterator[tuple[int, int]]:
+def count(room: BackgroundContext, end: int, *, fails: bool = False) -> Iterator[tuple[int, int]]:
     for number in range(end):
         yield os.getpid(), number
     if fails:
         raise FileNotFoundError(2, "gone", "/a/path")
 
 
-def never_end(room: Backroom) -> Iterator[int]:
+def never_end(room: BackgroundContext) -> Iterator[int]:
     yield os.getpid()
     while True:
         room.monotonic_ms()

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import AsyncGenerator, Callable, Iterator
 from typing import Concatenate, ParamSpec, TypeVar, TypeVarTuple
 
-from odradek.host.background import Backroom
+from odradek.host.background import BackgroundContext
 from odradek.host.entropy import is_usable_uuid
 from odradek.host.host import Host
 from odradek.host.workers import DirectoryWorkers
@@ -55,13 +55,13 @@ class InlineWorkers:
 class InlineBackground:
     """The work of another process, in pieces between which others come."""
 
-    def __init__(self, room: Backroom, chance: random.Random) -> None:
+    def __init__(self, room: BackgroundContext, chance: random.Random) -> None:
         self._room = room
         self._chance = chance
 
     async def stream(
         self,
-        work: Callable[Concatenate[Backroom, Parameters], Iterator[T]],
+        work: Callable[Concatenate[BackgroundContext, Parameters], Iterator[T]],
         *args: Parameters.args,
         **kwargs: Parameters.kwargs,
     ) -> AsyncGenerator[T, None]:
@@ -81,13 +81,13 @@ class Simulation:
         self.loop = SimulatedLoop()
         self.clock = SimulatedClock(self.loop)
         self.disk = SimulatedDisk(self.clock.now_ms)
-        self.backroom = Backroom(self.disk, self.clock.monotonic_ms, lambda _: None)
+        self.background_context = BackgroundContext(self.disk, self.clock.monotonic_ms, lambda _: None)
         self.host = Host(
             clock=self.clock,
             disk=self.disk,
             entropy=SimulatedEntropy(random.Random(self.chance.getrandbits(64))),
             workers=InlineWorkers(random.Random(self.chance.getrandbits(64))),
-            background=InlineBackground(self.backroom, random.Random(self.chance.getrandbits(64))),
+            background=InlineBackground(self.background_context, random.Random(self.chance.getrandbits(64))),
         )
 
     def crash(self) -> None:

@@ -1,6 +1,6 @@
-"""ListOffsets, versions 1 to 11: the offset at the start, at the end, of the largest timestamp, or from a time on.
+"""ListOffsets, versions 1 to 11: the offset at the start, at the end, of the largest timestamp, or for a timestamp.
 
-Departures from Kafka: there is no tiered storage, so "latest tiered" is unknown and "earliest local" is the earliest.
+Departures from Kafka: without tiered storage "latest tiered" is unknown and "earliest local" is the earliest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a producer is told of a batch that its partition refused: the error, in words, and the records to blame."""
+"""The error message for a batch that its partition refused, and the records that caused it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _BLAMES_RECORDS = frozenset({ErrorCode.INVALID_RECORD, ErrorCode.INVALID_TIMESTA
 _LIMITS = {ErrorCode.MESSAGE_TOO_LARGE: "max.message.bytes", ErrorCode.RECORD_LIST_TOO_LARGE: "segment.bytes"}
 
 
-# Looking for the records to blame costs a millisecond or more each, on the event loop.
+# Finding the invalid records of a batch costs a millisecond or more, on the event loop.
 MOST_EXPLAINED = 16
 
-# A partition, the batch that it refused, and the answer that tells so.
+# A partition, the batch that it refused, and the answer for it.
 Refused: TypeAlias = "tuple[Partition, memoryview, PartitionProduceResponse]"
 
 
 def explain(refused: list[Refused]) -> None:
-    """Of the first few; the others have their error code."""
+    """For the first few batches; the others have only their error code."""
     for partition, batch, response in refused[:MOST_EXPLAINED]:
         _explain(partition, batch, response)
 

@@ -1,7 +1,7 @@
-"""Long work in a process of its own, at low priority: a thread would share the interpreter's lock with the event loop.
+"""Long work in a process of its own, at low priority: a thread would share the interpreter lock with the event loop.
 
-The process starts when it is first needed and ends with the broker, also when the broker is killed: it watches the pipe
-through which it is asked, which the operating system closes with whoever holds the other end."""
+The process starts when it is first needed and ends with the broker, also when the broker is killed: it reads its
+requests from a pipe, which the operating system closes when the broker ends."""
 
 import asyncio
 import pickle
@@ -22,8 +22,8 @@ ITEM, END, FAILURE = range(3)
 
 
 @dataclass(frozen=True, slots=True)
-class Backroom:
-    """The outside world of work that runs there. Everything blocks."""
+class BackgroundContext:
+    """The part of the host that background work may use. Everything blocks."""
 
     disk: Disk
     monotonic_ms: Callable[[], float]
@@ -33,23 +33,23 @@ class Backroom:
 class Background(Protocol):
     def stream(
         self,
-        work: Callable[Concatenate[Backroom, Arguments], Iterator[T]],
+        work: Callable[Concatenate[BackgroundContext, Arguments], Iterator[T]],
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> AsyncGenerator[T, None]:
-        """What the work yields, as it comes. One at a time. What it raises is raised here, and BackgroundEnded when its
-        process was ended. To stop the work before its end, close the iterator."""
+        """The items that the work yields, as they come. One work at a time. Its exceptions are raised here, and
+        BackgroundEnded when its process ended. To stop the work early, close the iterator."""
 
     async def close(self) -> None:
-        """Ends the work that is running, and returns when it has ended."""
+        """End the running work, and return when it has ended."""
 
 
 class BackgroundEnded(Exception):
-    """The process has ended before its work had, or could not be started."""
+    """The process ended before its work was done, or could not be started."""
 
 
 class BackgroundProcess:
-    """Starts this interpreter again with `odradek.host.background_main`; what is asked and answered is pickled."""
+    """Starts this interpreter again with `odradek.host.background_main`; requests and answers are pickled."""
 
     __slots__ = ("_process",)
 
@@ -58,7 +58,7 @@ class BackgroundProcess:
 
     async def stream(
         self,
-        work: Callable[Concatenate[Backroom, Arguments], Iterator[T]],
+        work: Callable[Concatenate[BackgroundContext, Arguments], Iterator[T]],
         *args: Arguments.args,
         **kwargs: Arguments.kwargs,
     ) -> AsyncGenerator[T, None]:
@@ -95,9 +95,9 @@ class BackgroundProcess:
                     "odradek.host.background_main",
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
-                    start_new_session=True,  # Ctrl-C is the broker's to handle
+                    start_new_session=True,  # the broker handles Ctrl-C
                 )
-            except OSError as problem:  # no fault of the disk that the work is about
+            except OSError as problem:  # not a failure of the log directory
                 raise BackgroundEnded(f"no process for background work could be started: {problem}") from problem
         return process
 
@@ -115,8 +115,8 @@ class BackgroundProcess:
                 process.stdin.close()
 
 
-def real_backroom(disk: Disk) -> Backroom:
-    return Backroom(
+def real_background_context(disk: Disk) -> BackgroundContext:
+    return BackgroundContext(
         disk=disk,
         monotonic_ms=lambda: time.monotonic() * 1000.0,
         pause_ms=lambda duration_ms: time.sleep(duration_ms / 1000.0),

@@ -1,4 +1,4 @@
-"""The process for background work (see `background`): takes one piece of work after the other from standard input."""
+"""The process for background work (see `background`): it runs the work that it reads from standard input."""
 
 import os
 import pickle
@@ -9,7 +9,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import IO, Any
 
-from odradek.host.background import END, FAILURE, FRAME, ITEM, real_backroom
+from odradek.host.background import END, FAILURE, FRAME, ITEM, real_background_context
 from odradek.host.real_disk import RealDisk
 
 NICENESS = 10
@@ -20,10 +20,10 @@ def main() -> None:
     with suppress(OSError):
         os.nice(NICENESS)
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what anything prints must not get between the answers
+    os.dup2(2, 1)  # printed text must not get between the answers
     requests: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_watch, args=(sys.stdin.buffer, requests), daemon=True).start()
-    room = real_backroom(RealDisk())
+    room = real_background_context(RealDisk())
     while True:
         work, args, kwargs = requests.get()
         try:
@@ -36,7 +36,7 @@ def main() -> None:
 
 
 def _watch(stream: IO[bytes], requests: "SimpleQueue[Any]") -> None:
-    """Until the broker has gone, however it went: then nobody wants the work any more."""
+    """Read requests until the broker has ended, and end the process then."""
     while prefix := stream.read(FRAME.size):
         requests.put(pickle.loads(stream.read(FRAME.unpack(prefix)[1])))
     os._exit(0)

@@ -1,4 +1,4 @@
-"""Time, as everything else may see it: a wall clock for timestamps, a monotonic one for deadlines, and timers on the
+"""Time for the rest of the broker: a wall clock for timestamps, a monotonic one for deadlines, and timers on the
 event loop."""
 
 import asyncio
@@ -13,7 +13,7 @@ class Timer(Protocol):
 
 class Clock(Protocol):
     def now_ms(self) -> int:
-        """The wall clock: it may jump, so it stamps records but measures nothing."""
+        """The wall clock. It may jump: use it for timestamps, never for durations."""
 
     def monotonic_ms(self) -> float: ...
 

@@ -13,13 +13,13 @@ _REFUSALS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, e
 
 
 def is_refusal(problem: OSError) -> bool:
-    """Whether the disk only has no room, or the process no descriptor or memory, just now: nothing is broken."""
+    """Whether the operation failed for lack of disk space, descriptors or memory: the disk is not broken."""
     return problem.errno in _REFUSALS
 
 
 class File(Protocol):
-    """An open file. It closes itself when its last reference goes, so whoever still holds one (a slice on its way to a
-    socket) can read a file that was removed meanwhile; `close` is for an owner who knows that nobody does."""
+    """An open file. It is closed with its last reference, so that a reader (a slice that is being sent) can finish
+    reading a removed file; `close` is for an owner that knows that there is no other reader."""
 
     def write_at(self, data: Buffer, position: int) -> None:
         """All of it, or OSError (then any part of it may have been written)."""
@@ -28,17 +28,17 @@ class File(Protocol):
         """Short only at the end of the file."""
 
     def is_in_memory(self, size_bytes: int, position: int) -> bool:
-        """False when sending them would wait for the disk. Does not block; some bytes stand for all."""
+        """Whether these bytes can be sent without waiting for the disk. Does not block; probes some of them."""
 
     def bring_into_memory(self, size_bytes: int, position: int) -> None:
-        """Blocks until sending them will not, unless the system forgets them again. Quick when they are there."""
+        """Read these bytes into the page cache, so that sending them does not wait for the disk. Blocks."""
 
     def truncate(self, size_bytes: int) -> None: ...
 
     def size(self) -> int: ...
 
     def sync(self) -> None:
-        """Blocks until the disk has it: called on a worker."""
+        """Blocks until the content is durable: call it on a worker."""
 
     def close(self) -> None: ...
 
@@ -54,12 +54,12 @@ class Lock(Protocol):
 class Disk(Protocol):
     @property
     def open_files(self) -> OpenFiles:
-        """Where those who keep files open say so; there is a bound."""
+        """The registry of files that are kept open, which bounds their number."""
 
     def open(self, path: str, *, create: bool = False) -> File: ...
 
     def absolute_path(self, path: str) -> str:
-        """What others, who are elsewhere, may call this path."""
+        """The path for other processes, which may have another working directory."""
 
     def exists(self, path: str) -> bool: ...
 
@@ -79,12 +79,12 @@ class Disk(Protocol):
     def file_size(self, path: str) -> int: ...
 
     def modified_ms(self, path: str) -> int:
-        """When it was last written to, by the wall clock."""
+        """The time of the last write, by the wall clock."""
 
     def read_file(self, path: str) -> bytes: ...
 
     def replace_file(self, path: str, data: bytes) -> None:
-        """Durable when it returns; a half-written file never shows. Blocks: called on a worker."""
+        """Durable when it returns; readers see the old or the new file, never a part. Blocks: call it on a worker."""
 
     def sync_directory(self, path: str) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Randomness: identities of topics, directories and clusters, and choices among equals."""
+"""Randomness: ids of topics, log directories and clusters, and random choices."""
 
 import base64
 import secrets

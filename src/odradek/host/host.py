@@ -1,4 +1,5 @@
-"""One value that carries the whole outside world; the composition root makes it and hands it down."""
+"""Everything nondeterministic (clock, disk, randomness, threads, processes) in one value, which the composition root
+creates and passes down."""
 
 from dataclasses import dataclass
 

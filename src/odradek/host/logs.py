@@ -1,7 +1,7 @@
 """Structured logs on the standard library: an event and its fields, written as text or as JSON lines.
 
-`get_logger(__name__).warning("connection closed", client=host)`. Standard `logging` underneath, so that whoever embeds
-the broker can route the records; a richer package would cost more start-up time than all the rest of the broker.
+`get_logger(__name__).warning("connection closed", client=host)`. Standard `logging` is underneath, so that programs
+that embed the broker can route the records; a richer package would cost more start-up time than the rest of the broker.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line."""
+    """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment, fields = _parts(record)
@@ -79,10 +79,10 @@ def _quoted(value: object) -> str:
 
 
 def configure_logs(*, level: str = "info", style: str = "text", stream: TextIO | None = None) -> None:
-    """Send the broker's events to a stream, standard error unless told otherwise."""
+    """Send the broker's events to a stream, by default standard error."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonFormatter() if style == "json" else TextFormatter())
-    for name in ("odradek", "asyncio"):  # the event loop tells there of what nobody caught
+    for name in ("odradek", "asyncio"):  # where the event loop logs exceptions that no code caught
         root = logging.getLogger(name)
         root.handlers = [handler]
         root.setLevel(level.upper())

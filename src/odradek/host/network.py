@@ -1,9 +1,9 @@
-"""The door to sockets: listening, and writing responses without copying file bytes through Python.
+"""Sockets: listening, and writing responses without copying file bytes through Python.
 
 `SocketWriter` writes straight to the descriptor of a transport, because uvloop has no `sendfile`: bytes go out with
 `send`, file slices with `os.sendfile`. When the socket is full, or its turn is over, it waits for writability on a
-duplicate descriptor, since the event loop refuses a second watcher on a descriptor that a transport owns; who has
-needed the duplicate once keeps it, because it will again. Who sends a lot takes turns with the others, and rests.
+duplicate descriptor, since the event loop refuses a second watcher on a descriptor that a transport owns. The
+duplicate is kept once it was needed. A connection that sends a lot takes turns with the others, and pauses.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
 
 MORE_FOLLOWS = getattr(socket, "MSG_MORE", 0)  # Linux: hold a small header back until the file bytes follow
 MANY_DESCRIPTORS = 1 << 20
-TURN_BYTES = 256 << 10  # what one connection may send before the others get their turn
-BURST_BYTES = 1 << 20  # what it may send, turn by turn, before it steps back for others
-REST_S = 0.001  # for so long; event loops count no finer
+TURN_BYTES = 256 << 10  # sent by one connection before the others get their turn
+BURST_BYTES = 1 << 20  # sent by one connection, over several turns, before it pauses for others
+REST_S = 0.001  # the pause; the resolution of event loop timers
 
 
 class ShortAnswers:
-    """How many have gone out whole at once, over all connections: who sends a lot sees by it that others are there.
-    Others who send a lot do not count: they take turns, and a rest would only leave the processor idle."""
+    """The number of answers, over all connections, that were sent whole at once: a connection that sends a lot learns
+    from it that others are active. Large answers do not count: they take turns, and a pause would only leave the
+    processor idle."""
 
     __slots__ = ("count",)
 
@@ -44,7 +45,7 @@ class ShortAnswers:
 class SocketWriter:
     """The output side of one connection: an ordered queue of bytes and file slices.
 
-    `write` sends at once as much as the socket takes. `is_drained` tells whether everything is out; when a write
+    `write` sends at once as much as the socket takes. `is_drained` says whether everything was sent; when a write
     could not finish, `on_progress` is called each time the peer has taken more, and `on_failed` when it is gone.
     """
 
@@ -91,7 +92,7 @@ class SocketWriter:
 
     @property
     def is_resting(self) -> bool:
-        """There is more to send, and others go first."""
+        """There is more to send, after a pause for the others."""
         return self._rest is not None
 
     def write(self, parts: Sequence[Part]) -> None:
@@ -156,7 +157,7 @@ class SocketWriter:
             self._watch()
 
     def _needs_rest(self) -> bool:
-        """Its bytes could go out as fast as the machine can, and everybody else's would wait for a processor."""
+        """Without pauses its bytes would be sent as fast as the machine can, and others would wait for a processor."""
         if self._burst_bytes < BURST_BYTES:
             return False
         self._burst_bytes = 0
@@ -204,7 +205,7 @@ class SocketWriter:
             self._on_progress()
 
     def close(self) -> None:
-        """Forget what was not sent; the transport closes the descriptor."""
+        """Drop what was not sent; the transport closes the descriptor."""
         self._queue.clear()
         self._unwatch()
         if self._rest is not None:
@@ -216,7 +217,7 @@ class SocketWriter:
 
 
 class CannotListen(OSError):
-    """An address that cannot be had; the text names it and says what to do."""
+    """An address that cannot be bound; the message names it and says what to do."""
 
     def __init__(self, host: str, port: int, problem: OSError) -> None:
         address = f"{f'[{host}]' if ':' in host else host or '*'}:{port}"
@@ -237,8 +238,8 @@ async def bind(
     send_buffer_bytes: int | None,
     receive_buffer_bytes: int | None,
 ) -> asyncio.Server:
-    """A server that has its address and lets nobody in before `start_serving`; CannotListen when it cannot be had.
-    An empty host means every interface, port 0 one that the kernel picks.
+    """A server that has its address and accepts no connections before `start_serving`; CannotListen when the address
+    cannot be bound. An empty host means every interface, port 0 one that the kernel picks.
 
     Buffer sizes of None leave them to the kernel, which tunes them to each connection better than any fixed number.
     """
@@ -272,16 +273,16 @@ def _bound_socket(host: str, port: int) -> socket.socket:
 
 
 async def start_serving(server: asyncio.Server) -> None:
-    """Of two that took an address at the same time, one finds out here that it is too many."""
+    """CannotListen when another process bound the same address at the same time."""
     host, port = server.sockets[0].getsockname()[:2]
     await server.start_serving()
-    if any(listening.fileno() < 0 for listening in server.sockets):  # uvloop closes it and says nothing
+    if any(listening.fileno() < 0 for listening in server.sockets):  # uvloop closes it without an error
         raise CannotListen(host, port, OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE)))
 
 
 def raise_descriptor_limit() -> None:
-    """To what the system allows, as the JVM does for Kafka: every connection and every partition takes one, and the
-    usual 1,024 are soon gone."""
+    """Raise it to the hard limit, as the JVM does for Kafka: every connection and every partition needs a descriptor,
+    and the usual 1,024 are too few."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MANY_DESCRIPTORS if hard == resource.RLIM_INFINITY else hard
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -297,7 +298,7 @@ def bound_port(server: asyncio.Server) -> int:
 def machine_name() -> str:
     """The name by which others may reach this machine, for a listener bound to every interface.
 
-    A host name that does not resolve helps nobody: then the loopback address is told.
+    The loopback address if the host name does not resolve.
     """
     name = socket.getfqdn()
     try:

@@ -1,18 +1,18 @@
-"""A bound on the files that are open: whoever has not used its file for the longest time gives it back.
+"""A bound on the number of open files: the holder that has not used its file for the longest time closes it.
 
-Like a clock's hand, not a list in order of use: a use costs a mark on the holder, and nothing here. Holders only drop
-their own reference, so whoever is still reading keeps the file, and it closes with the last of them."""
+The clock algorithm instead of an LRU list: a use sets a mark on the holder, and costs nothing here. Holders drop only
+their own reference, so a reader keeps its file, which is closed with the last reference."""
 
 from collections import deque
 from contextlib import suppress
 from typing import Protocol
 
-ENOUGH_TRIES = 64  # with so many in use one of them must go, used or not: the search is on the event loop
+ENOUGH_TRIES = 64  # then a file is closed though it was used: the search runs on the event loop
 
 
 class FileHolder(Protocol):
     def give_back(self, *, even_if_used: bool) -> bool:
-        """Drops the file, unless it was used since the last time of asking; whether there is none left to drop."""
+        """Drop the file, unless it was used since the last call; whether the holder has no file afterwards."""
 
 
 class OpenFiles:
@@ -23,7 +23,7 @@ class OpenFiles:
         self._holders: deque[FileHolder] = deque()
 
     def opened(self, holder: FileHolder) -> None:
-        """It has just opened its file. Called from the event loop and from workers: each step is one operation."""
+        """The holder opened its file. Called from the event loop and from workers: each step is atomic."""
         self._holders.append(holder)
         tries = 0
         with suppress(IndexError):  # another thread was faster
@@ -34,5 +34,5 @@ class OpenFiles:
                     self._holders.append(oldest)
 
     def __len__(self) -> int:
-        """At most so many are open: some may have been given back by themselves."""
+        """An upper bound of the number of open files: holders may have closed theirs."""
         return len(self._holders)

@@ -1,4 +1,4 @@
-"""The operating system's disk: positional reads and writes, and what Linux and macOS each need for durability."""
+"""The disk of the operating system: positional reads and writes, and the durable fsync of Linux and macOS."""
 
 import contextlib
 import errno
@@ -15,19 +15,19 @@ from odradek.host.open_files import OpenFiles
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone leaves the data in the drive's cache
 _sync_data = getattr(os, "fdatasync", os.fsync)  # fdatasync writes the size too, all that an append changes
 _NO_WAIT: int | None = getattr(os, "RWF_NOWAIT", None)  # Linux
-_PROBED_BYTES = 1 << 20  # its two ends stand for all of it: files are read, and forgotten, in stretches
-_ANY_BYTE = [bytearray(1)]  # nobody looks at it
+_PROBED_BYTES = 1 << 20  # probed at its two ends: the page cache loads and evicts ranges
+_ANY_BYTE = [bytearray(1)]  # a buffer that is never read
 _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _FILE_MODE = 0o644
 
-# Segments take a quarter of the process's descriptors, connections may have the rest.
+# Segments may use a quarter of the descriptors of the process, connections the rest.
 MOST_OPEN_FILES = 8192
 FEWEST_OPEN_FILES = 64
 
 
 def _is_in_memory(descriptor: int, position: int) -> bool | None:
-    """Whether the byte there can be read without waiting; None where the system cannot tell. What is wrong with it is
-    told to whoever reads it."""
+    """Whether the byte at this position can be read without waiting; None where the system does not support the
+    question. Errors are left to the read itself."""
     if _NO_WAIT is None:
         return None
     try:
@@ -38,7 +38,7 @@ def _is_in_memory(descriptor: int, position: int) -> bool | None:
 
 
 def _pieces(size_bytes: int, position: int) -> Iterator[tuple[int, int]]:
-    """Size and position of stretches whose two ends stand for all of it."""
+    """Size and position of the ranges that are probed at their two ends."""
     for start in range(position, position + size_bytes, _PROBED_BYTES):
         yield min(_PROBED_BYTES, position + size_bytes - start), start
 
@@ -48,7 +48,7 @@ def _sync_descriptor(descriptor: int, sync: Callable[[int], None]) -> None:
         try:
             fcntl.fcntl(descriptor, _FULL_SYNC)
         except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.EINVAL):  # network file systems know only fsync
+            if error.errno not in (errno.ENOTSUP, errno.EINVAL):  # network file systems support only fsync
                 raise
         else:
             return
@@ -91,7 +91,7 @@ class RealFile:
 
     def is_in_memory(self, size_bytes: int, position: int) -> bool:
         descriptor = self._descriptor
-        # The end first: of a file that is read on and on, the beginning was read ahead.
+        # The end first: the beginning of a sequential read was read ahead.
         return not any(
             _is_in_memory(descriptor, start + piece_bytes - 1) is False or _is_in_memory(descriptor, start) is False
             for piece_bytes, start in _pieces(size_bytes, position)
@@ -118,7 +118,7 @@ class RealFile:
             os.close(descriptor)
 
     def __del__(self) -> None:
-        # Reference counts decide when nobody can read any more; there is no other owner to ask (see File).
+        # The reference count says when there is no reader left (see File).
         if self._descriptor >= 0:
             self.close()
 

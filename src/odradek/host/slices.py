@@ -1,10 +1,10 @@
-"""A stretch of a file on its way to a socket: the bytes stay in the kernel unless somebody asks to read them."""
+"""A range of a file that is sent to a socket: the bytes stay in the kernel unless `read` is called."""
 
 from odradek.host.disk import File
 
 
 class FileSlice:
-    """Holds its file, so a segment that is removed while the slice waits for a slow client stays readable."""
+    """Holds its file open, so that a segment that is removed while a slow client takes the slice stays readable."""
 
     __slots__ = ("file", "position", "size_bytes")
 
@@ -23,7 +23,7 @@ class FileSlice:
         return self.file.is_in_memory(self.size_bytes, self.position)
 
     def bring_into_memory(self) -> None:
-        """Blocks, so that sending it will not."""
+        """Read it from the disk, so that sending it does not block. Blocks."""
         self.file.bring_into_memory(self.size_bytes, self.position)
 
     def __repr__(self) -> str:

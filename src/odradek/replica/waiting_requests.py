@@ -62,10 +62,13 @@ class WaitingFetch:
 
 
 def size_between(log: PartitionLog, start_offset: int, end_offset: int) -> int | None:
-    """The bytes of these records; None when finding it would read files."""
+    """The bytes of these records; None when finding it would read files, or their file cannot be opened."""
     if log.needs_disk(start_offset):
         return None
-    records = log.read(start_offset, 1 << 62, end_offset, whole_first_batch=True)
+    try:
+        records = log.read(start_offset, 1 << 62, end_offset, whole_first_batch=True)
+    except OSError:  # the fetches that are woken report it
+        return None
     return None if records is None or isinstance(records, ErrorCode) else len(records)
 
 

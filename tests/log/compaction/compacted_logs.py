@@ -96,7 +96,7 @@ def adopt(log: PartitionLog, results: Iterable[CleanedGroup | CompactionOutcome]
 
 
 def compact_log(simulation: Simulation, log: PartitionLog, job: CompactionJob | None = None) -> CompactionOutcome:
-    outcome = adopt(log, compact(simulation.backroom, job or job_for(log)))
+    outcome = adopt(log, compact(simulation.background_context, job or job_for(log)))
     discard_unused(simulation.disk, log.directory)
     return outcome
 

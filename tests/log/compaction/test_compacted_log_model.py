@@ -130,7 +130,7 @@ class CompactedLogModel(RuleBasedStateMachine):
             now_ms=self.now_ms,
             dedupe_buffer_bytes=memory_bytes,
         )
-        outcome = adopt(self.log, compact(self.simulation.backroom, job))
+        outcome = adopt(self.log, compact(self.simulation.background_context, job))
         discard_unused(self.simulation.disk, DIRECTORY)
         return outcome
 

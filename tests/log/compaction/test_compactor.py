@@ -197,11 +197,11 @@ def test_damage_stops_the_work_and_changes_nothing(simulation: Simulation) -> No
     damaged = whole[:-3] + b"!" + whole[-2:]
     simulation.disk.open(path).write_at(damaged, 0)
     with pytest.raises(DamagedSegment, match="wrong checksum"):
-        list(compact(simulation.backroom, job_for(log)))
+        list(compact(simulation.background_context, job_for(log)))
     assert simulation.disk.read_file(path) == damaged
     simulation.disk.open(path).truncate(len(whole) - 5)
     with pytest.raises(DamagedSegment, match="no whole batch"):
-        list(compact(simulation.backroom, job_for(log)))
+        list(compact(simulation.background_context, job_for(log)))
 
 
 def test_work_is_held_back_to_the_rate_that_is_allowed(simulation: Simulation) -> None:
@@ -218,9 +218,9 @@ def test_work_is_held_back_to_the_rate_that_is_allowed(simulation: Simulation) -
 
     from dataclasses import replace
 
-    from odradek.host.background import Backroom
+    from odradek.host.background import BackgroundContext
 
-    room = Backroom(simulation.disk, lambda: clock_ms, pause)
+    room = BackgroundContext(simulation.disk, lambda: clock_ms, pause)
     list(compact(room, replace(job_for(log), io_bytes_per_second=10_000.0)))
     moved_bytes = 3 * sum(segment.size_bytes for segment in log.segments)  # read twice, written once
     assert paused

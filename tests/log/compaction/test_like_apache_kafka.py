@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from odradek.host.background import real_backroom
+from odradek.host.background import real_background_context
 from odradek.host.host import Host, real_host
 from odradek.log.compaction.compactor import compact
 from odradek.log.compaction.transactions import AbortedTransaction, encode_transaction_index
@@ -184,7 +184,7 @@ def _clean_both(
         log.close()
     again = [open_log(host, str(directories[0]), CONFIG)]
     job = job_for(again[0], clean_offset=clean_offset, now_ms=now_ms, delete_retention_ms=RETENTION_MS)
-    outcome = adopt(again[0], compact(real_backroom(host.disk), job))
+    outcome = adopt(again[0], compact(real_background_context(host.disk), job))
     answer = cleaner.call(
         {
             "directory": str(directories[1]),

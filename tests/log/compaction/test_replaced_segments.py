@@ -34,7 +34,7 @@ def fill(simulation: Simulation) -> PartitionLog:
 
 def swap_at(simulation: Simulation, log: PartitionLog, number: int, *, after: bool) -> Callable[[], bool]:
     """The whole log is compacted just before or after the file with this number is opened; tells if it was."""
-    groups = [item for item in compact(simulation.backroom, job_for(log)) if isinstance(item, CleanedGroup)]
+    groups = [item for item in compact(simulation.background_context, job_for(log)) if isinstance(item, CleanedGroup)]
     segments = {segment.base_offset: segment for segment in log.segments}
     opened, is_done = 0, False
     real_open = simulation.disk.open
@@ -101,7 +101,7 @@ def test_a_search_by_time_finds_what_is_there(simulation: Simulation, number: in
 
 def test_segments_that_are_no_longer_neighbours_are_not_replaced(simulation: Simulation) -> None:
     log = fill(simulation)
-    (*groups, _outcome) = compact(simulation.backroom, job_for(log))
+    (*groups, _outcome) = compact(simulation.background_context, job_for(log))
     first = groups[0]
     assert isinstance(first, CleanedGroup)
     segments = {segment.base_offset: segment for segment in log.segments}

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from odradek.host.background import Backroom
+from odradek.host.background import BackgroundContext
 from odradek.host.disk import Disk
 from odradek.log.compaction.batch_filter import BatchFilter, LastRecord, marker_key, read_section
 from odradek.log.compaction.cleaned_segment import CleanedSegment, CleanedSegmentWriter
@@ -66,7 +66,7 @@ class CompactionOutcome:
     seconds: float = field(default=0.0, compare=False)
 
 
-def compact(room: Backroom, job: CompactionJob) -> Iterator[CleanedGroup | CompactionOutcome]:
+def compact(room: BackgroundContext, job: CompactionJob) -> Iterator[CleanedGroup | CompactionOutcome]:
     """Yields each group when it is staged, and the outcome last. Raises OSError, or DamagedSegment for invalid data."""
     started_ms = room.monotonic_ms()
     outcome = CompactionOutcome()
@@ -205,7 +205,7 @@ class _Throttle:
 
     __slots__ = ("_bytes_per_ms", "_room", "_spent_bytes", "_started_ms", "_uncounted_bytes")
 
-    def __init__(self, room: Backroom, bytes_per_second: float) -> None:
+    def __init__(self, room: BackgroundContext, bytes_per_second: float) -> None:
         self._room = room
         self._bytes_per_ms = bytes_per_second / 1000
         self._started_ms = room.monotonic_ms()
