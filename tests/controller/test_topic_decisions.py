@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -207,3 +208,20 @@ def test_restart_bumps_the_epochs_of_led_partitions_only() -> None:
     assert decide_new_leader_epochs(cluster(mixed, topic("u", partition(0, leader=1))).image, 0) == [
         PartitionsChanged(mixed.topic_id, (PartitionImage(0, (0,), (0,), 0, 5, 1),))
     ]
+
+
+def test_restart_keeps_reassignment_and_eligible_leaders() -> None:
+    before = PartitionImage(0, (0, 1), (0,), 0, 4, 7, (2,), (1,), (1,), (3,))
+    (change,) = decide_new_leader_epochs(cluster(topic("t", before)).image, 0)
+    assert change == PartitionsChanged(
+        topic("t").topic_id, (PartitionImage(0, (0, 1), (0,), 0, 5, 8, (2,), (1,), (1,), (3,)),)
+    )
+
+
+def test_fenced_brokers_get_no_new_partitions() -> None:
+    present = cluster(brokers=[0, 1])
+    fenced = replace(present, image=present.image.apply(BrokerRegistered(BrokerImage(0, {}, is_fenced=True))))
+    decision = decide_topic(NewTopic(name="t", partition_count=3), fenced)
+    assert not isinstance(decision, Refusal)
+    assert {partition.replicas for partition in decision[0].partitions} == {(1,)}
+    assert isinstance(decide_topic(NewTopic(name="t", replication_factor=2), fenced), Refusal)

@@ -1,7 +1,7 @@
-"""The broker's properties that mean something here: addresses, limits, data directories, and topics' defaults.
+"""The broker properties that Odradek uses: addresses, limits, data directories, and topics' defaults.
 
 Names, types, defaults and limits are Kafka 4.3's, apart from two: `listeners` is this machine alone, because nothing
-is authenticated yet, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs.
+is authenticated, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs.
 """
 
 from odradek.configuration.config_table import read_table
@@ -11,7 +11,7 @@ from odradek.configuration.topic_config_table import gzip_level
 SERVER_CONFIGS = read_table(
     """
 advertised.listeners LIST - - -
-    The addresses clients are told to connect to; by default those of `listeners`.
+    The addresses that clients connect to; by default those of `listeners`.
 auto.create.topics.enable BOOLEAN true - -
     Whether asking for a topic that does not exist creates it.
 broker.id INT -1 - -

@@ -1,4 +1,4 @@
-"""The broker's configuration: what the file, the environment and the command line said, checked once and typed.
+"""The broker's configuration from the file, the environment and the command line, checked once and typed.
 
 A `BrokerConfig` never changes. Settings altered at run time give a new one, by `with_dynamic`.
 """
@@ -30,7 +30,7 @@ DEFAULT_NODE_ID = 0
 
 
 class IgnoredProperty(NamedTuple):
-    """A property of Kafka's that was set and has no effect; for the log."""
+    """A Kafka property that is set but that Odradek does not use; reported in the log."""
 
     name: str
     reason: str
@@ -90,14 +90,14 @@ class BrokerConfig:
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
         """Raises `ConfigError` for the first property that is unknown, malformed or at odds with another."""
         static = dict(properties)
-        # Two names for one thing: whoever gives one has given the other.
+        # node.id and broker.id are two names of one property.
         for name, other in (("node.id", "broker.id"), ("broker.id", "node.id")):
             if name in static and not (name == "broker.id" and static[name].strip() == "-1"):
                 static.setdefault(other, static[name])
         return _build(static, {}, {})
 
     def with_dynamic(self, default_values: Mapping[str, str], broker_values: Mapping[str, str]) -> BrokerConfig:
-        """The same broker with settings that were altered at run time, for all brokers and for this one."""
+        """This configuration with dynamic settings, those of all brokers and those of this one."""
         if default_values == self.dynamic_default_values and broker_values == self.dynamic_broker_values:
             return self
         return _build(self.static_values, dict(default_values), dict(broker_values))
@@ -138,7 +138,7 @@ def known_names() -> list[str]:
     return [*BROKER_CONFIGS, *KNOWN_PROPERTIES]
 
 
-# Checked, stored and described today; in force once the feature is built.
+# Checked, stored and described, but without effect.
 _NOT_YET = (
     "group.share.",
     "group.streams.",
@@ -159,20 +159,20 @@ def _ignored_properties(static: Mapping[str, str]) -> list[IgnoredProperty]:
     for name in static:
         if name in BROKER_CONFIGS:
             if name.startswith(_NOT_YET):
-                ignored.append(IgnoredProperty(name, "the feature that it sets is not built yet; it has no effect"))
+                ignored.append(IgnoredProperty(name, "Kafka setting for a feature that Odradek does not have; ignored"))
             continue
         if base_name(name) == "max.connections":
             continue
         if not is_known(name):
             raise UnknownPropertyError(name, known_names())
-        ignored.append(IgnoredProperty(name, "a property of Kafka's that means nothing here; it has no effect"))
+        ignored.append(IgnoredProperty(name, "Kafka setting that Odradek does not use; ignored"))
     return ignored
 
 
 def _resolve_node_id(static: Mapping[str, str], values: Mapping[str, Value]) -> int:
     node_id, broker_id = cast("int | None", values["node.id"]), cast("int", values["broker.id"])
     if node_id is None:
-        # Nothing was said, or broker.id=-1, which asked brokers of the ZooKeeper era to generate one.
+        # No id is set, or broker.id=-1, by which brokers with ZooKeeper were asked to generate one.
         return DEFAULT_NODE_ID
     if "broker.id" in static and broker_id != node_id:
         raise ConfigError("node.id", node_id, f"must be the same as broker.id, which is {broker_id}")
@@ -227,13 +227,13 @@ def _topic_default(definition: ConfigDefinition, values: Mapping[str, Value]) ->
         value = values[synonym.name]
         if value is not None:
             scaled = cast("int", value) * synonym.factor if synonym.factor != 1 else value
-            # Any negative retention means for ever.
+            # Any negative retention means no limit.
             return max(cast("int", scaled), -1) if definition.name == "retention.ms" else scaled
     return definition.default
 
 
 def _check_log_defaults(defaults: Mapping[str, Value]) -> None:
-    """Limits that Kafka puts on the joined value of several properties."""
+    """Kafka's limits on combinations of several properties."""
     for topic_name, property_name, minimum in (
         ("segment.ms", "log.roll.ms", 1),
         ("segment.jitter.ms", "log.roll.jitter.ms", 0),
@@ -253,7 +253,7 @@ def _check_log_defaults(defaults: Mapping[str, Value]) -> None:
 
 
 def _check_offsets_topic(values: Mapping[str, Value]) -> None:
-    """It is made when the first group comes: too late to find that no topic can be like that."""
+    """The offsets topic is created for the first group, so settings that no topic can have are refused at start."""
     name = "offsets.topic.segment.bytes"
     try:
         TOPIC_CONFIGS["segment.bytes"].parse(str(values[name]))

@@ -1,4 +1,4 @@
-"""Subscriptions to clients' metrics (KIP-714): stored and checked here, served once telemetry is built."""
+"""Subscriptions to clients' metrics (KIP-714): checked, stored and described; no telemetry is collected."""
 
 from __future__ import annotations
 

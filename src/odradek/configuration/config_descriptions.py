@@ -1,4 +1,4 @@
-"""What DescribeConfigs tells: each setting's value, where it comes from, and where else it could have come from.
+"""The settings in a DescribeConfigs response: value, source and synonyms of each.
 
 The order of synonyms and the sources are Kafka's, quirks included: a topic's `retention.ms` that comes from
 `log.retention.hours` has no synonyms there either, because the list begins at `log.retention.ms`.
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
     from odradek.configuration.broker_configs import BrokerConfig
 
-_NO_MEANING = "A property of Kafka's that means nothing here."
+_NO_MEANING = "Kafka setting that Odradek does not use."
 
-# Properties that stand for each other, the finest first; the flush interval only looks this way round.
+# Synonyms in other units, the finest unit first; the flush interval has them in this direction only.
 _BROKER_SYNONYMS = {
     name: group
     for group in (
@@ -48,7 +48,7 @@ _BROKER_SYNONYMS = {
 def describe_topic_configs(
     overrides: Mapping[str, str], broker: BrokerConfig, names: Collection[str] | None = None
 ) -> list[ConfigEntry]:
-    """A topic's settings; `names` limits them, as the request may."""
+    """A topic's settings, or those in `names` only."""
     values = effective_topic_values(overrides, broker)
     return [
         _overridable_entry(
@@ -94,14 +94,14 @@ def describe_client_metrics_configs(
 
 
 def describe_broker_configs(broker: BrokerConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """This broker's settings: all that mean something, and whatever else was set."""
+    """This broker's settings: all that Odradek uses, and every other property that is set."""
     texts = {**broker.static_values, **broker.dynamic_default_values, **broker.dynamic_broker_values}
     shown = {name: format_value(broker.values[name]) for name, each in BROKER_CONFIGS.items() if not each.is_internal}
     return [_broker_entry(name, text, broker) for name, text in {**texts, **shown}.items() if _is_wanted(name, names)]
 
 
 def describe_default_broker_configs(broker: BrokerConfig, names: Collection[str] | None = None) -> list[ConfigEntry]:
-    """The settings that were altered at run time for all brokers: the resource with an empty name."""
+    """The dynamic settings of all brokers: the resource with an empty name."""
     return [
         _broker_entry(name, text, broker, only_default=True)
         for name, text in broker.dynamic_default_values.items()
@@ -110,7 +110,7 @@ def describe_default_broker_configs(broker: BrokerConfig, names: Collection[str]
 
 
 def broker_synonyms(name: str, broker: BrokerConfig) -> tuple[ConfigSynonym, ...]:
-    """Every place that gives this broker property a value, the strongest first."""
+    """Every source of a value for this broker property, in order of precedence."""
     base = base_name(name)
     names = _BROKER_SYNONYMS.get(name, (name,) if base == name else (name, base))
     defaults = {each: format_value(BROKER_CONFIGS[each].default) for each in names if each in BROKER_CONFIGS}
@@ -160,7 +160,7 @@ def _broker_entry(name: str, text: str | None, broker: BrokerConfig, *, only_def
     if only_default:
         synonyms = tuple(each for each in synonyms if each.source is ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)
     kind = config_type(name)
-    # What Kafka does not know may be a plug-in's password: its value is never shown.
+    # An unknown setting may be a plug-in's password, so its value is never shown.
     is_sensitive = kind in (None, ConfigType.PASSWORD)
     return ConfigEntry(
         name=name,

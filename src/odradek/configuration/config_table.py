@@ -1,4 +1,4 @@
-"""How a table of settings is written: text, two lines for each setting, so that a hundred of them read like a page.
+"""Parses tables of settings that are written as text, two lines for each setting.
 
 The first line is `name TYPE default allowed mode [< synonyms]`, the second, indented, says in our words what it does.
 `-` stands for no default, no rule, or read-only; `""` for an empty text or list. `allowed` is `[1,]`, `[2,10]`,

@@ -1,4 +1,4 @@
-"""What a setting is: its name, type, default, what is allowed, and how its text becomes a value and back.
+"""The definition of a setting: name, type, default, allowed values, and its conversion from text and back.
 
 Types, sources and resource types carry the codes of Kafka's DescribeConfigs. Nothing here knows a particular setting.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 Value = bool | int | float | str | tuple[str, ...] | None
-# Says what is allowed when the value is not; None when it is.
+# Returns a description of the allowed values when a value is not allowed, and None when it is.
 Validator = Callable[[Value], str | None]
 
 
@@ -51,7 +51,7 @@ class ConfigResourceType(enum.IntEnum):
 
 
 class UpdateMode(enum.Enum):
-    """Whether a broker's setting can change while it runs, and for whom."""
+    """Whether a broker setting can change at run time, and for which brokers."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -59,7 +59,7 @@ class UpdateMode(enum.Enum):
 
 
 class ConfigError(ValueError):
-    """A setting that cannot be used. The text names the property, its value and what is allowed, in Kafka's words."""
+    """A setting that cannot be used. The text names property, value and allowed values, in Kafka's wording."""
 
     def __init__(self, name: str, value: object, reason: str) -> None:
         super().__init__(f"Invalid value {value} for configuration {name}: {reason}")
@@ -100,7 +100,7 @@ class ConfigDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSynonym:
-    """One place where a value came from, or would have come from."""
+    """One source of a value, used or overridden."""
 
     name: str
     value: str | None
@@ -109,7 +109,7 @@ class ConfigSynonym:
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One setting as DescribeConfigs tells it."""
+    """One setting in a DescribeConfigs response."""
 
     name: str
     value: str | None
@@ -137,7 +137,7 @@ def parse_value(name: str, config_type: ConfigType, text: str) -> Value:
     if config_type is ConfigType.DOUBLE:
         return _parse_double(name, trimmed)
     if config_type is ConfigType.LIST:
-        # Repeated entries count once, as Kafka 4.3 has it.
+        # Repeated entries count once, as in Kafka 4.3.
         return tuple(dict.fromkeys(_COMMA.split(trimmed))) if trimmed else ()
     return trimmed
 
@@ -155,7 +155,7 @@ def _parse_double(name: str, text: str) -> float:
         number = float(text.replace("_", "?"))
     except ValueError:
         number = float("nan")
-    if math.isnan(number):  # a number to Java, but no setting means it
+    if math.isnan(number):  # a double in Java, but not a valid setting
         raise ConfigError(name, text, "Not a number of type DOUBLE")
     return number
 
@@ -209,7 +209,7 @@ def one_of(*choices: str) -> Validator:
 
 
 def list_of(*choices: str, may_be_empty: bool = True) -> Validator:
-    """A list without empty entries, of these words if any are given."""
+    """A list without empty entries, and only of these words if any are given."""
 
     def check(value: Value) -> str | None:
         entries = value if isinstance(value, tuple) else ()

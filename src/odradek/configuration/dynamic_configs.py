@@ -1,4 +1,4 @@
-"""Which of a broker's settings can change while it runs, and to what: Kafka's rules, in Kafka's order."""
+"""Which broker settings can change at run time, and to which values: Kafka's rules, in Kafka's order."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def check_dynamic_configs(config: BrokerConfig, values: Mapping[str, str], *, is
 
 
 def usable_dynamic_configs(values: Mapping[str, str], *, is_default: bool) -> dict[str, str]:
-    """Stored settings without those that this version would no longer accept."""
+    """The stored settings that this version accepts."""
     usable = {}
     for name, text in values.items():
         try:

@@ -1,4 +1,4 @@
-"""The settings of consumer, share and streams groups: their table, and the limits the broker puts on them."""
+"""The settings of consumer, share and streams groups: their table, and the limits set by broker properties."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ streams.session.timeout.ms INT 45000 [1,] - < group.streams.session.timeout.ms
 
 
 def _limits() -> Iterator[tuple[str, str | None, str]]:
-    """Which broker properties bound which setting, in the order in which Kafka looks."""
+    """The broker properties that limit each setting, in the order of Kafka's checks."""
     for kind, names in (
         ("consumer", ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")),
         (

@@ -1,4 +1,4 @@
-"""Kafka's broker properties that mean nothing here: accepted, said in the log, and otherwise without effect.
+"""Kafka broker properties that Odradek does not use: accepted, reported in the log, without effect.
 
 They keep their type and whether they can change at run time, because dynamic settings are checked as Kafka checks them.
 """
@@ -16,7 +16,7 @@ class KnownProperty(NamedTuple):
     update_mode: UpdateMode
 
 
-# Those of Kafka 4.3, by type and by whether they can change at run time.
+# Properties of Kafka 4.3, by type and update mode.
 _CURRENT = """
 BOOLEAN read-only
     auto.leader.rebalance.enable controlled.shutdown.enable controller.quorum.auto.join.enable
@@ -131,7 +131,7 @@ STRING cluster-wide
     max.connections.per.ip.overrides
 """
 
-# Those that files from Kafka 3.x and earlier still have.
+# Properties of Kafka 3.x and earlier that Kafka 4 removed.
 _FORMER = """
     allow.everyone.if.no.acl.found auto.include.jmx.reporter broker.id.generation.enable
     control.plane.listener.name controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
@@ -151,7 +151,7 @@ _FORMER = """
     zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type
 """
 
-# Settings of listeners, of plug-ins and of security mechanisms: whatever follows belongs to the plug-in.
+# Prefixes of the settings of listeners, plug-ins and security mechanisms; the rest of the name is free.
 _PREFIXES = ("listener.name.", "ssl.", "sasl.", "rsm.config.", "rlmm.config.", "config.providers.", "zookeeper.ssl.")
 _LISTENER_PREFIX = re.compile(r"listener\.name\.[^.]*\.(.+)")
 

@@ -1,4 +1,4 @@
-"""Where the broker listens, and what it tells clients to connect to. Pure: names and addresses in and out."""
+"""The addresses that the broker listens on, and those that it advertises to clients. Pure."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Endpoint(NamedTuple):
 
 
 def parse_listeners(property_name: str, entries: Sequence[str]) -> tuple[Listener, ...]:
-    """The listeners of `listeners` or `advertised.listeners`, with names in upper case as Kafka has them."""
+    """The listeners of `listeners` or `advertised.listeners`, with names in upper case as in Kafka."""
     listeners: list[Listener] = []
     for entry in entries:
         match = _LISTENER.fullmatch(entry)
@@ -112,7 +112,7 @@ def check_protocols(listeners: Sequence[Listener], protocols: Mapping[str, str])
             raise ConfigError(
                 "listeners",
                 listener.name,
-                f"this listener speaks {protocol}, which Odradek does not yet; "
+                f"this listener speaks {protocol}, which Odradek does not support; "
                 f"supported: {', '.join(SUPPORTED_PROTOCOLS)}",
             )
 
@@ -120,7 +120,7 @@ def check_protocols(listeners: Sequence[Listener], protocols: Mapping[str, str])
 def without_controllers(
     listeners: Sequence[Listener], controller_names: Collection[str]
 ) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
-    """Clients' listeners, and those of a KRaft controller, which Odradek has no use for."""
+    """The listeners of clients, and those of a KRaft controller, which Odradek does not use."""
     dropped = {name.upper() for name in controller_names}
     return (
         tuple(listener for listener in listeners if listener.name not in dropped),
@@ -134,16 +134,18 @@ def advertised_endpoints(
     bound_ports: Mapping[str, int],
     machine_name: str,
 ) -> dict[str, Endpoint]:
-    """What clients of each listener are told, once the sockets are bound.
+    """The addresses that clients of each listener connect to, once the sockets are bound.
 
     What the user says in `advertised.listeners` wins; then the host that is bound; a wildcard is no address, so the
     machine's own name stands for it. The port is the one the kernel gave, which matters when port 0 was asked for.
     """
-    told = {listener.name: listener for listener in advertised}
+    by_name = {listener.name: listener for listener in advertised}
     endpoints = {}
     for listener in listeners:
-        chosen = told.get(listener.name, listener)
+        chosen = by_name.get(listener.name, listener)
         host = machine_name if chosen.is_wildcard else chosen.host
-        port = chosen.port if listener.name in told and chosen.port else bound_ports.get(listener.name, listener.port)
+        port = (
+            chosen.port if listener.name in by_name and chosen.port else bound_ports.get(listener.name, listener.port)
+        )
         endpoints[listener.name] = Endpoint(host, port)
     return endpoints

@@ -1,4 +1,4 @@
-"""A topic's settings: what may be set, which rules join several settings, and how they become a `LogConfig`.
+"""A topic's settings: allowed values, rules over several settings, and their conversion to a `LogConfig`.
 
 The table itself is in `topic_config_table`.
 """
@@ -27,7 +27,7 @@ def effective_topic_values(overrides: Mapping[str, str], broker: BrokerConfig) -
 
 
 def check_topic_configs(overrides: Mapping[str, str], broker: BrokerConfig) -> Refusal | None:
-    """Whether a topic may have these settings, all taken together."""
+    """Whether a topic may have this combination of settings."""
     for name in overrides:
         if name not in TOPIC_CONFIGS:
             return Refusal(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
@@ -52,14 +52,14 @@ def check_topic_configs(overrides: Mapping[str, str], broker: BrokerConfig) -> R
 
 
 def log_config(topic_overrides: Mapping[str, str], broker: BrokerConfig) -> LogConfig:
-    """What a partition's log needs to know. The settings were checked when they were made."""
+    """The settings that a partition's log needs. They were checked when they were set."""
     values = effective_topic_values(topic_overrides, broker)
 
     def number(name: str) -> int:
         return cast("int", values[name])
 
     cleanup_policy = cast("tuple[str, ...]", values["cleanup.policy"])
-    # The active segment is never compacted, so it must not stay so for longer than a record may wait.
+    # The active segment is never compacted, so it is rolled before a record has waited for the longest lag allowed.
     longest_segment_ms = number("max.compaction.lag.ms") if "compact" in cleanup_policy else NO_LIMIT_MS
     return LogConfig(
         segment_bytes=cast("int", values["internal.segment.bytes"] or values["segment.bytes"]),

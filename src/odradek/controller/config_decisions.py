@@ -1,6 +1,6 @@
-"""What the controller decides about settings of topics, brokers, groups and metrics subscriptions. Pure.
+"""The controller's decisions about settings of topics, brokers, groups and metrics subscriptions. Pure.
 
-One resource's changes stand or fall together. Refusals have Apache Kafka's codes and words.
+The changes of one resource are accepted or refused together. Refusals have Apache Kafka's codes and messages.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AlterOperation(enum.IntEnum):
 
 
 class ConfigOperation(NamedTuple):
-    """`operation` is the code that the client sent, known or not."""
+    """`operation` is the code that the client sent, which may be unknown."""
 
     name: str
     operation: int
@@ -65,7 +65,7 @@ class ConfigAlteration:
 
 @dataclass(frozen=True, slots=True)
 class ConfigReplacement:
-    """All of one resource's settings at once; what is not named goes back to its default (AlterConfigs)."""
+    """All settings of one resource; a setting that is not named returns to its default (AlterConfigs)."""
 
     resource_type: int
     resource_name: str
@@ -163,7 +163,7 @@ def _check_is_list(resource_type: ConfigResourceType, name: str, operation: Alte
         if kind is not ConfigType.LIST:
             reason = f"Config value {operation.name.lower()} is not allowed for config key: {name}"
             return Refusal(ErrorCode.INVALID_CONFIG, reason)
-    # Kafka appends to no metrics subscription, though its settings are lists.
+    # Kafka refuses to append to metrics subscriptions, although their settings are lists.
     elif kind is not ConfigType.LIST or resource_type is ConfigResourceType.CLIENT_METRICS:
         reason = f"Can't {operation.name} to key {name} because its type is not LIST."
         return Refusal(ErrorCode.INVALID_CONFIG, reason)
@@ -195,7 +195,7 @@ def _decide(
 def _check(
     resource_type: ConfigResourceType, name: str, values: Mapping[str, str], image: MetadataImage, config: BrokerConfig
 ) -> Refusal | None:
-    """Whether the resource may have these settings, all of them taken together, and exists."""
+    """Whether the resource exists and may have this combination of settings."""
     if resource_type is ConfigResourceType.TOPIC:
         return _check_topic(name, values, image, config)
     if resource_type is ConfigResourceType.BROKER:
@@ -220,7 +220,7 @@ def _check_topic(name: str, values: Mapping[str, str], image: MetadataImage, con
 
 
 def _check_broker_name(name: str, config: BrokerConfig) -> Refusal | None:
-    """An empty name stands for all brokers; otherwise only this broker's settings can be changed through it."""
+    """An empty name stands for all brokers; otherwise it must be the id of this broker."""
     if not name:
         return None
     if not name.removeprefix("-").isdecimal():

@@ -1,6 +1,6 @@
-"""Which brokers hold which partition: striped over racks, then over brokers, as Kafka's placer does. Pure.
+"""Placement of replicas: striped over racks, then over brokers, as Kafka's placer does. Pure.
 
-Each partition begins one rack and one broker further on than the one before, from a random start.
+Each partition starts one rack and one broker after the previous partition; the first starts at random.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def place_replicas(
 def _place_one(
     rings: Sequence[Sequence[int]], starts: Sequence[int], first_rack: int, replication_factor: int
 ) -> Replicas:
-    """Round after round over the racks, one broker of each, until there are enough."""
+    """Takes one broker of each rack in turn until there are enough."""
     replicas: list[int] = []
     taken = [0] * len(rings)
     rack = first_rack
@@ -65,7 +65,7 @@ def _place_one(
 def check_assignment(
     replicas: Sequence[int], brokers: Mapping[int, object], replication_factor: int | None
 ) -> Refusal | None:
-    """Whether a partition may be put on these brokers by hand."""
+    """Whether a client may assign a partition to these brokers."""
     if not replicas:
         return _refuse_assignment("The manual partition assignment includes an empty replica list.")
     previous = None

@@ -1,4 +1,4 @@
-"""What the controller answers for each thing that was asked: an error code, Kafka's sentence, and what came of it."""
+"""The controller's results, one for each thing that a request names: error code, Kafka's message, and outcome."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicResult:
-    """`configs` are a new topic's effective settings, which CreateTopics 5 and later tells."""
+    """`configs` are a new topic's effective settings, which CreateTopics 5 and later returns."""
 
     name: str | None
     error: ErrorCode = ErrorCode.NONE

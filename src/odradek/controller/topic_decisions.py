@@ -1,12 +1,12 @@
-"""What the controller decides about topics: pure functions from an image and a request to changes or refusals.
+"""The controller's decisions about topics: pure functions from an image and a request to changes or refusals.
 
-Checks come in Apache Kafka's order, and refusals in its words.
+Checks have Apache Kafka's order, and refusals its messages.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.configuration.config_types import ConfigResourceType
@@ -30,7 +30,7 @@ MAX_PARTITIONS_PER_REQUEST = 10_000
 
 
 class Assignment(NamedTuple):
-    """Which brokers a partition is put on by hand; the first leads."""
+    """The brokers of one partition as the client assigned them; the first one leads."""
 
     partition_index: int
     broker_ids: tuple[int, ...]
@@ -49,7 +49,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewPartitions:
-    """`count` is how many partitions the topic is to have in all."""
+    """`count` is the total number of partitions after the request."""
 
     name: str
     count: int
@@ -58,7 +58,7 @@ class NewPartitions:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What decisions look at: the image, the effective configuration, and chance."""
+    """The inputs of a decision: the image, the effective configuration, and randomness."""
 
     image: MetadataImage
     config: BrokerConfig
@@ -80,7 +80,7 @@ def check_request_size(requests: Iterable[NewTopic], config: BrokerConfig) -> Re
 def decide_topics(
     requests: Sequence[NewTopic], cluster: Cluster
 ) -> list[tuple[NewTopic, tuple[TopicImage, list[Change]] | Refusal]]:
-    """One decision for each request; of new topics whose names collide with each other, the first is made."""
+    """One decision for each request; of new topics whose names collide with each other, the first is created."""
     too_many = check_request_size(requests, cluster.config)
     claimed: dict[str, str] = {}
     decisions: list[tuple[NewTopic, tuple[TopicImage, list[Change]] | Refusal]] = []
@@ -100,7 +100,7 @@ def decide_topic(request: NewTopic, cluster: Cluster) -> tuple[TopicImage, list[
     refusal = _check_new_name(request.name, cluster.image) or _check_new_configs(request, cluster.config)
     if refusal is not None:
         return refusal
-    placed = _place_by_hand(request, cluster) if request.assignments else _place(request, cluster)
+    placed = _place_as_assigned(request, cluster) if request.assignments else _place(request, cluster)
     if isinstance(placed, Refusal):
         return placed
     topic = TopicImage(
@@ -156,19 +156,20 @@ def _place(request: NewTopic, cluster: Cluster) -> list[Replicas] | Refusal:
         return Refusal(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     config = cluster.config
     return place_replicas(
-        {broker.node_id: broker.rack for broker in cluster.image.brokers.values()},
+        _racks_of_usable_brokers(cluster.image),
         config.num_partitions if request.partition_count == -1 else request.partition_count,
         config.default_replication_factor if request.replication_factor == -1 else request.replication_factor,
         cluster.random_below,
     )
 
 
-def _place_by_hand(request: NewTopic, cluster: Cluster) -> list[Replicas] | Refusal:
-    for value, what in ((request.replication_factor, "replication factor"), (request.partition_count, "numPartitions")):
+def _place_as_assigned(request: NewTopic, cluster: Cluster) -> list[Replicas] | Refusal:
+    counts = ((request.replication_factor, "replication factor"), (request.partition_count, "numPartitions"))
+    for value, name in counts:
         if value != -1:
             return Refusal(
                 ErrorCode.INVALID_REQUEST,
-                f"A manual partition assignment was specified, but {what} was not set to -1.",
+                f"A manual partition assignment was specified, but {name} was not set to -1.",
             )
     placed: dict[int, Replicas] = {}
     replication_factor = None
@@ -202,7 +203,7 @@ def decide_partitions(request: NewPartitions, cluster: Cluster) -> list[Change] 
     placed: list[Replicas] | Refusal
     if request.assignments is None:
         placed = place_replicas(
-            {broker.node_id: broker.rack for broker in cluster.image.brokers.values()},
+            _racks_of_usable_brokers(cluster.image),
             request.count - current,
             replication_factor,
             cluster.random_below,
@@ -239,23 +240,20 @@ def _check_count(request: NewPartitions, current: int) -> Refusal | None:
     return None
 
 
+def _racks_of_usable_brokers(image: MetadataImage) -> dict[int, str | None]:
+    return {broker.node_id: broker.rack for broker in image.brokers.values() if not broker.is_fenced}
+
+
 def _new_partition(index: int, replicas: Replicas) -> PartitionImage:
     return PartitionImage(index, replicas, replicas, replicas[0], 0, 0)
 
 
 def decide_new_leader_epochs(image: MetadataImage, leader: int) -> list[Change]:
-    """Every partition that this broker leads gets its next epoch: what it did before the restart is fenced off."""
+    """Each partition that this broker leads gets its next leader epoch: requests from before the restart are fenced."""
     changes: list[Change] = []
     for topic in image.topics.values():
         led = tuple(
-            PartitionImage(
-                partition.index,
-                partition.replicas,
-                partition.in_sync_replicas,
-                partition.leader,
-                partition.leader_epoch + 1,
-                partition.partition_epoch + 1,
-            )
+            replace(partition, leader_epoch=partition.leader_epoch + 1, partition_epoch=partition.partition_epoch + 1)
             for partition in topic.partitions
             if partition.leader == leader
         )

@@ -1,4 +1,4 @@
-"""Which topics a request deletes, by name or by id; a topic that is meant twice is not deleted at all. Pure."""
+"""Which topics a request deletes, by name or by id; a topic that is named twice is not deleted. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _UNKNOWN_NAME = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 _UNKNOWN_ID = Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 _DISABLED = Refusal(ErrorCode.TOPIC_DELETION_DISABLED, "Topic deletion is disabled.")
-_MEANT_TWICE = Refusal(ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.")
+_NAMED_TWICE = Refusal(ErrorCode.INVALID_REQUEST, "The provided topic name maps to an ID that was already supplied.")
 
 
 def decide_deletions(
@@ -34,19 +34,19 @@ def decide_deletions(
             results.append(TopicResult(name=None, topic_id=topic_id, error=refusal.error, message=refusal.message))
         elif topic is not None:
             by_id[topic_id] = topic
-    doomed = dict(by_id)
+    deleted = dict(by_id)
     for name, count in Counter(names).items():
         topic = image.topics.get(name)
         refusal = _refusal(topic, count, is_enabled=is_enabled, by="name")
         if refusal is None and topic is not None and topic.topic_id in by_id:
-            refusal = _MEANT_TWICE
-            doomed.pop(topic.topic_id, None)
+            refusal = _NAMED_TWICE
+            deleted.pop(topic.topic_id, None)
         if refusal is not None:
             results.append(TopicResult(name=name, error=refusal.error, message=refusal.message))
         elif topic is not None:
-            doomed[topic.topic_id] = topic
-    results += [TopicResult(name=topic.name, topic_id=topic.topic_id, topic=topic) for topic in doomed.values()]
-    return results, [TopicDeleted(topic_id) for topic_id in doomed]
+            deleted[topic.topic_id] = topic
+    results += [TopicResult(name=topic.name, topic_id=topic.topic_id, topic=topic) for topic in deleted.values()]
+    return results, [TopicDeleted(topic_id) for topic_id in deleted]
 
 
 def _refusal(topic: TopicImage | None, count: int, *, is_enabled: bool, by: str) -> Refusal | None:

@@ -88,9 +88,9 @@ def _describe(
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=list(partition.replicas),
                 isr_nodes=list(partition.in_sync_replicas),
-                # Empty, never null: a null makes Kafka's own `kafka-topics --describe` throw.
-                eligible_leader_replicas=[],
-                last_known_elr=[],
+                # Empty rather than null: Kafka's `kafka-topics --describe` fails on null.
+                eligible_leader_replicas=list(partition.eligible_leader_replicas),
+                last_known_elr=list(partition.last_known_eligible_leader_replicas),
                 offline_replicas=state.offline_replicas,
             )
             for partition in page

@@ -1,4 +1,4 @@
-"""Limits for users, client ids and addresses: stored and described here, enforced once quotas are built.
+"""Quotas of users, client ids and addresses: checked, stored and described, but not enforced.
 
 An entity is a set of (type, name) pairs; a name of None means the default for that type.
 """
@@ -59,7 +59,7 @@ class QuotaAlteration:
 def decide_quota(
     alteration: QuotaAlteration, quotas: Mapping[QuotaEntity, Mapping[str, float]]
 ) -> dict[str, float | None] | Refusal:
-    """What changes for this entity; None removes a quota."""
+    """The quotas of this entity that change; None removes a quota."""
     refusal = _check_entity(alteration.entity)
     if refusal is not None:
         return refusal
@@ -106,7 +106,7 @@ def _check_address(names: Mapping[str, str | None]) -> Refusal | None:
 
 
 def _is_address(text: str | None) -> bool:
-    """Kafka asks the name service; a decision must not, so any legal host name will do."""
+    """Kafka resolves host names; decisions are pure, so every legal host name is accepted."""
     if text is None:
         return True
     try:
@@ -135,7 +135,7 @@ def _check_value(operation: QuotaOperation, allowed: Mapping[str, int | None]) -
 def describe_client_quotas(
     quotas: Mapping[QuotaEntity, Mapping[str, float]], filters: Iterable[QuotaFilter], *, strict: bool
 ) -> list[tuple[QuotaEntity, Mapping[str, float]]] | Refusal:
-    """The entities that every filter matches; `strict` leaves out those with further parts."""
+    """The entities that every filter matches; `strict` excludes entities with further parts."""
     wanted: dict[str, QuotaFilter] = {}
     for component in filters:
         if component.entity_type in wanted:

@@ -1,5 +1,7 @@
-"""A little room on the disk, held for the moment when there is none: the deletion that frees some must be written down
-first. All of it blocks: called on a worker."""
+"""Reserved disk space for the metadata store: on a full disk, the deletion that frees space must itself be written.
+
+Blocks: runs on a worker.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ class DiskReserve:
         self._is_held = False
 
     def hold(self) -> None:
-        """If there is room for it."""
+        """Reserve the space if the disk has it."""
         if self._is_held:
             return
         try:
@@ -34,7 +36,7 @@ class DiskReserve:
                 self._disk.remove(self._path)
 
     def release(self) -> bool:
-        """Whether there was something to give."""
+        """Give the space back; False when none is held."""
         if not self._is_held:
             return False
         self._is_held = False

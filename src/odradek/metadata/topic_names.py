@@ -1,17 +1,17 @@
-"""What a topic may be called. A name is not a path, but it will be part of one: nothing else may let a name through."""
+"""Legal topic names. A name becomes part of a path on disk, so every name passes through this check."""
 
 import re
 
 MAX_NAME_LENGTH = 249
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
-# Kafka's own metadata log: never a topic that a client can make.
+# Kafka's metadata log, a name that clients cannot create.
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
 
 
 def illegal_name_reason(name: str) -> str | None:
-    """Why a topic cannot have this name, in Kafka's words; None when it can."""
+    """Kafka's message that the name is illegal; None when it is legal."""
     if not name:
         reason = "the empty string is not allowed"
     elif name in (".", ".."):

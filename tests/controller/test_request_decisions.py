@@ -1,0 +1,64 @@
+"""Decisions about whole requests: a result for each thing named, and changes for those accepted."""
+
+from odradek.configuration.broker_configs import BrokerConfig
+from odradek.configuration.listeners import Endpoint
+from odradek.controller.request_decisions import (
+    decide_partition_additions,
+    decide_producer_ids,
+    decide_quota_changes,
+    decide_registration,
+    decide_topic_creations,
+)
+from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
+from odradek.metadata.changes import BrokerRegistered, Change, ClientQuotaChanged, ProducerIdsAllocated, TopicCreated
+from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
+from odradek.metadata.image import BrokerImage
+from odradek.metadata.snapshot import empty_image
+from odradek.protocol.errors import ErrorCode
+from tests.metadata.inline_host import CountingEntropy
+
+
+def cluster(*changes: Change) -> Cluster:
+    entropy = CountingEntropy()
+    image = empty_image("c").apply_all([BrokerRegistered(BrokerImage(0, {})), *changes])
+    return Cluster(image, BrokerConfig.from_properties({}), entropy.random_below, entropy.uuid)
+
+
+def test_every_topic_has_one_result_and_refused_ones_no_change() -> None:
+    requests = [NewTopic(name=name) for name in ("twice", "new", "twice", "/")]
+    results, changes = decide_topic_creations(requests, cluster())
+    assert {result.name: result.error for result in results} == {
+        "new": ErrorCode.NONE,
+        "/": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "twice": ErrorCode.INVALID_REQUEST,
+    }
+    assert [change.topic.name for change in changes if isinstance(change, TopicCreated)] == ["new"]
+
+
+def test_partitions_of_a_topic_named_twice_are_not_added() -> None:
+    _, created = decide_topic_creations([NewTopic(name="t")], cluster())
+    results, changes = decide_partition_additions([NewPartitions(name="t", count=5)] * 2, cluster(*created))
+    assert [(result.name, result.error) for result in results] == [("t", ErrorCode.INVALID_REQUEST)]
+    assert changes == []
+
+
+def test_quota_that_does_not_change_needs_no_commit() -> None:
+    alteration = QuotaAlteration([("user", "ann")], [QuotaOperation("consumer_byte_rate", 5.0, remove=False)])
+    _, changes = decide_quota_changes([alteration], cluster())
+    assert changes == [ClientQuotaChanged(frozenset({("user", "ann")}), {"consumer_byte_rate": 5.0})]
+    results, changes = decide_quota_changes([alteration], cluster(*changes))
+    assert [result.error for result in results] == [ErrorCode.NONE]
+    assert changes == []
+
+
+def test_producer_ids_continue_where_the_image_ends() -> None:
+    assert decide_producer_ids(10, cluster(ProducerIdsAllocated(40))) == (40, [ProducerIdsAllocated(50)])
+
+
+def test_broker_epoch_is_the_version_of_the_registering_commit() -> None:
+    broker = BrokerImage(3, {"PLAINTEXT": Endpoint("host", 9092)}, "rack")
+    present = cluster()
+    broker_epoch, changes = decide_registration(broker, present)
+    after = present.image.apply_all(changes)
+    assert after.brokers[3].broker_epoch == broker_epoch == after.version
+    assert after.brokers[3].endpoints == broker.endpoints
