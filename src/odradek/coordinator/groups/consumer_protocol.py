@@ -1,7 +1,7 @@
 """The parts that a coordinator needs of the protocol between consumers of classic groups.
 
-A classic group is asked for its topics only; the rest belongs to the clients and is passed on. When a group moves
-between the classic protocol and KIP-848, its assignments are read and written here.
+Of a classic group's subscriptions only the topics are read; the rest is passed on between clients. When a group changes
+between the classic protocol and KIP-848, its assignments are decoded and encoded here.
 """
 
 from __future__ import annotations

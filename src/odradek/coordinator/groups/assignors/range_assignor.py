@@ -1,7 +1,7 @@
 """Ranges: each topic is cut into contiguous pieces, one per subscriber, in the order of the members.
 
 Topics with equally many partitions and the same subscribers are cut alike, so that a member gets the same partitions of
-each and can join them. Nothing is remembered from one assignment to the next: static members stand first, by their
+each and can join them. An assignment does not depend on the one before: static members come first, ordered by their
 instance ids, and so keep their ranges when they return with another member id.
 """
 

@@ -1,6 +1,6 @@
 """A consumer group as it will be, while a rule decides: changed by the same records that will be written.
 
-So a rule reads what it has just decided, and the group itself is untouched until the log has it all.
+A rule thus reads what it has just decided, while the group itself does not change until the records are in the log.
 """
 
 from __future__ import annotations

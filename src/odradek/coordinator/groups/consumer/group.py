@@ -1,7 +1,8 @@
 """One consumer group (KIP-848): its members, its target assignment and its queries.
 
-Three epochs move it. The group's says that something changed, the target's for which of those changes partitions were
-shared out, each member's how far it has followed. Only records change a group: those of the log and of a `Draft`.
+It has three kinds of epochs. The group's epoch counts changes of members, subscriptions and topics; the target's is the
+group epoch for which partitions were last assigned; a member's is the target epoch that it has reached. Only records
+change a group: those of the log and those of a `Draft`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""One member of a consumer group (KIP-848), as a value: what it wants, what it has, and how far it has come.
+"""One member of a consumer group (KIP-848), as an immutable value: its subscription, its partitions and its epoch.
 
-A change is another value; the records of the log give it back. What it owns is always in two parts: the partitions that
-it may read, and those that it must give back before anybody else gets them.
+A change makes another value; records restore it. The partitions that a member owns are in two parts: those that it may
+consume, and those that it must give back before another member gets them.
 """
 
 from __future__ import annotations

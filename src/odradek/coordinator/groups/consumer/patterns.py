@@ -1,8 +1,8 @@
 """Which topics the regular expressions of a consumer group match: kept in records, and found off the event loop.
 
-A pattern is matched before its first subscriber joins (`ConsumerHeartbeat.matched`), so that it gets its partitions at
-once. Later, new topics and the passing of time are reasons to match all of the group's patterns again; that goes on
-beside the heartbeats, for one pattern of bad will may take a while.
+A pattern is matched before its first subscriber joins (`ConsumerHeartbeat.matched`), so that the member gets its
+partitions at once. New topics and an interval make the group match all of its patterns again, concurrently with
+heartbeats, because a malicious pattern may take long.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How a member of a consumer group gets from what it has to what it should have. Pure.
+"""How a member of a consumer group gets from its present partitions to its target assignment. Pure.
 
-First it gives back, then it moves to the new epoch, then it gets what is free: so no partition ever has two owners. The
-steps and their names are those of KIP-848; Kafka's is CurrentAssignmentBuilder.
+The member first gives partitions back, then moves to the new epoch, then gets partitions that are free, so no partition
+ever has two owners. The steps and their names are those of KIP-848 (in Kafka, CurrentAssignmentBuilder).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What a newer consumer group (KIP-848) writes into `__consumer_offsets`, byte for byte Kafka's.
+"""The records of consumer groups (KIP-848) in `__consumer_offsets`, byte for byte Kafka's.
 
-Kafka writes topics and partitions in the order of its hash tables, we write partitions in their own: no reader minds.
-The partition metadata of a group is a record of Kafka 4.0 and older; it is taken back, never read or written.
+Kafka writes partitions in the order of its hash tables, Odradek in ascending order; readers accept any order. The
+partition metadata of a group is a record of Kafka 4.0 and older; it is removed, never read or written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The regular expressions by which members of newer groups subscribe (KIP-848): RE2's syntax, against whole names.
+"""The regular expressions by which members of consumer groups subscribe (KIP-848): RE2's syntax, matching whole names.
 
-RE2 needs time in proportion to a name's length, whatever the pattern; how much, the bounds below decide. Ten thousand
-names take some 50 ms with a usual pattern and 10 ms each with the worst, so matching belongs on a worker.
+RE2 takes time in proportion to a name's length, whatever the pattern, and the limits below bound the factor. Ten
+thousand names take some 50 ms with a usual pattern and 10 ms each with the worst, so matching runs on a worker.
 """
 
 from __future__ import annotations
