@@ -10,7 +10,7 @@ from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.controller import Controller
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.embedded_store import EmbeddedStore
-from odradek.metadata.image import BrokerImage
+from odradek.metadata.entities import BrokerImage
 from tests.metadata.inline_host import inline_host
 
 

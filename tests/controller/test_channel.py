@@ -4,7 +4,8 @@ import asyncio
 from pathlib import Path
 
 from odradek.controller.topic_decisions import NewTopic
-from odradek.metadata.image import BrokerImage, MetadataImage
+from odradek.metadata.entities import BrokerImage
+from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from tests.controller.local_controller import running
 

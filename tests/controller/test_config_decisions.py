@@ -16,7 +16,8 @@ from odradek.controller.config_decisions import (
     repeated_resources,
 )
 from odradek.metadata.changes import ConfigsChanged, TopicCreated
-from odradek.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
+from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 

@@ -27,7 +27,7 @@ from odradek.metadata.cache import MetadataCache
 from odradek.metadata.change_codec import decode_changes
 from odradek.metadata.changes import TopicCreated
 from odradek.metadata.commit_parts import join_parts
-from odradek.metadata.image import BrokerImage
+from odradek.metadata.entities import BrokerImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode

@@ -12,7 +12,7 @@ from odradek.controller.request_decisions import (
 from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
 from odradek.metadata.changes import BrokerRegistered, Change, ClientQuotaChanged, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
-from odradek.metadata.image import BrokerImage
+from odradek.metadata.entities import BrokerImage
 from odradek.metadata.snapshot import empty_image
 from odradek.protocol.errors import ErrorCode
 from tests.metadata.inline_host import CountingEntropy

@@ -21,7 +21,8 @@ from odradek.controller.topic_decisions import (
     duplicates,
 )
 from odradek.metadata.changes import BrokerRegistered, ConfigsChanged, PartitionsAdded, PartitionsChanged, TopicCreated
-from odradek.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
+from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 

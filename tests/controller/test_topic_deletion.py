@@ -4,7 +4,8 @@ import uuid
 
 from odradek.controller.topic_deletion import decide_deletions
 from odradek.metadata.changes import TopicCreated, TopicDeleted
-from odradek.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
+from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 
 A, B, UNKNOWN = uuid.UUID(int=0xA), uuid.UUID(int=0xB), uuid.UUID(int=0xC)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.metadata.image import PartitionImage
+from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
 from tests.handlers.requests import BY_NAME, base_offsets, batch, create_topic, fetch, produce, produce_request

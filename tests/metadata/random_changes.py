@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import strategies as st
 
 from odradek.configuration.config_types import ConfigResourceType
@@ -19,9 +21,12 @@ from odradek.metadata.changes import (
     TopicCreated,
     TopicDeleted,
 )
-from odradek.metadata.image import BrokerImage, MetadataImage, PartitionImage, TopicImage
+from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.topic_names import is_internal
+
+if TYPE_CHECKING:
+    from odradek.metadata.image import MetadataImage
 
 NAMES = ["a", "b.c", "__consumer_offsets", "d-e"]
 

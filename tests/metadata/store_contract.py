@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata.changes import ConfigsChanged, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.commit_parts import MAX_COMMIT_BYTES, MAX_PART_BYTES, encode_commit
-from odradek.metadata.image import PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.store import CommitOutcome, CommitTooLarge
 from tests.metadata.random_changes import commits
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from odradek.metadata.change_codec import CODEC_VERSION, decode_changes, encode_changes, encode_changes_within
 from odradek.metadata.changes import Change, ControllerElected, PartitionsAdded, ProducerIdsAllocated, TopicCreated
-from odradek.metadata.image import PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.protocol.malformed import MalformedMessage
 from tests.metadata.random_changes import commits

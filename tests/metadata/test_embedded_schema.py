@@ -16,7 +16,7 @@ from odradek.metadata.changes import (
     TopicCreated,
 )
 from odradek.metadata.embedded_store import EmbeddedStore
-from odradek.metadata.image import PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image, image_from_changes
 from odradek.metadata.store import CommitOutcome
 from tests.metadata.crashing_disk import Crash, CrashingDisk

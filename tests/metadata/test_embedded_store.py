@@ -17,7 +17,8 @@ from odradek.metadata.changes import (
     TopicCreated,
 )
 from odradek.metadata.embedded_store import EmbeddedStore
-from odradek.metadata.image import MetadataImage, PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
+from odradek.metadata.image import MetadataImage
 from odradek.metadata.store import CommitOutcome, StoreError
 from tests.metadata.crashing_disk import Crash, CrashingDisk
 from tests.metadata.inline_host import inline_host

@@ -20,7 +20,8 @@ from odradek.metadata.changes import (
     TopicDeleted,
 )
 from odradek.metadata.client_quotas import QuotaEntity
-from odradek.metadata.image import BrokerImage, InvalidChange, MetadataImage, PartitionImage, TopicImage
+from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
+from odradek.metadata.image import InvalidChange, MetadataImage
 
 EMPTY = MetadataImage(version=0, cluster_id="c", controller_id=0)
 TOPIC_ID = uuid.UUID(int=1)

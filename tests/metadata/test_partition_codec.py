@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.metadata.image import PartitionImage
+from odradek.metadata.entities import PartitionImage
 from odradek.metadata.partition_codec import decode_partitions, encode_partitions
 from odradek.protocol.malformed import MalformedMessage
 from tests.metadata.random_changes import new_partitions

@@ -9,7 +9,7 @@ import pytest
 
 from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import LogDirectory
-from odradek.metadata.image import PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.replica.log_opening import PendingLog, choose_copies, open_logs, spread_evenly, survey
 from tests.handlers.requests import batch
 from tests.simulation.simulated_host import Simulation

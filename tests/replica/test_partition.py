@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.metadata.image import PartitionImage
+from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
 from odradek.replica.leadership import Leadership, LogState

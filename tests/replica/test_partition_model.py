@@ -16,7 +16,7 @@ from odradek.host.workers import DirectoryWorkers
 from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import LogDirectory
 from odradek.log.partition_log import PartitionLog
-from odradek.metadata.image import PartitionImage
+from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
 from odradek.replica.leadership import Leadership

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.metadata.changes import PartitionsChanged
-from odradek.metadata.image import PartitionImage
+from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.replica.leadership import Leadership

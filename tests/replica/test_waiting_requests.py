@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from odradek.metadata.image import PartitionImage
+from odradek.metadata.entities import PartitionImage
 from odradek.replica.waiting_requests import size_between
 from tests.handlers.requests import (
     base_offsets,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.client_quotas import QuotaAlteration
-    from odradek.metadata.image import BrokerImage
+    from odradek.metadata.entities import BrokerImage
 
 T = TypeVar("T")
 

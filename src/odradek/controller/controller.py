@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from odradek.host.entropy import Entropy
     from odradek.metadata.changes import Change
     from odradek.metadata.client_quotas import QuotaAlteration
-    from odradek.metadata.image import BrokerImage, MetadataImage
+    from odradek.metadata.entities import BrokerImage
+    from odradek.metadata.image import MetadataImage
     from odradek.metadata.store import MetadataStore
 
 R = TypeVar("R")

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from odradek.configuration.config_types import ConfigEntry
     from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
     from odradek.metadata.changes import Change
-    from odradek.metadata.image import BrokerImage
+    from odradek.metadata.entities import BrokerImage
 
 
 def decide_topic_creations(requests: Sequence[NewTopic], cluster: Cluster) -> tuple[list[TopicResult], list[Change]]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from odradek.configuration.config_types import ConfigEntry
     from odradek.metadata.client_quotas import QuotaEntity
-    from odradek.metadata.image import TopicImage
+    from odradek.metadata.entities import TopicImage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.topic_configs import check_topic_configs
 from odradek.controller.placement import Replicas, check_assignment, place_replicas
 from odradek.metadata.changes import ConfigsChanged, PartitionsAdded, PartitionsChanged, TopicCreated
-from odradek.metadata.image import PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.topic_names import CLUSTER_METADATA_TOPIC, collision_key, illegal_name_reason, is_internal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal

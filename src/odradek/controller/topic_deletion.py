@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.metadata.changes import Change
-    from odradek.metadata.image import MetadataImage, TopicImage
+    from odradek.metadata.entities import TopicImage
+    from odradek.metadata.image import MetadataImage
 
 _UNKNOWN_NAME = Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
 _UNKNOWN_ID = Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")

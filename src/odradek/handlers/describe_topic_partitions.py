@@ -18,7 +18,7 @@ from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
-    from odradek.metadata.image import PartitionImage, TopicImage
+    from odradek.metadata.entities import PartitionImage, TopicImage
 
 
 def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> DescribeTopicPartitionsResponse:

@@ -11,7 +11,7 @@ from odradek.protocol.sentinels import NO_LEADER
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
-    from odradek.metadata.image import BrokerImage, PartitionImage, TopicImage
+    from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
     from odradek.protocol.messages.fetch import FetchResponse
     from odradek.protocol.messages.produce import ProduceResponse
 

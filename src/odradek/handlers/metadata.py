@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from odradek.handlers.context import RequestContext
-    from odradek.metadata.image import TopicImage
+    from odradek.metadata.entities import TopicImage
 
 FIRST_VERSION_WITH_EMPTY_LIST = 1
 FIRST_VERSION_WITH_TOPIC_IDS = 12

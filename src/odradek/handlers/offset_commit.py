@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from odradek.handlers.context import RequestContext
-    from odradek.metadata.image import TopicImage
+    from odradek.metadata.entities import TopicImage
     from odradek.protocol.messages.offset_commit import OffsetCommitRequestTopic
 
 FIRST_VERSION_WITH_TOPIC_IDS = 10

@@ -9,7 +9,7 @@ from odradek.protocol.sentinels import NO_LEADER
 
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
-    from odradek.metadata.image import PartitionImage, TopicImage
+    from odradek.metadata.entities import PartitionImage, TopicImage
 
 
 class PartitionState(NamedTuple):

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.log.segment_list import count_before
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -47,14 +49,6 @@ def count_expired(segments: Sequence[Segment], config: LogConfig, committed_offs
     deletable = _committed(segments, committed_offset)
     by_size = _count_over_size(deletable, config, sum(segment.size_bytes for segment in segments))
     return by_size + _count_over_age(deletable[by_size:], config, now_ms)
-
-
-def count_before(segments: Sequence[Segment], offset: int) -> int:
-    """How many of the oldest segments hold nothing at or after this offset; never the active one."""
-    count = 0
-    while count + 1 < len(segments) and segments[count + 1].base_offset <= offset:
-        count += 1
-    return count
 
 
 def _committed(segments: Sequence[Segment], committed_offset: int) -> Sequence[Segment]:

@@ -7,10 +7,17 @@ from odradek.log.compaction.cleaned_segment import CleanedSegment, take_names
 from odradek.log.log_config import LogConfig
 from odradek.log.log_loading import choose_jitter
 from odradek.log.producer_state import ProducerState
-from odradek.log.retention import count_before
 from odradek.log.segment import Segment
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.unsynced_files import UnsyncedFiles
+
+
+def count_before(segments: Sequence[Segment], offset: int) -> int:
+    """How many of the oldest segments hold nothing at or after this offset; never the active one."""
+    count = 0
+    while count + 1 < len(segments) and segments[count + 1].base_offset <= offset:
+        count += 1
+    return count
 
 
 class SegmentList:

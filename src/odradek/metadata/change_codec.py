@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, assert_never
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.listeners import Endpoint
 from odradek.metadata import changes as change_types
-from odradek.metadata.image import BrokerImage, TopicImage
+from odradek.metadata.entities import BrokerImage, TopicImage
 from odradek.metadata.partition_codec import decode_partitions, encode_partitions
 from odradek.metadata.topic_names import is_internal
 from odradek.protocol.malformed import MalformedMessage
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from odradek.metadata.changes import Change
-    from odradek.metadata.image import PartitionImage
+    from odradek.metadata.entities import PartitionImage
 
 CODEC_VERSION = 1
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from odradek.configuration.config_types import ConfigResourceType
     from odradek.metadata.client_quotas import QuotaEntity
-    from odradek.metadata.image import BrokerImage, PartitionImage, TopicImage
+    from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 
 
 @dataclass(frozen=True, slots=True)

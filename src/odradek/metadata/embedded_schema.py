@@ -15,7 +15,7 @@ from odradek.configuration.config_types import ConfigResourceType
 from odradek.metadata.change_codec import encode_changes
 from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.commit_parts import split_into_parts
-from odradek.metadata.image import PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.topic_names import is_internal
 from odradek.protocol.sentinels import NO_CONTROLLER
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING
 
-from odradek.metadata.image import PartitionImage
+from odradek.metadata.entities import PartitionImage
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:

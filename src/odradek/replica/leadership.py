@@ -12,7 +12,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH, NO_LEADER
 
 if TYPE_CHECKING:
-    from odradek.metadata.image import PartitionImage
+    from odradek.metadata.entities import PartitionImage
 
 
 class LogState(enum.Enum):

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
-    from odradek.metadata.image import MetadataImage, PartitionImage, TopicImage
+    from odradek.metadata.entities import PartitionImage, TopicImage
+    from odradek.metadata.image import MetadataImage
     from odradek.protocol.topic_partition import TopicPartition
 
 log = get_logger(__name__)

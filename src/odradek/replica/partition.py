@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
-    from odradek.metadata.image import PartitionImage
+    from odradek.metadata.entities import PartitionImage
     from odradek.replica.waiting_requests import WaitingAcknowledgement, WaitingFetch
 
 ALL_IN_SYNC = -1  # acks=all

@@ -6,7 +6,7 @@ Both are woken by `Partition.advance_high_watermark`, by a partition that stops 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.protocol.errors import ErrorCode
 
@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 
     from odradek.host.clock import Clock
     from odradek.log.partition_log import PartitionLog
-    from odradek.replica.partition import Partition
+
+
+class FetchedPartition(Protocol):
+    @property
+    def waiting_fetches(self) -> set[WaitingFetch]: ...
+
+
+class AcknowledgingPartition(Protocol):
+    @property
+    def waiting_acknowledgements(self) -> set[WaitingAcknowledgement]: ...
+
+    def acknowledgement(self, required_offset: int) -> ErrorCode | None:
+        """The answer to an append; None while it must wait for the high watermark."""
 
 
 class WaitingFetch:
@@ -26,7 +38,9 @@ class WaitingFetch:
 
     __slots__ = ("_future", "_missing_bytes", "_partitions", "_timer")
 
-    def __init__(self, partitions: Sequence[Partition], missing_bytes: int, timeout_ms: int, clock: Clock) -> None:
+    def __init__(
+        self, partitions: Sequence[FetchedPartition], missing_bytes: int, timeout_ms: int, clock: Clock
+    ) -> None:
         self._partitions = partitions
         self._missing_bytes = missing_bytes
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -77,7 +91,7 @@ class WaitingAcknowledgement:
 
     __slots__ = ("_partition", "_request", "error", "required_offset")
 
-    def __init__(self, partition: Partition, required_offset: int, request: WaitingProduce) -> None:
+    def __init__(self, partition: AcknowledgingPartition, required_offset: int, request: WaitingProduce) -> None:
         self._partition = partition
         self._request = request
         self.required_offset = required_offset
@@ -112,7 +126,7 @@ class WaitingProduce:
 
     __slots__ = ("_acknowledgements", "_future", "_pending_count", "_timer")
 
-    def __init__(self, appends: Iterable[tuple[Partition, int]], timeout_ms: int, clock: Clock) -> None:
+    def __init__(self, appends: Iterable[tuple[AcknowledgingPartition, int]], timeout_ms: int, clock: Clock) -> None:
         """`appends`: partitions, and the offset that the high watermark of each must reach."""
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer = clock.call_after(timeout_ms, self._time_out)

@@ -21,7 +21,7 @@ from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_durable_directory
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
-from odradek.metadata.image import BrokerImage
+from odradek.metadata.entities import BrokerImage
 from odradek.replica.clock_skew_guard import ClockSkewGuard
 from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping

@@ -25,7 +25,7 @@ from tests.coordinator.runtime.fake_shard_log import FakeShardLog
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from odradek.coordinator.groups.consumer.patterns import PatternMatch
+    from odradek.coordinator.groups.decision import PatternMatch
     from odradek.coordinator.groups.group import Committer
     from odradek.coordinator.runtime.decision import Waiter
     from odradek.coordinator.runtime.shard_log import ShardLog

@@ -23,11 +23,11 @@ def test_each_shard_has_a_first_write_in_each_turn_and_one_callback_ends_the_tur
     ends: list[Callable[[], None]] = []
     turn = TurnOfWrites(ends.append)
     one, other = CountingShard(), CountingShard()
-    assert [turn.is_first(shard) for shard in (one, one, other, one)] == [True, False, True, False]  # type: ignore[arg-type]
+    assert [turn.is_first(shard) for shard in (one, one, other, one)] == [True, False, True, False]
     (end,) = ends
     end()
     assert (one.appends, other.appends) == (1, 1)
-    assert turn.is_first(one)  # type: ignore[arg-type]
+    assert turn.is_first(one)
     assert len(ends) == 2
 
 

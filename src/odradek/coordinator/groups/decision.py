@@ -9,9 +9,8 @@ from odradek.configuration.config_types import ConfigResourceType
 from odradek.coordinator.runtime import decision
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from odradek.coordinator.groups.consumer.patterns import PatternMatch
     from odradek.coordinator.groups.group import Group
     from odradek.coordinator.groups.group_settings import ConsumerSettings, GroupSettings
     from odradek.metadata.image import MetadataImage
@@ -30,6 +29,14 @@ class TimerKey(NamedTuple):
     kind: TimerKind
     group_id: str
     member_id: str = ""
+
+
+class PatternMatch(NamedTuple):
+    """Patterns to match, and the permissions of the member whose heartbeat requested it."""
+
+    group_id: str
+    patterns: frozenset[str]
+    may_describe: Callable[[str], bool]
 
 
 class Decision(decision.Decision):

@@ -23,7 +23,8 @@ from odradek.protocol.sentinels import NO_LEADER
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
-    from odradek.coordinator.groups.consumer.patterns import MatchedPatterns, PatternMatch
+    from odradek.coordinator.groups.consumer.patterns import MatchedPatterns
+    from odradek.coordinator.groups.decision import PatternMatch
     from odradek.coordinator.runtime.shard import Shard
     from odradek.host.clock import Timer
     from odradek.host.host import Host

@@ -41,13 +41,15 @@ from odradek.protocol.messages.sync_group import SyncGroupResponse
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 
-    from odradek.coordinator.groups.consumer.patterns import MatchedPatterns, PatternMatch
+    from odradek.coordinator.groups.consumer.patterns import MatchedPatterns
+    from odradek.coordinator.groups.decision import PatternMatch
     from odradek.coordinator.groups.group import Group
     from odradek.coordinator.groups.group_records import NewerKey
     from odradek.coordinator.groups.group_settings import GroupSettings
     from odradek.coordinator.runtime.decision import Waiter
     from odradek.coordinator.runtime.shard import Shard
-    from odradek.metadata.image import MetadataImage, TopicImage
+    from odradek.metadata.entities import TopicImage
+    from odradek.metadata.image import MetadataImage
     from odradek.protocol.messages.heartbeat import HeartbeatRequest
     from odradek.protocol.messages.leave_group import MemberIdentity
     from odradek.protocol.messages.sync_group import SyncGroupRequest

@@ -7,13 +7,12 @@ commute may be collected: each must be right whichever of the others is appended
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
-    from odradek.coordinator.runtime.shard import Shard
     from odradek.protocol.errors import ErrorCode
 
 
@@ -45,14 +44,20 @@ class PendingWrites:
         return writes
 
 
+class HasPendingWrites(Protocol):
+    """A shard that collects writes."""
+
+    def append_pending(self) -> None: ...
+
+
 class TurnOfWrites:
     """The present turn of the event loop: which shards have appended a shared write in it. One per event loop."""
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._call_soon = call_soon
-        self._shards: set[Shard[Any]] = set()
+        self._shards: set[HasPendingWrites] = set()
 
-    def is_first(self, shard: Shard[Any]) -> bool:
+    def is_first(self, shard: HasPendingWrites) -> bool:
         """Whether this is the shard's first shared write in this turn."""
         shards = self._shards
         if shard in shards:

@@ -10,7 +10,7 @@ from odradek.coordinator.groups.consumer.heartbeat import ConsumerHeartbeat
 from odradek.coordinator.groups.consumer.patterns import match_new_pattern, match_patterns
 from odradek.coordinator.groups.group_settings import ConsumerSettings
 from odradek.metadata.changes import PartitionsAdded, TopicCreated, TopicDeleted
-from odradek.metadata.image import PartitionImage, TopicImage
+from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from odradek.configuration.config_types import ConfigResourceType
-from odradek.coordinator.groups.consumer.patterns import PatternMatch, match_patterns
+from odradek.coordinator.groups.consumer.patterns import match_patterns
 from odradek.coordinator.groups.consumer.records import regular_expression_record
-from odradek.coordinator.groups.decision import TimerKey, TimerKind
+from odradek.coordinator.groups.decision import PatternMatch, TimerKey, TimerKind
 from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.offsets.offset_operations import NewOffset, delete_group, delete_offsets
 from odradek.metadata.changes import ConfigsChanged

@@ -17,7 +17,7 @@ from odradek.coordinator.groups.offsets.offset_operations import (
     expire_offsets,
     forget_topics,
 )
-from odradek.metadata.image import TopicImage
+from odradek.metadata.entities import TopicImage
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import GROUP, SESSION_MS, ShardBench, session_timer
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.groups.group import Committer, Group, PartitionCheck
     from odradek.coordinator.groups.group_records import CommittedOffset, NewerKey
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
-    from odradek.metadata.image import TopicImage
+    from odradek.metadata.entities import TopicImage
 
 FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH = 9
 INITIAL_EPOCH = 1

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.groups.consumer.group import ConsumerGroup, ResolvedPattern
 from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern, matching_topics
+from odradek.coordinator.groups.decision import PatternMatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -22,14 +23,6 @@ if TYPE_CHECKING:
 
 # When many topics are created one after another, patterns are not matched again for each of them.
 LEAST_AGE_MS = 10_000
-
-
-class PatternMatch(NamedTuple):
-    """Patterns to match, and the permissions of the member whose heartbeat requested it."""
-
-    group_id: str
-    patterns: frozenset[str]
-    may_describe: Callable[[str], bool]
 
 
 class MatchedPatterns(NamedTuple):

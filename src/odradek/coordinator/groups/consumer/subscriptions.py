@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.groups.consumer.group import ConsumerGroup
     from odradek.coordinator.groups.consumer.members import ConsumerMember
-    from odradek.coordinator.groups.consumer.patterns import MatchedPatterns, PatternMatch
-    from odradek.coordinator.groups.decision import Decision
+    from odradek.coordinator.groups.consumer.patterns import MatchedPatterns
+    from odradek.coordinator.groups.decision import Decision, PatternMatch
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.errors import ErrorCode
 

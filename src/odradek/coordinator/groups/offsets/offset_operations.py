@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.groups.group import Committer, PartitionCheck
     from odradek.coordinator.groups.group_shard import GroupShard
-    from odradek.metadata.image import TopicImage
+    from odradek.metadata.entities import TopicImage
     from odradek.protocol.topic_partition import TopicPartition
 
 FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP = 9
