@@ -387,8 +387,7 @@ class PartitionLog:
         return len(removed)
 
     def replace_segments(self, old: Sequence[Segment], cleaned: CleanedSegment) -> bool:
-        """Replaces segments by the one that compaction has staged. False when they are not neighbours, or one is
-        active."""
+        """Replaces segments by the one that compaction has staged. False when one is active, or they have a gap."""
         segment = None if self.is_truncating else self._segments.replace(old, cleaned)
         if segment is None:
             return False

@@ -74,6 +74,7 @@ class PartitionTable:
         self._by_name: dict[str, HostedTopic] = {}
         self._by_id: dict[UUID, HostedTopic] = {}
         self._image: MetadataImage | None = None
+        self.after_late_opening: Callable[[], None] = lambda: None  # a retry opened logs; the metadata did not change
         self._unopened: dict[TopicPartition, PendingLog] = {}  # in the table with a failed log, to be opened later
         self._stale_names: set[str] = set()  # deleted topics that checkpoints may contain
         self._removals: set[asyncio.Future[None]] = set()
@@ -209,6 +210,7 @@ class PartitionTable:
 
     async def _open_unopened(self) -> None:
         await self._create([self._refreshed(each) for each in self._unopened.values()])
+        self.after_late_opening()
 
     def _refreshed(self, pending: PendingLog) -> PendingLog:
         """With the metadata as it is when the log is opened."""

@@ -81,6 +81,7 @@ class Node:
             await host.workers.run(_give_back, directories)
             raise
         self._groups = GroupCoordinator(host, metadata, channel, table, time)
+        table.after_late_opening = self._groups.follow_late_opening
         self._groups.start()
         self._housekeeping = Housekeeping(table, host, lambda: metadata.broker_config, time)
         compaction = Compaction(table, host, lambda: metadata.broker_config)

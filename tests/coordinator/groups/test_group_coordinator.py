@@ -93,3 +93,20 @@ def test_offsets_of_deleted_topics_are_forgotten_in_slices(world: GroupWorld) ->
         assert len(shard.offsets) == group_count * (count - 1)
 
     world.run(scenario())
+
+
+def test_groups_are_served_once_the_log_of_their_topic_could_be_created(caplog: pytest.LogCaptureFixture) -> None:
+    world = GroupWorld(1, {"offsets.topic.num.partitions": "1"})
+
+    async def scenario() -> None:
+        world.simulation.disk.capacity_bytes = 0
+        await world.prepare()
+        assert await world.commit(7) is not ErrorCode.NONE
+        world.simulation.disk.capacity_bytes = None
+        await world.sleep(2000)
+        assert await world.commit(7) is ErrorCode.NONE
+        assert await world.committed() == 7
+
+    world.run(scenario())
+    world.close()
+    caplog.clear()

@@ -120,6 +120,10 @@ class GroupCoordinator:
             if shard.is_active:
                 self._forget_deleted_topics(shard.machine)
 
+    def follow_late_opening(self) -> None:
+        """A partition of the topic, whose log could not be created before, can be led."""
+        self._follow_leaderships(self._metadata.image)
+
     def _follow_leaderships(self, image: MetadataImage) -> None:
         topic = image.topics.get(OFFSETS_TOPIC)
         self._runtime.follow(self._logs.led(), 1 if topic is None else len(topic.partitions))
