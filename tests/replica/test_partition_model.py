@@ -58,6 +58,7 @@ class PartitionModel(RuleBasedStateMachine):
         self.leader, self.leader_epoch, self.partition_epoch = NOBODY, -1, -1
         self.in_sync: tuple[int, ...] = (HERE,)
         self.high_watermark = 0
+        self.batch_ends: list[int] = []
         self.committed: list[int] = []  # what the listener was called with
         self.partition.on_high_watermark(self.committed.append)
         self.waiting: list[tuple[int, WaitingProduce, asyncio.Task[Any]]] = []
@@ -146,6 +147,7 @@ class PartitionModel(RuleBasedStateMachine):
                 assert result.error is ErrorCode.NOT_ENOUGH_REPLICAS
             else:
                 assert (result.error, result.base_offset) == (ErrorCode.NONE, end_before)
+                self.batch_ends.append(result.last_offset + 1)
                 if acks == ALL_IN_SYNC:
                     end_offset = result.last_offset + 1
                     waiting = WaitingProduce([(partition, end_offset)], TIMEOUT_MS, self.simulation.clock)
@@ -169,7 +171,9 @@ class PartitionModel(RuleBasedStateMachine):
             end = log.log_end_offset
             if end - log.recovery_point_offset >= FLUSH_MESSAGES:
                 end = log.recovery_point_offset  # the leader's own part
-            self.partition.advance_high_watermark(chance.randint(0, end))
+            ends = [each for each in self.batch_ends if each <= end]  # followers have whole batches
+            if ends:
+                self.partition.advance_high_watermark(chance.choice(ends))
 
         self.run(advance())
 
@@ -182,6 +186,7 @@ class PartitionModel(RuleBasedStateMachine):
         log = self.partition.log
         self.run(self.partition.truncate_to(max(log.log_start_offset, log.log_end_offset - chance.randint(0, 4))))
         self.high_watermark = min(self.high_watermark, log.log_end_offset)
+        self.batch_ends = [each for each in self.batch_ends if each <= log.log_end_offset]
 
     @rule()
     @precondition(lambda self: self.leader == HERE)

@@ -19,7 +19,7 @@ log = get_logger(__name__)
 HOUR_MS = 3_600_000
 LARGEST_CORRECTION_MS = HOUR_MS // 12  # of a clock that is roughly right
 ACCEPTED_AFTER_MS = 24 * HOUR_MS  # enough for an operator, or NTP, to set the clock right
-# After a start a jump cannot be told from a long downtime; machines set their clock soon after they boot.
+# After a start a jump looks like a long downtime; machines set their clock soon after they boot.
 LONGEST_DOWNTIME_MS = 24 * HOUR_MS
 ACCEPTED_AFTER_START_MS = HOUR_MS
 

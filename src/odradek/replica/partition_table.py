@@ -251,7 +251,7 @@ class PartitionTable:
     # Removing
 
     async def _remove_absent(self, before: MetadataImage, after: MetadataImage, changed: Iterable[TopicImage]) -> None:
-        """Remove the partitions of deleted topics, and those that have no replica on this broker any more."""
+        """Remove the partitions of deleted topics, and those without a replica on this broker."""
         removed: list[Partition] = []
         for name, topic in before.topics.items():
             successor = after.topics.get(name)
