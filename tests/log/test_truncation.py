@@ -283,6 +283,15 @@ def test_a_flush_and_a_truncation_wait_for_each_other(
     assert (log.log_end_offset, log.recovery_point_offset) == (5, 5)
 
 
+def test_a_truncation_that_removes_nothing_ends(host: Host, directory: str) -> None:
+    log = open_log(host, directory)
+    append(log, make_batch([b"a"]), 1)
+    log.begin_truncation()
+    log.truncate_to(log.log_end_offset)
+    assert not log.is_truncating
+    log.close()
+
+
 class Repeated:
     """Functions that run again and again, each on a thread of its own, until `stop`."""
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from odradek.log.producer_state import ProducerBatch
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_OFFSET, NO_TIMESTAMP
 
@@ -14,3 +15,11 @@ class AppendResult(NamedTuple):
     last_offset: int = NO_OFFSET
     log_append_time_ms: int = NO_TIMESTAMP
     is_duplicate: bool = False
+
+
+def not_appended(verdict: ErrorCode | ProducerBatch, has_append_time: bool) -> AppendResult:
+    """The result for a batch that the producer state refuses, or has as a batch that was appended before."""
+    if isinstance(verdict, ErrorCode):
+        return AppendResult(verdict)
+    append_time_ms = verdict.timestamp if has_append_time else NO_TIMESTAMP
+    return AppendResult(ErrorCode.NONE, verdict.base_offset, verdict.last_offset, append_time_ms, True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.host.worker_lock import WorkerLock
-from odradek.log.append_result import AppendResult
+from odradek.log.append_result import AppendResult, not_appended
 from odradek.log.batch_conversion import convert_batch
 from odradek.log.batch_validation import check_batch
 from odradek.log.compaction.cleaned_segment import CleanedSegment
@@ -17,7 +17,6 @@ from odradek.log.follower_append import FollowerAppend, check_follower_batches
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader
 from odradek.log.producer_replay import replay_batch
-from odradek.log.producer_state import ProducerBatch
 from odradek.log.reading import read_segments, search_segments
 from odradek.log.record_faults import RecordFault, find_faults
 from odradek.log.rolling import count_run, must_roll
@@ -128,7 +127,7 @@ class PartitionLog:
         if is_idempotent:
             verdict = self.producers.check(header)
             if verdict is not None:
-                return self._refuse(verdict)
+                return not_appended(verdict, self._stamps_batches)
         if self._converts_batches and not (is_built_here and config.target_compression is None):
             converted = convert_batch(batch, header, config)
             if isinstance(converted, ErrorCode):
@@ -155,12 +154,6 @@ class PartitionLog:
         self.size_bytes += size_bytes
         self.log_end_offset = last_offset + 1
         return _new_tuple(AppendResult, (_NONE, base_offset, last_offset, append_time_ms, False))
-
-    def _refuse(self, verdict: ErrorCode | ProducerBatch) -> AppendResult:
-        if isinstance(verdict, ErrorCode):
-            return AppendResult(verdict)
-        append_time_ms = verdict.timestamp if self._stamps_batches else NO_TIMESTAMP
-        return AppendResult(ErrorCode.NONE, verdict.base_offset, verdict.last_offset, append_time_ms, True)
 
     def faults_of(self, batch: memoryview) -> list[RecordFault]:
         """The records that a batch was refused for, if its header is valid."""
@@ -296,9 +289,10 @@ class PartitionLog:
         """Flushes, and writes what the next start needs to skip recovery; the log must not be used afterwards. Blocks.
         Nothing is written for a log that was only read. After an OSError the shutdown is not clean."""
         self._unsynced.check()
-        if self._is_changed or self.log_end_offset != self._opened_end_offset:
-            if self.log_end_offset not in self._snapshots.offsets:
-                self._snapshots.write(self.producers, self.log_end_offset)
+        end_offset = self.log_end_offset
+        if self._is_changed or end_offset != self._opened_end_offset:
+            if end_offset not in self._snapshots.offsets:
+                self._snapshots.write(self.producers, end_offset)
             self._segments.active.write_indexes()
             self._unsynced.has_new_names = True
             self.flush()
@@ -313,8 +307,8 @@ class PartitionLog:
     # Truncation
 
     def begin_truncation(self) -> None:
-        """On the event loop, before `truncate_to` or `truncate_fully_and_start_at` is passed to a worker: until that
-        returns, the log refuses appends, and retention and compaction leave it as it is."""
+        """On the event loop, before a truncation is passed to a worker: until it returns, the log refuses appends, and
+        retention and compaction leave it as it is."""
         self.is_truncating = True
 
     def truncate_to(self, offset: int) -> None:
@@ -323,6 +317,7 @@ class PartitionLog:
         if offset >= self.log_end_offset:
             # An epoch that begins at the log end has no batch, and the leader's log may not have it.
             self.leader_epochs.truncate_from_end(offset)
+            self.is_truncating = False
         else:
             self._truncate(lambda: plan_truncation(self._segments, self._snapshots, offset, self.config))
 
@@ -374,8 +369,7 @@ class PartitionLog:
             return
         if offset == self.log_end_offset > self._segments.active.base_offset:
             self.roll()
-        offset = min(offset, self._segments.active.base_offset)
-        self.advance_log_start_offset(offset)
+        self.advance_log_start_offset(min(offset, self._segments.active.base_offset))
 
     def remove_segments_before_start(self, limit: int) -> int:
         """Removes at most `limit` of the segments before the log start; returns how many. Their files are renamed: the

@@ -50,7 +50,6 @@ class Partition:
         "_fail_directory",
         "_has_too_few_in_sync",
         "_high_watermark_listeners",
-        "_is_truncating",
         "_leadership_listeners",
         "directory",
         "flusher",
@@ -101,7 +100,6 @@ class Partition:
         self.in_sync_count = self.replica_count = 0
         self._has_too_few_in_sync = False  # for acks=all, by `min.insync.replicas`
         self._commits_alone = False  # this broker leads, and is the only in-sync replica
-        self._is_truncating = False
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         self.waiting_fetches: set[WaitingFetch] = set()
         self.waiting_acknowledgements: set[WaitingAcknowledgement] = set()
@@ -122,7 +120,7 @@ class Partition:
         """Lead in the image's leader epoch, with its in-sync replicas. An epoch begins at the log end.
 
         FENCED_LEADER_EPOCH or INVALID_UPDATE_VERSION, and no change, when the image has an older epoch."""
-        assert not self._is_truncating, "a partition became the leader while its log was truncated"
+        assert not self.log.is_truncating, "a partition became the leader while its log was truncated"
         refusal = self._apply(image, Leadership.LEADER)
         if refusal is _NONE and self.is_leader:
             self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
@@ -376,13 +374,10 @@ class Partition:
         """As a follower, remove the records at and after `offset`, on a worker. The high watermark is lowered first,
         so that it never passes the log end."""
         assert self.leadership is Leadership.FOLLOWER, "only a follower truncates its log"
-        self._is_truncating = True
-        try:
-            self.high_watermark = min(self.high_watermark, max(offset, self.log.log_start_offset))
-            await self.workers.files.run(self.log.truncate_to, offset)
-            self.high_watermark = min(self.high_watermark, self.log.log_end_offset)  # it may end in an earlier batch
-        finally:
-            self._is_truncating = False
+        self.high_watermark = min(self.high_watermark, max(offset, self.log.log_start_offset))
+        self.log.begin_truncation()
+        await self.workers.files.run(self.log.truncate_to, offset)
+        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)  # it may end in an earlier batch
 
     # Failures
 
