@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from odradek.cli.commands import Command, Group
+from odradek.cli.framework.commands import Command, Group
 from odradek.cli.main import root
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def test_help_answers_in_0_3_seconds() -> None:
 def test_broker_imports_neither_rich_nor_a_client() -> None:
     """`odradek broker` is what must start fast."""
     program = (
-        "import sys; import odradek.cli.main; import odradek.cli.broker; "
+        "import sys; import odradek.cli.main; import odradek.cli.broker.command; "
         "print([name for name in sys.modules if name.split('.')[0] in {'rich', 'confluent_kafka', 'asyncio'}])"
     )
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout == b"[]\n"

@@ -12,22 +12,22 @@ from typing import NoReturn
 
 import click
 
-from odradek.cli.commands import group
+from odradek.cli.framework.commands import group
 
 COMMANDS = {
-    "broker": ("odradek.cli.broker:broker", "Run a broker in the foreground."),
+    "broker": ("odradek.cli.broker.command:broker", "Run a broker in the foreground."),
     "topic": ("odradek.cli.topic:topic", "Create, list, describe, alter and delete topics."),
-    "produce": ("odradek.cli.produce:produce", "Write records to a topic."),
-    "consume": ("odradek.cli.consume:consume", "Read records from a topic."),
+    "produce": ("odradek.cli.records.produce:produce", "Write records to a topic."),
+    "consume": ("odradek.cli.records.consume:consume", "Read records from a topic."),
     "group": ("odradek.cli.group:consumer_group", "List, describe, reset and delete consumer groups."),
     "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw and run declared pipelines."),
-    "sql": ("odradek.cli.sql:sql", "Ask topics, sources and views in SQL."),
+    "sql": ("odradek.cli.pipeline.sql:sql", "Ask topics, sources and views in SQL."),
     "log": ("odradek.cli.log:log", "Look into a broker's files."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
-    "demo": ("odradek.cli.demo:demo", "A broker with a topic, written to and read from on screen."),
-    "up": ("odradek.cli.up:up", "The oil rigs from sensor to alert: broker, fleet, pipeline, dashboard."),
+    "demo": ("odradek.cli.demo.command:demo", "A broker with a topic, written to and read from on screen."),
+    "up": ("odradek.cli.rigs.up:up", "The oil rigs from sensor to alert: broker, fleet, pipeline, dashboard."),
     "rigs": ("odradek.cli.rigs:rigs", "Simulated oil rigs, and the dashboard of their pipeline."),
-    "completion": ("odradek.cli.completion:completion", "Print the completion script of a shell."),
+    "completion": ("odradek.cli.completion.command:completion", "Print the completion script of a shell."),
 }
 
 
@@ -74,7 +74,7 @@ def unexpected(error: Exception) -> str:
     """What to say of an exception that no command expected: a Kafka error, an operating system error, or our bug."""
     confluent = sys.modules.get("confluent_kafka")
     if confluent is not None and isinstance(error, confluent.KafkaException):
-        from odradek.cli.failure import explain  # noqa: PLC0415 - on failure only
+        from odradek.cli.framework.failure import explain  # noqa: PLC0415 - on failure only
 
         return explain(error.args[0])
     if isinstance(error, OSError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from odradek.cli.commands import group
+from odradek.cli.framework.commands import group
 
 
 @group(

@@ -12,15 +12,15 @@ from odradek.cli.bench.options import connections_option, duration_option, engin
 from odradek.cli.bench.raw_consume import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import check_plaintext, existing_topic
-from odradek.cli.commands import command
-from odradek.cli.consume_range import PartitionRange, Start, find_ranges
-from odradek.cli.failure import Failure
-from odradek.cli.options import cluster_options
-from odradek.cli.parameter_types import RECORD_COUNT, SIZE_BYTES
-from odradek.cli.record_reader import END_OF_PARTITION
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.options import cluster_options
+from odradek.cli.framework.parameter_types import RECORD_COUNT, SIZE_BYTES
+from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
+from odradek.cli.records.record_reader import END_OF_PARTITION
 
 if TYPE_CHECKING:
-    from odradek.cli.cluster import Cluster
+    from odradek.cli.client.cluster import Cluster
 
 CHUNK_RECORDS = 10_000
 STALL_S = 30.0

@@ -21,16 +21,16 @@ from odradek.cli.bench.options import (
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import bench_topic, payload
 from odradek.cli.bench.workload import ProduceWorkload
-from odradek.cli.commands import command
-from odradek.cli.consume_range import PartitionRange, Start, find_ranges
-from odradek.cli.failure import Failure
-from odradek.cli.options import cluster_options
-from odradek.cli.output import count_text
-from odradek.cli.parameter_types import POSITIVE, SIZE_BYTES
-from odradek.cli.times import DurationType
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.options import cluster_options
+from odradek.cli.framework.output import count_text
+from odradek.cli.framework.parameter_types import POSITIVE, SIZE_BYTES
+from odradek.cli.framework.times import DurationType
+from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
 
 if TYPE_CHECKING:
-    from odradek.cli.cluster import Cluster
+    from odradek.cli.client.cluster import Cluster
 
 STAMP = struct.Struct(">Qq")  # which run, and when (monotonic nanoseconds)
 WARM_UP_S = 0.5  # the first records pay for connections and caches

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 from odradek.cli.bench.raw_connection import RawConnection, encode_frame
 from odradek.cli.bench.results import Result, Tick
-from odradek.cli.failure import Failure
+from odradek.cli.framework.failure import Failure
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -16,8 +16,8 @@ from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.consume_range import PartitionRange
-    from odradek.cli.kafka_admin import TopicDescription
+    from odradek.cli.client.kafka_admin import TopicDescription
+    from odradek.cli.records.consume_range import PartitionRange
 
 VERSION = 12  # the newest that names topics
 RESPONSE_HEADER_BYTES = 5

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.bench.raw_connection import CORRELATION_POSITION, RawConnection, encode_frame
 from odradek.cli.bench.results import Result, Tick
-from odradek.cli.failure import Failure
+from odradek.cli.framework.failure import Failure
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.cli.bench.workload import ProduceWorkload
-    from odradek.cli.kafka_admin import TopicDescription
+    from odradek.cli.client.kafka_admin import TopicDescription
 
 VERSION = 9  # the newest that names topics and is old enough for every broker of today
 RESPONSE_HEADER_BYTES = 5

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from odradek.cli.output import count_text, duration_text, print_json, say, shows_progress, size_text, strong
+from odradek.cli.framework.output import count_text, duration_text, print_json, say, shows_progress, size_text, strong
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 REFRESH_S = 0.1
@@ -73,7 +73,7 @@ def progress_bar(description: str, total: int | None) -> Iterator[Tick]:
     if not shows_progress():
         yield lambda _done: None
         return
-    from odradek.cli.progress import count_progress  # noqa: PLC0415 - rich is only for those who watch
+    from odradek.cli.framework.progress import count_progress  # noqa: PLC0415 - rich is only for those who watch
 
     began_at = shown_at = time.monotonic()
 

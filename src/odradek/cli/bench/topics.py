@@ -5,12 +5,12 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from odradek.cli.failure import Failure
-from odradek.cli.output import note
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import note
 
 if TYPE_CHECKING:
-    from odradek.cli.cluster import Cluster
-    from odradek.cli.kafka_admin import TopicDescription
+    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.kafka_admin import TopicDescription
 
 BENCH_TOPIC = "odradek-bench"
 PAYLOAD_WORDS = 100_000  # a larger value repeats them

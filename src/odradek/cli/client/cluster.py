@@ -1,0 +1,198 @@
+"""A cluster as the command line sees it: a list of addresses, and clients that speak the wire protocol.
+
+A broker that is not there is noticed by a TCP connection first, because librdkafka keeps trying in silence.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
+
+from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
+from odradek.cli.framework.failure import Failure, NoSuchTopic, explain, unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from concurrent.futures import Future
+
+    from confluent_kafka import KafkaError
+
+CONNECT_TIMEOUT_S = 3.0
+REQUEST_TIMEOUT_S = 15.0
+LEADER_TIMEOUT_S = 5.0
+DEFAULT_PORT = 9092
+NO_LEADER_YET = frozenset({"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"})
+NOT_FOR_USERS = frozenset(  # the client takes Python functions and objects under these names
+    {"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "logger", "on_delivery", "delivery.report.only.error"}
+)
+GONE = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
+LOST = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
+
+
+def split_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
+    """`host:port,[::1]:port` as pairs; Failure for what is not an address."""
+    addresses = []
+    for part in bootstrap_servers.split(","):
+        text = part.strip()
+        host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+        if not colon:
+            host, port = text, str(DEFAULT_PORT)
+        is_bare_ipv6 = ":" in host and not host.startswith("[")
+        if not host or is_bare_ipv6 or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise Failure(f"{text!r} is not an address; --bootstrap-server takes HOST:PORT[,HOST:PORT…]")
+        addresses.append((host.strip("[]"), int(port)))
+    return addresses
+
+
+class Cluster:
+    """Where the cluster is and how to speak to it; clients are made on demand."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+        self.bootstrap_servers = properties.get("bootstrap.servers", bootstrap_servers)
+        self.properties = dict(properties)
+        self.last_error: KafkaError | None = None
+        self._is_reachable = False
+        self._admin: AdminClient | None = None
+
+    def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
+        """Failure unless one of the addresses accepts a connection."""
+        if self._is_reachable:
+            return
+        reason = ""
+        for address in split_addresses(self.bootstrap_servers):
+            try:
+                socket.create_connection(address, timeout=timeout_s).close()
+            except UnicodeError:
+                reason = "that is no name of a host"
+            except OSError as error:
+                reason = (error.strerror or str(error) or type(error).__name__).lower()
+            else:
+                self._is_reachable = True
+                return
+        raise unreachable(self.bootstrap_servers, reason)
+
+    def admin(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = _made(AdminClient, self._settings({}))
+        return self._admin
+
+    def producer(self, defaults: Mapping[str, Any], **callbacks: Any) -> Producer:
+        return cast("Producer", _made(Producer, {**self._settings(defaults), **callbacks}))
+
+    def consumer(self, defaults: Mapping[str, Any]) -> Consumer:
+        """A consumer to `assign` partitions to: no group is joined and nothing is committed."""
+        settings = {
+            "group.id": "odradek-cli",  # librdkafka asks for a name; with assign() it joins nothing
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            **defaults,
+        }
+        if not self.properties.get("group.id", "-"):
+            raise Failure("-X group.id= is empty; leave it out: no group is joined")  # librdkafka would abort
+        return cast("Consumer", _made(Consumer, self._settings(settings)))
+
+    def _settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """What every client is made with; the user's own properties win."""
+        self.check_reachable()
+        for name in self.properties:
+            if name in NOT_FOR_USERS:
+                raise Failure(f"-X {name} is not a property that a command line can set")
+        silent = logging.getLogger("odradek.cli.librdkafka")
+        silent.propagate = False
+        silent.addHandler(logging.NullHandler())
+        return {
+            "client.id": "odradek-cli",
+            "socket.connection.setup.timeout.ms": 5000,
+            **defaults,
+            "bootstrap.servers": self.bootstrap_servers,
+            "error_cb": self._remember,
+            "logger": silent,
+            **self.properties,
+        }
+
+    def _remember(self, error: KafkaError) -> None:
+        self.last_error = error
+
+    def topic_names(self, timeout_s: float = REQUEST_TIMEOUT_S) -> list[str]:
+        self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
+        return sorted(self.admin().list_topics(timeout=timeout_s).topics)
+
+    def create_topic(
+        self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str] | None = None
+    ) -> bool:
+        """False when the topic exists already; −1 leaves a number to the broker."""
+        wanted = NewTopic(
+            name, num_partitions=partitions, replication_factor=replication_factor, config=dict(configs or {})
+        )
+        try:
+            self.admin().create_topics([wanted])[name].result()
+        except KafkaException as error:
+            if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
+                return False
+            raise self.failure(error.args[0], f"topic {name}") from None
+        return True
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        """The topic's partitions; Failure when it does not exist. Never creates it, as a plain metadata request may."""
+        return self.describe_topics([name])[0]
+
+    def describe_topics(self, names: Iterable[str]) -> list[TopicDescription]:
+        futures = self.admin().describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
+        return [self.finish(future, f"topic {name}") for name, future in futures.items()]
+
+    def finish(self, future: Future[Any], subject: str) -> Any:
+        """The answer to one admin request; Failure that names its subject when the broker refuses."""
+        try:
+            return future.result()
+        except KafkaException as error:
+            raise self.failure(error.args[0], subject) from None
+
+    def earliest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return self._offsets(topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+    def latest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return self._offsets(topic, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def offsets_at(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
+        """The first offset at or after a time; −1 where there is none."""
+        return self._offsets(topic, partitions, OffsetSpec.for_timestamp(time_ms))
+
+    def _offsets(self, topic: str, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
+        """A leader that was just elected, as after a topic was created, is given some seconds to know it."""
+        asked = {TopicPartition(topic, partition): spec for partition in partitions}
+        found: dict[int, int] = {}
+        deadline = time.monotonic() + LEADER_TIMEOUT_S
+        while asked:
+            futures = self.admin().list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S)
+            asked = {}
+            for place, future in futures.items():
+                try:
+                    found[place.partition] = future.result().offset
+                except KafkaException as error:
+                    if error.args[0].name() not in NO_LEADER_YET or time.monotonic() > deadline:
+                        raise self.failure(error.args[0], f"topic {topic}, partition {place.partition}") from None
+                    asked[place] = spec
+            if asked:
+                time.sleep(0.05)
+        return found
+
+    def failure(self, error: KafkaError, subject: str = "") -> Failure:
+        """A Kafka error as a line for the user; connection troubles carry what the client last heard of them."""
+        line = explain(error, subject)
+        if error.name() in LOST:
+            heard = self.last_error
+            detail = "" if heard is None or heard.name() in LOST else f": {heard.str().split(' (after', maxsplit=1)[0]}"
+            line += f" [{self.bootstrap_servers}{detail}]"
+        return NoSuchTopic(line) if error.name() in GONE else Failure(line)
+
+
+def _made(kind: Any, settings: dict[str, Any]) -> Any:
+    try:
+        return kind(settings)
+    except KafkaException as error:
+        raise Failure(f"the client refuses its properties: {error.args[0].str()}") from None

@@ -1,0 +1,192 @@
+"""`odradek demo`: a broker, a topic, a producer and a consumer, on screen; what `make up` runs."""
+
+from __future__ import annotations
+
+import errno
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import click
+from confluent_kafka import KafkaException, TopicPartition
+
+from odradek.cli.client.cluster import Cluster
+from odradek.cli.demo.record import sent_header
+from odradek.cli.demo.screen import Screen, chosen_screen
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.executable import command_name
+from odradek.cli.framework.failure import Failure, NoSuchTopic
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.parameter_types import POSITIVE
+from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
+from odradek.pipelines.rigs.producer import RigProducer, producer_settings
+from odradek.testing import BrokerError, RunningBroker
+
+if TYPE_CHECKING:
+    from confluent_kafka import Uuid
+
+TOPIC = "rigs"
+PARTITIONS = 3
+PUMPS = 12
+SEED = 7
+DRAIN_S = 3.0
+LOOK_INTERVAL_S = 1.0  # how often the demo looks whether its topic is still there
+
+
+@command(
+    examples=[
+        ("until Ctrl-C", "odradek demo"),
+        ("ten seconds, another port, data kept", "odradek demo --seconds 10 --port 9192 --data-dir ./demo-data"),
+        ("meanwhile, in another terminal", "odradek consume rigs --from-beginning"),
+    ]
+)
+@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
+@click.option(
+    "--port",
+    type=click.IntRange(min=0, max=65535),
+    default=9092,
+    show_default=True,
+    metavar="PORT",
+    help="Where the broker listens; 0 takes a free one.",
+)
+@click.option(
+    "--data-dir", type=click.Path(file_okay=False), help="Where the broker keeps its data; a temporary place if absent."
+)
+@click.option(
+    "--rate",
+    type=POSITIVE,
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Records a second.",
+)
+@format_option
+def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as_json: bool) -> None:
+    """A broker with a topic, written to and read from on screen.
+
+    Readings of oil rigs go into the topic `rigs`. Everything stops on Ctrl-C.
+    """
+    check_port(port)
+    began_at = time.monotonic()
+    running = start_broker(port, data_dir)
+    try:
+        screen = chosen_screen(running.bootstrap_servers, TOPIC, time.monotonic() - began_at, as_json)
+        stream(Cluster(running.bootstrap_servers, {}), screen, seconds, rate)
+    finally:
+        running.close()
+    screen.print_summary()
+
+
+def check_port(port: int) -> None:
+    """Failure with advice when something listens there already."""
+    if not port:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise Failure(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
+            other = port + 100 if port + 100 < 65536 else 0
+            raise Failure(
+                f"something else listens on 127.0.0.1:{port} already; choose another port: "
+                f"{command_name()} demo --port {other} "
+                f'(with make: make up ARGS="--port {other}")'
+            ) from None
+
+
+def start_broker(port: int, data_dir: str | None) -> RunningBroker:
+    running = RunningBroker(port=port, data_directory=data_dir)
+    try:
+        return running.start()
+    except BrokerError as error:
+        running.close()
+        last_line = running.output.rpartition("\n")[2].removeprefix("odradek broker: ")
+        raise Failure(f"the broker did not start: {last_line}" if last_line else str(error)) from None
+    except BaseException:
+        running.close()
+        raise
+
+
+class Field(threading.Thread):
+    """The rigs: a small fleet whose records are all fresh and whole, in a thread of its own."""
+
+    def __init__(self, cluster: Cluster, run_id: str, rate: float) -> None:
+        super().__init__(name="demo-producer", daemon=True)
+        self.cluster = cluster
+        self.is_stopped = threading.Event()
+        self.failure: Failure | None = None
+        self.rigs = RigProducer(
+            cluster.producer({**producer_settings(rate), "linger.ms": 0}),
+            TOPIC,
+            Fleet(FleetSettings(pumps=PUMPS, seed=SEED, late_share=0, broken_share=0)),
+            rate,
+            headers=lambda: sent_header(run_id, time.perf_counter_ns()),
+        )
+
+    @property
+    def sent(self) -> int:
+        return self.rigs.counts.sent
+
+    def run(self) -> None:
+        try:
+            self.rigs.run(self.is_stopped)
+        except KafkaException as error:  # the client's own refusals; a deleted topic is noticed by `stream`
+            self.fail(self.cluster.failure(error.args[0], f"topic {TOPIC}"))
+
+    def fail(self, failure: Failure) -> None:
+        self.failure = self.failure or failure
+        self.is_stopped.set()
+
+
+def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float) -> None:
+    """Produce and consume until the time is over or Ctrl-C; both are clean ends."""
+    cluster.create_topic(TOPIC, PARTITIONS)  # or it exists: a data directory of an earlier demo
+    consumer = cluster.consumer({"fetch.wait.max.ms": 100})
+    topic = cluster.describe_topic(TOPIC)
+    partitions = [partition.id for partition in topic.partitions]
+    ends = cluster.latest_offsets(TOPIC, partitions)
+    consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
+    field = Field(cluster, screen.run_id, rate)
+    deadline = None if seconds is None else time.monotonic() + seconds
+
+    def take_records(timeout_s: float) -> None:
+        first = consumer.poll(timeout_s)
+        for message in [] if first is None else [first, *consumer.consume(1000, 0)]:
+            screen.take(message, time.perf_counter_ns())
+
+    try:
+        with screen, stop_on_interrupt(field.is_stopped):
+            field.start()
+            looked_at = time.monotonic()
+            while not field.is_stopped.is_set() and (deadline is None or time.monotonic() < deadline):
+                take_records(0.1)
+                screen.refresh(field.sent)
+                if time.monotonic() - looked_at >= LOOK_INTERVAL_S:
+                    looked_at = time.monotonic()
+                    if not is_still_there(cluster, topic.topic_id):
+                        field.fail(Failure(f"topic {TOPIC} was deleted; start the demo again to have it back"))
+            field.is_stopped.set()
+            field.join()
+            drained_by = time.monotonic() + (DRAIN_S if field.failure is None else 0.0)
+            while screen.received < field.sent and time.monotonic() < drained_by:
+                take_records(0.1)
+            screen.finish(field.sent)
+    finally:
+        field.is_stopped.set()
+        consumer.close()
+    if field.failure is not None:
+        raise field.failure
+
+
+def is_still_there(cluster: Cluster, topic_id: Uuid) -> bool:
+    """By its id: a topic that is written to comes back by itself, under its name only, where brokers create topics."""
+    try:
+        return str(cluster.describe_topic(TOPIC).topic_id) == str(topic_id)
+    except NoSuchTopic:
+        return False
+    except Failure:
+        return True  # whatever it is, the field meets it too

@@ -1,0 +1,51 @@
+"""`odradek group delete`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.options import cluster_options
+from odradek.cli.framework.output import print_json, say
+from odradek.cli.framework.parameter_types import TEXT
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+
+REQUEST_TIMEOUT_S = 15.0
+
+
+@command(
+    examples=[
+        ("after a question", "odradek group delete billing"),
+        ("several, without a question", "odradek group delete billing audit --yes"),
+    ]
+)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TEXT)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@cluster_options
+def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:
+    """Delete groups and their committed offsets. A group with members is not deleted."""
+    if not yes:
+        if not sys.stdin.isatty():
+            raise click.UsageError("deleting takes --yes where nobody can be asked")
+        click.confirm(f"Delete {', '.join(names)} and what they have committed?", abort=True, err=True)
+    failures = []
+    unique = list(dict.fromkeys(names))
+    for name, future in cluster.admin().delete_consumer_groups(unique, request_timeout=REQUEST_TIMEOUT_S).items():
+        try:
+            cluster.finish(future, f"group {name}")
+        except Failure as failure:
+            failures.append(failure)
+            continue
+        if as_json:
+            print_json({"group": name, "deleted": True})
+        else:
+            say(f"deleted group {name}")
+    if failures:
+        raise Failure("; ".join(failure.message for failure in failures))
