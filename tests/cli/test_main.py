@@ -130,7 +130,7 @@ def test_version(offline: Run) -> None:
 def test_wrong_usage_is_one_line_and_code_2(offline: Run) -> None:
     ran = offline("topic", "create", "a", "--partitons", "3")
     assert (ran.code, ran.output) == (2, "")
-    assert ran.errors.startswith("error: ")
+    assert ran.errors.startswith("odradek: error: ")
     assert ran.errors.count("\n") == 1
     assert "(see `odradek topic create --help`)" in ran.errors
 
@@ -174,7 +174,7 @@ def test_unreachable_broker_is_told_at_once_with_what_to_do(offline: Run) -> Non
 def test_every_command_fails_clearly_without_a_broker(offline: Run, arguments: tuple[str, ...]) -> None:
     ran = offline(*arguments)
     assert (ran.code, ran.output) == (1, "")
-    assert ran.errors.startswith("error: no broker answers at 127.0.0.1:1 (connection refused)")
+    assert ran.errors.startswith("odradek: error: no broker answers at 127.0.0.1:1 (connection refused)")
 
 
 @pytest.mark.parametrize("address", ["nonsense:port", ":9092", "host:0", "host:99999", "::1:9092"])

@@ -42,7 +42,7 @@ def fails(broker: BrokerProcess, *words: str) -> None:
     assert broker.wait() == 1
     assert broker.stdout == ""
     assert broker.stderr.count("\n") == 1, broker.stderr
-    assert broker.stderr.startswith("odradek broker: ")
+    assert broker.stderr.startswith("odradek: error: ")
     for word in words:
         assert word in broker.stderr
 

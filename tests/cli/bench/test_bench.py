@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.cli.bench.raw_connection import encode_frame
-from odradek.cli.bench.results import percentiles
 from odradek.cli.bench.workload import ProduceWorkload
+from odradek.cli.client.wire_request import encode_frame
+from odradek.cli.framework.percentiles import percentiles
 from odradek.protocol.messages.fetch import FetchRequest
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def test_a_low_rate_hands_over_few_records_at_once() -> None:
 
 
 def test_a_frame_declares_its_own_length() -> None:
-    frame = encode_frame(FetchRequest(max_wait_ms=1, min_bytes=1), 12)
+    frame = encode_frame(FetchRequest(max_wait_ms=1, min_bytes=1), 12, b"test")
     assert int.from_bytes(frame[:4], "big") == len(frame) - 4
 
 

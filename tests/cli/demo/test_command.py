@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Never, cast
 import pytest
 from confluent_kafka import Uuid
 
+from odradek.cli.client.kafka_errors import NoSuchTopic
 from odradek.cli.demo.command import is_still_there
-from odradek.cli.framework.failure import Failure, NoSuchTopic
+from odradek.cli.framework.failure import Failure
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
@@ -124,4 +125,4 @@ def test_only_a_deleted_topic_counts_as_deleted(failure: Failure, expected: bool
 def test_a_broker_that_does_not_start_is_told_in_its_own_words(offline: Run) -> None:
     ran = offline("demo", "--port", "0", "--data-dir", "/proc/nowhere")
     assert ran.code == 1
-    assert ran.errors.startswith("error: the broker did not start: /proc/nowhere")
+    assert ran.errors.startswith("odradek: error: the broker did not start: /proc/nowhere")

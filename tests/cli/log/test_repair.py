@@ -145,7 +145,7 @@ def test_damage_is_found_and_repaired_and_nothing_else_is_lost(
     found = offline("log", "verify", str(partition))
     assert found.code == 1
     assert f"problem {path.name}: " in found.output
-    assert found.errors.startswith("error: 1 problem found, shown above; `odradek log repair --dry-run ")
+    assert found.errors.startswith("odradek: error: 1 problem found, shown above; `odradek log repair --dry-run ")
 
     done = offline("log", "repair", str(partition))
     assert (done.code, done.errors) == (0, "")

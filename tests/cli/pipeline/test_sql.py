@@ -79,7 +79,9 @@ def test_what_spark_refuses_is_told_in_a_line(tmp_path: Path) -> None:
     assert done.returncode == 1
     started, told = done.stderr.splitlines()
     assert "starting Spark" in started
-    assert told.startswith("error: A column, variable, or function parameter with name `nam` cannot be resolved")
+    assert told.startswith(
+        "odradek: error: A column, variable, or function parameter with name `nam` cannot be resolved"
+    )
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_bytes_of_the_command_line_are_written_as_they_are(odradek: Run, topic: 
 def test_a_json_line_that_cannot_be_written_is_named(odradek: Run, topic: str, line: str, complaint: str) -> None:
     ran = odradek("produce", topic, "-f", "json", stdin=f'{{"value":"first","partition":0}}\n{line}\n')
     assert (ran.code, ran.output) == (1, f"1 record written to {topic}: partition 0, offset 0\n")
-    assert ran.errors.startswith("error: line 2: ")
+    assert ran.errors.startswith("odradek: error: line 2: ")
     assert complaint in ran.errors
     assert len(ran.errors) < 200
 
@@ -237,7 +237,7 @@ def test_a_line_out_of_bounds_is_named(
 ) -> None:
     ran = odradek("produce", topic, "-f", input_format, stdin=line)
     assert ran.code == 1
-    assert ran.errors.startswith("error: line 1: ")
+    assert ran.errors.startswith("odradek: error: line 1: ")
     assert complaint in ran.errors
 
 

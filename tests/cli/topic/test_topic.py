@@ -51,7 +51,7 @@ def test_if_not_exists_accepts_an_existing_topic(odradek: Run, topic: str) -> No
 def test_a_bad_name_is_refused_in_the_brokers_words(odradek: Run) -> None:
     ran = odradek("topic", "create", "no spaces/please")
     assert ran.code == 1
-    assert ran.errors.startswith("error: topic no spaces/please: ")
+    assert ran.errors.startswith("odradek: error: topic no spaces/please: ")
     assert ran.errors.count("\n") == 1
 
 

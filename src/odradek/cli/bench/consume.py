@@ -12,9 +12,9 @@ from odradek.cli.bench.options import connections_option, duration_option, engin
 from odradek.cli.bench.raw_consume import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import check_plaintext, existing_topic
+from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.parameter_types import RECORD_COUNT, SIZE_BYTES
 from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
 from odradek.cli.records.record_reader import END_OF_PARTITION

@@ -21,9 +21,9 @@ from odradek.cli.bench.options import (
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import bench_topic, payload
 from odradek.cli.bench.workload import ProduceWorkload
+from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.output import count_text
 from odradek.cli.framework.parameter_types import POSITIVE, SIZE_BYTES
 from odradek.cli.framework.times import DurationType

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from odradek.cli.bench.topics import BENCH_TOPIC
-from odradek.cli.framework.options import complete_topics
+from odradek.cli.client.name_completion import complete_topics
 from odradek.cli.framework.parameter_types import PARTITION_COUNT, TOPIC_NAME, VALUE_SIZE_BYTES
 from odradek.cli.framework.times import DurationType
 

@@ -22,9 +22,9 @@ from odradek.cli.bench.raw_produce import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import bench_topic, check_plaintext, payload, written_so_far
 from odradek.cli.bench.workload import ProduceWorkload
+from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.output import count_text
 from odradek.cli.framework.parameter_types import POSITIVE, RECORD_COUNT, SIZE_BYTES
 from odradek.cli.framework.times import DurationType

@@ -6,27 +6,14 @@ No client is lighter: a produce request is encoded once and sent again and again
 from __future__ import annotations
 
 import socket
-import struct
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.protocol.schema import Request
-
 CLIENT_ID = b"odradek-bench"
 CORRELATION_POSITION = 8
 RECEIVE_BYTES = 1 << 20
-_HEADER = struct.Struct(">ihhih")
-
-
-def encode_frame(request: Request, version: int) -> bytearray:
-    """Length, request header, body; the correlation id (at CORRELATION_POSITION) is zero."""
-    body = b"".join(cast("list[bytes]", request.encode(version)))
-    tags = b"\0" if request.is_flexible(version) else b""
-    size_bytes = _HEADER.size - 4 + len(CLIENT_ID) + len(tags) + len(body)
-    head = _HEADER.pack(size_bytes, request.api_key, version, 0, len(CLIENT_ID))
-    return bytearray(head + CLIENT_ID + tags + body)
 
 
 class RawConnection:

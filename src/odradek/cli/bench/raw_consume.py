@@ -6,8 +6,9 @@ import selectors
 import time
 from typing import TYPE_CHECKING, cast
 
-from odradek.cli.bench.raw_connection import RawConnection, encode_frame
+from odradek.cli.bench.raw_connection import CLIENT_ID, RawConnection
 from odradek.cli.bench.results import Result, Tick
+from odradek.cli.client.wire_request import encode_frame
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.protocol.errors import ErrorCode
@@ -52,7 +53,7 @@ class FetchConnection(RawConnection):
             max_bytes=MAX_BYTES,
             topics=[FetchTopic(topic=self.topic, partitions=partitions)],
         )
-        self.send(encode_frame(request, VERSION))
+        self.send(encode_frame(request, VERSION, CLIENT_ID))
 
     def take(self, answer: memoryview) -> None:
         response = FetchResponse.decode(answer, RESPONSE_HEADER_BYTES, VERSION)

@@ -7,8 +7,9 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from odradek.cli.bench.raw_connection import CORRELATION_POSITION, RawConnection, encode_frame
+from odradek.cli.bench.raw_connection import CLIENT_ID, CORRELATION_POSITION, RawConnection
 from odradek.cli.bench.results import Result, Tick
+from odradek.cli.client.wire_request import encode_frame
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -65,7 +66,7 @@ def open_connections(description: TopicDescription, workload: ProduceWorkload, b
                     partition_data=[PartitionProduceData(index=index, records=memoryview(batch))],
                 )
                 request = ProduceRequest(acks=ACKS[workload.acks], timeout_ms=30_000, topic_data=[data])
-                connection.frames.append(encode_frame(request, VERSION))
+                connection.frames.append(encode_frame(request, VERSION, CLIENT_ID))
             connections.append(connection)
     return connections
 

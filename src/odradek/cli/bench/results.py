@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from odradek.cli.framework.output import count_text, duration_text, print_json, say, shows_progress, size_text, strong
+from odradek.cli.framework.percentiles import percentiles
 
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 REFRESH_S = 0.1
 
 Tick = Callable[[int], None]
@@ -55,16 +55,6 @@ class Result:
         if spread:
             shown = ", ".join(f"{name} {duration_text(value)}" for name, value in spread.items())
             say(f"  {self.latency_of}: {shown}")
-
-
-def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """p50 to p99.9 and the greatest, by nearest rank; nothing of nothing."""
-    ordered = sorted(values)
-    if not ordered:
-        return {}
-    last = len(ordered) - 1
-    named = {name: ordered[min(last, int(share * len(ordered)))] for name, share in PERCENTILES.items()}
-    return {**named, "max": ordered[-1]}
 
 
 @contextmanager

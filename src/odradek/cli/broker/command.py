@@ -9,6 +9,7 @@ import threading
 import click
 
 from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 
 
@@ -36,19 +37,22 @@ from odradek.cli.framework.options import format_option
 )
 @click.option("--stop-with", "descriptor", type=int, hidden=True)
 @format_option
-def broker(properties: str | None, overrides: tuple[str, ...], descriptor: int | None, as_json: bool) -> int:
+def broker(properties: str | None, overrides: tuple[str, ...], descriptor: int | None, as_json: bool) -> None:
     """Run a broker in the foreground, until SIGTERM or Ctrl-C.
 
     One line says when it is ready. Properties have Kafka's own names; they are read from the file, then from the
     environment, then from --override. With --format json the log is one JSON object a line.
     """
-    from odradek.server.main import run_broker  # noqa: PLC0415 - help does not need it
+    from odradek.server.main import BrokerFailure, run_broker  # noqa: PLC0415 - help does not need it
 
     if descriptor is not None:
         stop_with(descriptor)
     if as_json:
         os.environ["ODRADEK_LOG_FORMAT"] = "json"
-    return run_broker(properties, overrides)
+    try:
+        run_broker(properties, overrides, as_json=as_json)
+    except BrokerFailure as failure:
+        raise Failure(str(failure)) from failure
 
 
 def stop_with(descriptor: int) -> None:

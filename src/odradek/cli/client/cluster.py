@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, cast
 from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
 
 from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
-from odradek.cli.framework.failure import Failure, NoSuchTopic, explain, unreachable
+from odradek.cli.client.kafka_errors import NoSuchTopic, explain, unreachable
+from odradek.cli.framework.failure import Failure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from confluent_kafka import KafkaError
@@ -122,6 +123,11 @@ class Cluster:
         self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
         return sorted(self.admin().list_topics(timeout=timeout_s).topics)
 
+    def group_names(self, timeout_s: float = REQUEST_TIMEOUT_S) -> list[str]:
+        self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
+        found = self.finish(self.admin().list_consumer_groups(request_timeout=timeout_s), "groups")
+        return sorted(each.group_id for each in found.valid)
+
     def create_topic(
         self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str] | None = None
     ) -> bool:
@@ -141,9 +147,28 @@ class Cluster:
         """The topic's partitions; Failure when it does not exist. Never creates it, as a plain metadata request may."""
         return self.describe_topics([name])[0]
 
+    def has_topic(self, name: str) -> bool:
+        """Whether the topic exists; True if the broker does not say."""
+        try:
+            self.describe_topic(name)
+        except NoSuchTopic:
+            return False
+        except Failure:
+            return True
+        return True
+
     def describe_topics(self, names: Iterable[str]) -> list[TopicDescription]:
         futures = self.admin().describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
         return [self.finish(future, f"topic {name}") for name, future in futures.items()]
+
+    def choose_partitions(self, topic: str, wanted: Sequence[int]) -> list[int]:
+        """The wanted partitions of a topic, or all; Failure for one that does not exist."""
+        existing = sorted(partition.id for partition in self.describe_topic(topic).partitions)
+        missing = sorted(set(wanted) - set(existing))
+        if missing:
+            has = f"partitions 0–{existing[-1]}" if len(existing) > 1 else "partition 0 only"
+            raise Failure(f"topic {topic} has no partition {missing[0]}; it has {has}")
+        return sorted(set(wanted)) or existing
 
     def finish(self, future: Future[Any], subject: str) -> Any:
         """The answer to one admin request; Failure that names its subject when the broker refuses."""

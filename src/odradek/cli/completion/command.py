@@ -24,11 +24,9 @@ def completion(shell: str, as_json: bool) -> None:
 
     Topic names are completed too where the broker answers at once (ODRADEK_BOOTSTRAP_SERVER, or -b before the name).
     """
-    from odradek.cli.main import root  # noqa: PLC0415 - main imports this module lazily; so does this
-
     kind = get_completion_class(shell)
     assert kind is not None
-    script = kind(root, {}, "odradek", "_ODRADEK_COMPLETE").source()
+    script = kind(click.get_current_context().find_root().command, {}, "odradek", "_ODRADEK_COMPLETE").source()
     if as_json:
         print_json({"shell": shell, "script": script})
     else:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import socket
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -12,17 +10,17 @@ import click
 from confluent_kafka import KafkaException, TopicPartition
 
 from odradek.cli.client.cluster import Cluster
+from odradek.cli.client.kafka_errors import NoSuchTopic
+from odradek.cli.demo.local_broker import check_port, start_broker
 from odradek.cli.demo.record import sent_header
 from odradek.cli.demo.screen import Screen, chosen_screen
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.executable import command_name
-from odradek.cli.framework.failure import Failure, NoSuchTopic
+from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE
 from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
 from odradek.pipelines.rigs.producer import RigProducer, producer_settings
-from odradek.testing import BrokerError, RunningBroker
 
 if TYPE_CHECKING:
     from confluent_kafka import Uuid
@@ -68,7 +66,7 @@ def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as
 
     Readings of oil rigs go into the topic `rigs`. Everything stops on Ctrl-C.
     """
-    check_port(port)
+    check_port(port, "demo")
     began_at = time.monotonic()
     running = start_broker(port, data_dir)
     try:
@@ -77,38 +75,6 @@ def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as
     finally:
         running.close()
     screen.print_summary()
-
-
-def check_port(port: int) -> None:
-    """Failure with advice when something listens there already."""
-    if not port:
-        return
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise Failure(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
-            other = port + 100 if port + 100 < 65536 else 0
-            raise Failure(
-                f"something else listens on 127.0.0.1:{port} already; choose another port: "
-                f"{command_name()} demo --port {other} "
-                f'(with make: make up ARGS="--port {other}")'
-            ) from None
-
-
-def start_broker(port: int, data_dir: str | None) -> RunningBroker:
-    running = RunningBroker(port=port, data_directory=data_dir)
-    try:
-        return running.start()
-    except BrokerError as error:
-        running.close()
-        last_line = running.output.rpartition("\n")[2].removeprefix("odradek broker: ")
-        raise Failure(f"the broker did not start: {last_line}" if last_line else str(error)) from None
-    except BaseException:
-        running.close()
-        raise
 
 
 class Field(threading.Thread):

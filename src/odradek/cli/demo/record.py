@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.log.rows import shown
+from odradek.cli.framework.output import one_line
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -32,7 +32,7 @@ class DemoRecord:
 
 def read_demo_record(message: Message, run_id: str) -> DemoRecord:
     value = message.value()
-    text = shown(None if value is None else value.decode(errors="replace"))
+    text = one_line(None if value is None else value.decode(errors="replace"))
     place = (message.partition() or 0, message.offset() or 0)
     sent_ns = sent_by(run_id, message)
     if sent_ns is None:

@@ -1,7 +1,7 @@
-"""How every command looks and loads: help with examples, and groups that import a command only when it is called.
+"""Commands with examples in their help, and groups that import a command only when it is called.
 
 rich-click renders the help: 0.15 s for `odradek --help`, rich included. Importing rich-click does not import rich, so
-that a command which prints no help does not pay for the looks.
+that a command which prints no help does not load it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CONTEXT_SETTINGS: dict[str, Any] = {
 
 
 def write_examples(examples: Sequence[Example], formatter: RichHelpFormatter) -> None:
-    """One comment and one command line each, never wrapped: they are there to be copied."""
-    from rich.text import Text  # noqa: PLC0415 - only help pays for rich
+    """Write a comment and a command line for each example. Lines are not wrapped, so that they can be copied."""
+    from rich.text import Text  # noqa: PLC0415 - only help needs rich
 
     text = Text("Examples:\n", style=formatter.config.style_options_panel_title_style, no_wrap=True, overflow="ignore")
     for meaning, line in examples:
@@ -44,7 +44,7 @@ def write_examples(examples: Sequence[Example], formatter: RichHelpFormatter) ->
 
 
 class OptionalArgument(click.Argument):
-    """An argument with a metavar of its own that usage shows in brackets, and errors name without them."""
+    """An argument with its own metavar: usage shows it in brackets, errors name it without them."""
 
     def make_metavar(self, *arguments: Any) -> str:
         return f"[{super().make_metavar(*arguments)}]"
@@ -67,7 +67,7 @@ class Command(RichCommand):
 
 
 class Group(RichGroup):
-    """A group that knows its commands by name and imports the module of the one that is asked for."""
+    """A group that knows its commands by name and imports the module of the one that is called."""
 
     def __init__(
         self, *arguments: Any, lazy: LazyCommands | None = None, examples: Sequence[Example] = (), **settings: Any
@@ -84,11 +84,23 @@ class Group(RichGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.lazy:
             return super().get_command(ctx, cmd_name)
-        place, summary = self.lazy[cmd_name]
+        location, summary = self.lazy[cmd_name]
         if self._is_listing:
             return RichCommand(name=cmd_name, help=summary)
-        module, _, attribute = place.partition(":")
+        module, _, attribute = location.partition(":")
         return cast("click.Command", getattr(importlib.import_module(module), attribute))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that `args` begin with; a UsageError for an unknown one suggests similar names."""
+        name = args[0] if args else ""
+        if not name or name.startswith("-") or name in self.list_commands(ctx):
+            return super().resolve_command(ctx, args)
+        from odradek.cli.framework.suggestions import did_you_mean  # noqa: PLC0415 - on failure only
+
+        hint = did_you_mean(name, self.list_commands(ctx))
+        raise click.UsageError(f"there is no command '{name}'{f'; {hint}' if hint else ''}", ctx)
 
     def format_options(self, ctx: RichContext, formatter: RichHelpFormatter) -> None:  # type: ignore[override]
         with self._listing():
@@ -100,7 +112,7 @@ class Group(RichGroup):
 
     @contextmanager
     def _listing(self) -> Iterator[None]:
-        """While commands are only listed, a name and a line of help stand for each; nothing is imported."""
+        """Within this context `get_command` returns a name and a line of help, and imports nothing."""
         self._is_listing = True
         try:
             yield

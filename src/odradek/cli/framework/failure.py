@@ -1,61 +1,23 @@
-"""What a user is told when something fails: what happened, and what to do about it, in one line."""
+"""Expected failures, and the one way in which errors are reported: a line on standard error with one prefix."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-if TYPE_CHECKING:
-    from confluent_kafka import KafkaError
+PROGRAM = "odradek:"
+ERROR = "error:"
 
 
 class Failure(click.ClickException):
-    """An expected failure; its message is the one line that the user sees."""
+    """An expected failure. Its message is one line: what happened, the value concerned, and what to do."""
 
 
-class NoSuchTopic(Failure):
-    pass
+def report_error(message: str) -> None:
+    """Print `odradek: error: …` as one line on standard error."""
+    line = " ".join(message.split())
+    click.echo(f"{PROGRAM} {click.style(ERROR, fg='red', bold=True)} {line}", err=True)
 
 
-def unreachable(address: str, reason: str) -> Failure:
-    return Failure(
-        f"no broker answers at {address} ({reason}); start one with `odradek broker`, "
-        "or name another with --bootstrap-server"
-    )
-
-
-# librdkafka's names of errors -> what to do about them. What is not here is told in the broker's own words.
-ADVICE = {
-    "TOPIC_ALREADY_EXISTS": "the topic exists already; pass --if-not-exists to accept that",
-    "UNKNOWN_TOPIC_OR_PART": "there is no such topic or partition; `odradek topic list` shows those that exist",
-    "_UNKNOWN_TOPIC": "there is no such topic; `odradek topic list` shows those that exist",
-    "_UNKNOWN_PARTITION": "there is no such partition; `odradek topic describe` shows those that exist",
-    "MSG_SIZE_TOO_LARGE": "a record is too large; raise the topic's max.message.bytes and -X message.max.bytes",
-    "INVALID_TIMESTAMP": "a timestamp is further from the broker's clock than the topic allows "
-    "(message.timestamp.before.max.ms and message.timestamp.after.max.ms)",
-    "_MSG_TIMED_OUT": "the broker did not acknowledge in time; is it still running?",
-    "_TIMED_OUT": "the broker did not answer in time; is it still running, and does it speak the Kafka protocol?",
-    "_TRANSPORT": "the connection to the broker broke; is it still running, and does it speak the Kafka protocol?",
-    "_ALL_BROKERS_DOWN": "no broker can be reached; is it still running?",
-    "_RESOLVE": "the broker's name cannot be resolved; check --bootstrap-server",
-    "_SSL": "the TLS handshake failed; check the -X ssl.* properties",
-    "_AUTHENTICATION": "the broker refused the credentials; check the -X sasl.* properties",
-    "TOPIC_AUTHORIZATION_FAILED": "this user may not do that to the topic",
-    "CLUSTER_AUTHORIZATION_FAILED": "this user may not do that to the cluster",
-    "GROUP_ID_NOT_FOUND": "there is no such group; `odradek group list` shows those that exist",
-    "NON_EMPTY_GROUP": "the group has active members; stop them first",
-    "UNKNOWN_MEMBER_ID": "the group has active members; stop them first",
-    "GROUP_AUTHORIZATION_FAILED": "this user may not do that to the group",
-    "_UNSUPPORTED_FEATURE": "the broker does not support this request",
-}
-
-
-def explain(error: KafkaError, subject: str = "") -> str:
-    """One line for a Kafka error: the subject it is about, what went wrong, the broker's words where they add to it."""
-    advice = ADVICE.get(error.name())
-    if advice is not None:
-        return f"{subject}: {advice}" if subject else advice
-    words = error.str().strip().rstrip(".").removeprefix("Broker: ").removeprefix("Local: ")
-    line = f"{subject}: {words}" if subject else words
-    return f"{line} ({error.name().lstrip('_')})"
+def without_prefix(line: str) -> str:
+    """The message of an error that another odradek process has reported."""
+    return line.removeprefix(f"{PROGRAM} {ERROR} ")

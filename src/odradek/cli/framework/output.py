@@ -58,6 +58,7 @@ def print_columns(titles: Sequence[str], rows: Sequence[Sequence[object]], *, in
         say(line(row))
 
 
+VALUE_CHARACTERS = 200
 RIGHT_ALIGNED = frozenset({"SIZE", "COMMITTED", "END", "LAG", "TIME LAG", "BEFORE", "CHANGE"})
 
 
@@ -96,6 +97,23 @@ def age_text(age_ms: int) -> str:
     if seconds:
         return f"{age_ms // 100 / 10:.1f} s"
     return f"{age_ms} ms" if age_ms else "0 s"
+
+
+def offset_range_text(earliest: int, latest: int) -> str:
+    """`offsets 0–9, next 10` for a log that begins at `earliest` and whose next record gets offset `latest`."""
+    if earliest >= latest:
+        return "empty" if not latest else f"empty, next {latest}"
+    held = f"offset {earliest}" if earliest + 1 == latest else f"offsets {earliest}–{latest - 1}"
+    return f"{held}, next {latest}"
+
+
+def one_line(text: str | None) -> str:
+    """A value of a record on one line: control characters escaped, long values cut."""
+    if text is None:
+        return "null"
+    if not text.isprintable():
+        text = text.encode("unicode_escape").decode()
+    return text if len(text) <= VALUE_CHARACTERS else text[: VALUE_CHARACTERS - 1] + "…"
 
 
 def shows_progress() -> bool:

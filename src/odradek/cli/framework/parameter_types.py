@@ -64,7 +64,7 @@ class TextType(click.ParamType):  # type: ignore[type-arg]
 
 
 class NameType(TextType):
-    """Text that is not empty: the name of a topic, or of a config."""
+    """Text that is not empty: the name of a topic, a group or a setting."""
 
     def __init__(self, noun: str) -> None:
         self.noun = noun
@@ -135,7 +135,8 @@ VALUE_SIZE_BYTES = NumberType(0, LARGEST_VALUE_BYTES)
 POSITIVE = PositiveType()
 TEXT = TextType()
 TOPIC_NAME = NameType("topic")
-CONFIG_NAME = NameType("config")
+SETTING_NAME = NameType("setting")
+GROUP_NAME = NameType("group")
 BYTES = BytesType()
 PAIR = PairType()
 HEADER = HeaderType()

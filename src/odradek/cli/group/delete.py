@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-import click
-
+from odradek.cli.client.options import cluster_options, groups_argument
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.output import print_json, say
-from odradek.cli.framework.parameter_types import TEXT
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
@@ -26,15 +23,12 @@ REQUEST_TIMEOUT_S = 15.0
         ("several, without a question", "odradek group delete billing audit --yes"),
     ]
 )
-@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TEXT)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@groups_argument
+@yes_option
 @cluster_options
 def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:
     """Delete groups and their committed offsets. A group with members is not deleted."""
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("deleting takes --yes where nobody can be asked")
-        click.confirm(f"Delete {', '.join(names)} and what they have committed?", abort=True, err=True)
+    confirm(f"Delete {', '.join(names)} and their committed offsets?", yes)
     failures = []
     unique = list(dict.fromkeys(names))
     for name, future in cluster.admin().delete_consumer_groups(unique, request_timeout=REQUEST_TIMEOUT_S).items():

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
+from odradek.cli.client.options import cluster_options, groups_argument
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.output import print_json, say
-from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.group.state import add_time_lags, read_group, read_lags
 from odradek.cli.group.text import as_object, print_group
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
         ("the total lag, for a script", "odradek group describe billing --format json | jq .lag"),
     ]
 )
-@click.argument("names", metavar="NAME...", nargs=-1, required=True, type=TEXT)
+@groups_argument
 @cluster_options
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show state, members, assignment and lag of groups.

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.group.state import state_name
 

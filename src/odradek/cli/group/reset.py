@@ -8,11 +8,11 @@ from typing import IO, TYPE_CHECKING
 import click
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
+from odradek.cli.client.options import cluster_options, group_argument
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.output import count_text, note, print_columns, print_json, say
-from odradek.cli.framework.parameter_types import INT64_MAX, OFFSET, TEXT, TOPIC_NAME, NumberType
+from odradek.cli.framework.parameter_types import INT64_MAX, OFFSET, TOPIC_NAME, NumberType
 from odradek.cli.framework.times import DurationType, TimeType
 from odradek.cli.group.reset_plan import choose_places, offsets_at_time, plan_moves, read_bounds, read_file, shifted
 from odradek.cli.group.state import read_group, read_offsets
@@ -38,7 +38,7 @@ MAKES_SENSE = "give one of --to-earliest, --to-latest, --to-time, --by-duration,
         ("from lines of topic,partition,offset", "odradek group reset billing --from-file offsets.csv --execute"),
     ]
 )
-@click.argument("name", type=TEXT)
+@group_argument
 @click.option(
     "--topic",
     "topics",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from odradek.cli.framework.output import count_text, faint, print_columns, say, size_text
+from odradek.cli.framework.output import count_text, faint, one_line, print_columns, say, size_text
 from odradek.cli.framework.times import iso_text
 from odradek.cli.log.segment_scan import BatchAt, SegmentSummary, codec_name
 from odradek.cli.log.side_files import base_offset_of
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from odradek.protocol.records import Record
-
-VALUE_CHARACTERS = 200
 
 
 def summary_row(path: str, summary: SegmentSummary) -> dict[str, Any]:
@@ -172,14 +170,5 @@ def print_records(rows: Sequence[dict[str, Any]], *, with_values: bool) -> None:
         titles += ["KEY", "VALUE", "HEADERS"]
         for row, cell in zip(rows, cells, strict=True):
             headers = ",".join(f"{header['key']}={header['value']}" for header in row["headers"])
-            cell += [shown(row["key"]), shown(row["value"]), shown(headers)]
+            cell += [one_line(row["key"]), one_line(row["value"]), one_line(headers)]
     print_columns(titles, cells, indent="    ")
-
-
-def shown(text: str | None) -> str:
-    """A value on one line: control characters escaped, long ones cut."""
-    if text is None:
-        return "null"
-    if not text.isprintable():
-        text = text.encode("unicode_escape").decode()
-    return text if len(text) <= VALUE_CHARACTERS else text[: VALUE_CHARACTERS - 1] + "…"

@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import IO, TYPE_CHECKING, Self
 
-from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.failure import Failure, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -90,5 +90,5 @@ class PipelineProcess:
     def raise_failure(self) -> None:
         """When it ended without being asked to."""
         if not self._is_asked_to_stop and self._process.returncode:
-            last = self._lines[-1].removeprefix("error: ") if self._lines else f"exit code {self._process.returncode}"
+            last = without_prefix(self._lines[-1]) if self._lines else f"exit code {self._process.returncode}"
             raise Failure(f"the pipeline ended: {last}")

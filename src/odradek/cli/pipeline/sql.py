@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import DEFAULT_BOOTSTRAP_SERVER
 from odradek.cli.framework.output import note, print_columns, print_json
 from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
 from odradek.cli.pipeline.loading import choose, load, require_packages

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.failure import Failure, without_prefix
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_json, say
 from odradek.cli.pipeline.loading import choose, load
@@ -138,4 +138,4 @@ def wait_until_running(name: str, process: subprocess.Popen[bytes], as_json: boo
 def last_line(name: str) -> str:
     """For a process that ended before it had a status."""
     lines = (folder_of(name) / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
-    return lines[-1].removeprefix("error: ") if lines else "it ended without a word"
+    return without_prefix(lines[-1]) if lines else "it ended without a word"

@@ -1,4 +1,4 @@
-"""Where `odradek consume` starts in each partition and where it stops, worked out before the first record is read."""
+"""The range of offsets that `odradek consume` reads of each partition, found before the first record is read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import offset_range_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Where to start: exactly one of these is set; none of them means the end."""
+    """Where to start. At most one field is set; if none is, reading starts at the end."""
 
     from_beginning: bool = False
     from_time_ms: int | None = None
@@ -25,28 +26,19 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class PartitionRange:
-    """Records from `start_offset`; `end_offset` is where the partition ended when we looked."""
+    """Records from `start_offset`. `end_offset` is the end of the partition when the range was found."""
 
     partition: int
     start_offset: int
     end_offset: int
 
 
-def chosen_partitions(cluster: Cluster, topic: str, wanted: Sequence[int]) -> list[int]:
-    """The partitions to read: those asked for, or all; Failure for one that does not exist."""
-    existing = sorted(partition.id for partition in cluster.describe_topic(topic).partitions)
-    missing = sorted(set(wanted) - set(existing))
-    if missing:
-        raise Failure(f"topic {topic} has no partition {missing[0]}; it has 0 to {existing[-1]}")
-    return sorted(set(wanted)) or existing
-
-
 def find_ranges(cluster: Cluster, topic: str, partitions: Sequence[int], start: Start) -> list[PartitionRange]:
-    """Where each partition starts and ends; Failure for an offset that no partition holds."""
+    """Range of each partition; Failure for an offset that no partition holds."""
     earliest = cluster.earliest_offsets(topic, partitions)
     latest = cluster.latest_offsets(topic, partitions)
     if start.from_time_ms is not None and start.from_time_ms < 0:
-        starts = earliest  # before 1970 nothing was written; the protocol gives negative times meanings of their own
+        starts = earliest  # negative timestamps have special meanings in the protocol, and no record has one
     elif start.from_time_ms is not None:
         by_time = cluster.offsets_at(topic, partitions, start.from_time_ms)
         starts = {partition: latest[partition] if at < 0 else at for partition, at in by_time.items()}
@@ -66,7 +58,7 @@ def find_ranges(cluster: Cluster, topic: str, partitions: Sequence[int], start: 
 
 
 def check_offset(topic: str, offset: int, earliest: dict[int, int], latest: dict[int, int]) -> None:
-    """Some partition must hold the offset, or end there; the others start at their nearest one."""
+    """Failure unless some partition holds the offset or ends there. The others start at their nearest offset."""
     if not any(earliest[partition] <= offset <= latest[partition] for partition in earliest):
-        held = ", ".join(f"partition {p} holds {earliest[p]} to {latest[p]}" for p in sorted(earliest))
-        raise Failure(f"topic {topic} has no offset {offset}: {held}")
+        held = "; ".join(f"partition {p}: {offset_range_text(earliest[p], latest[p])}" for p in sorted(earliest))
+        raise Failure(f"topic {topic} has no offset {offset} ({held})")

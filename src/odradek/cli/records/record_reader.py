@@ -1,4 +1,4 @@
-"""The consumer behind `odradek consume` and the benches: assigned partitions, read in batches until an end."""
+"""The consumer behind `odradek consume` and `odradek bench`: reads ranges of assigned partitions in batches."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.records.consume_range import PartitionRange
 
-POLL_S = 0.2  # how long Ctrl-C may go unnoticed
+POLL_S = 0.2  # bounds how long Ctrl-C takes
 BATCH_RECORDS = 1000
 END_OF_PARTITION = "_PARTITION_EOF"
 
 
 class RecordReader:
-    """Reads ranges of partitions; `batches` yields lists of records and ends when there is nothing left to wait for."""
+    """Reads ranges of partitions; `batches` yields lists of records until the ends or the idle timeout are reached."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class RecordReader:
             {
                 "enable.partition.eof": until_end,
                 "fetch.error.backoff.ms": 50,
-                "fetch.queue.backoff.ms": 20,  # a full queue would else pause fetching for a second
+                "fetch.queue.backoff.ms": 20,  # by default a full queue pauses fetching for a second
                 **(settings or {}),
             }
         )
@@ -69,7 +69,7 @@ class RecordReader:
         self._consumer.close()
 
     def batches(self) -> Iterator[list[Message]]:
-        """Whatever has arrived, as soon as it has: one record when they trickle, a thousand when they pour."""
+        """Batches of the records that have arrived, up to `batch_records` each."""
         heard_at = time.monotonic()
         while not self.until_end or self.ends:
             first = self._consumer.poll(POLL_S)
@@ -85,6 +85,9 @@ class RecordReader:
                 self._is_warned = False
                 yield records
 
+    def mark_written(self, messages: Sequence[Message]) -> None:
+        """Nothing to do: without a group no offsets are committed."""
+
     def _is_record(self, message: Message) -> bool:
         error = message.error()
         if error is None:
@@ -95,7 +98,7 @@ class RecordReader:
         return False
 
     def _until_ends(self, messages: Sequence[Message]) -> list[Message]:
-        """The records before the ends; a partition is done at its last record, or where the broker says it ends."""
+        """The records before the ends. A partition is finished at its last record or at its end."""
         records = []
         for message in messages:
             partition, offset = message.partition(), message.offset()
@@ -113,5 +116,5 @@ class RecordReader:
     def _warn_when_lost(self) -> None:
         error, self.cluster.last_error = self.cluster.last_error, None
         if error is not None and error.name() in {"_ALL_BROKERS_DOWN", "_TRANSPORT"} and not self._is_warned:
-            note(f"lost the broker at {self.cluster.bootstrap_servers}; trying again until Ctrl-C")
+            note(f"lost the connection to {self.cluster.bootstrap_servers}; retrying until Ctrl-C")
             self._is_warned = True

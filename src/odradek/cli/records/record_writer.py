@@ -1,4 +1,4 @@
-"""The producer behind `odradek produce`: writes records, remembers where they went and which were refused."""
+"""The producer behind `odradek produce`: writes records, and counts what was acknowledged and what was refused."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
     from odradek.cli.records.record_input import InputRecord
 
-MESSAGE_TIMEOUT_MS = 30_000  # librdkafka would try for five minutes; someone is waiting at the prompt
+MESSAGE_TIMEOUT_MS = 30_000  # librdkafka's default of five minutes is too long for a command line
 UNKNOWN_TOPIC_TIMEOUT_MS = 5_000
 POLL_EVERY_RECORDS = 500
 
@@ -83,7 +83,7 @@ class RecordWriter:
             place[2] += 1
 
     def finish(self) -> None:
-        """Wait until every record was acknowledged or given up."""
+        """Wait until every record is acknowledged or has failed."""
         while self.producer.flush(0.5):
             pass
 
@@ -92,8 +92,8 @@ class RecordWriter:
             failure = self.cluster.failure(self.first_error, f"topic {self.topic}")
             raise Failure(f"{count_text(self.failures, 'record')} not written: {failure.message}")
 
-    def print_summary(self, as_json: bool) -> None:
-        """How many records were written, and where; acks=0 learns no offsets."""
+    def print_summary(self, as_json: bool, *, is_new_topic: bool = False) -> None:
+        """Print how many records were written, and to which offsets. With acks=0 the offsets are unknown."""
         places = [
             {"partition": partition, "first_offset": first, "last_offset": last, "records": records}
             for partition, (first, last, records) in sorted(self.places.items())
@@ -102,7 +102,7 @@ class RecordWriter:
             places = [{"partition": place["partition"], "records": place["records"]} for place in places]
         if as_json:
             summary = {"topic": self.topic, "records": self.written, "bytes": self.size_bytes, "partitions": places}
-            print_json({**summary, "failed": self.failures})
+            print_json({**summary, "failed": self.failures, "topic_created": is_new_topic})
             return
         if not places and self.failures:
             return
@@ -117,7 +117,7 @@ def _where(places: list[dict[str, int]]) -> str:
         if first is None:
             span = count_text(place["records"], "record") + ", unacknowledged"
         else:
-            span = f"offset {first}" if first == last else f"offsets {first} to {last}"
+            span = f"offset {first}" if first == last else f"offsets {first}–{last}"
         lines.append(f"partition {place['partition']}, {span}")
     if len(lines) == 1:
         return " " + lines[0]

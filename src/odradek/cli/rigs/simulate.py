@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.output import count_text, print_json, say
 from odradek.cli.framework.parameter_types import POSITIVE, TOPIC_NAME
 from odradek.cli.framework.times import TimeType

@@ -13,7 +13,7 @@ import click
 from confluent_kafka import KafkaException
 
 from odradek.cli.client.cluster import Cluster
-from odradek.cli.demo.command import check_port, start_broker
+from odradek.cli.demo.local_broker import check_port, start_broker
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
@@ -101,7 +101,7 @@ def tell(line: str) -> None:
 
 @contextlib.contextmanager
 def own_broker(port: int) -> Iterator[str]:
-    check_port(port)
+    check_port(port, "up")
     running = start_broker(port, None)
     tell(f"a broker is ready on {running.bootstrap_servers}")
     try:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.interrupt import stop_on_interrupt
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.parameter_types import POSITIVE, TOPIC_NAME
 from odradek.pipelines.rigs.dashboard import chosen_screen, watch
 from odradek.pipelines.rigs.dashboard_model import DashboardModel, Topics

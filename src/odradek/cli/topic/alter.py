@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from odradek.cli.client.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
+from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
+from odradek.cli.client.options import cluster_options
+from odradek.cli.client.setting_names import suggesting_names
+from odradek.cli.client.settings import alter_settings
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import cluster_options, complete_topics
 from odradek.cli.framework.output import count_text, print_json, say
-from odradek.cli.framework.parameter_types import CONFIG_NAME, PAIR, PARTITION_COUNT, TOPIC_NAME
+from odradek.cli.framework.parameter_types import PAIR, PARTITION_COUNT, SETTING_NAME, TOPIC_NAME
 
 if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
@@ -21,7 +24,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 @command(
     examples=[
-        ("twelve partitions instead of fewer", "odradek topic alter pump --partitions 12"),
+        ("grow to twelve partitions", "odradek topic alter pump --partitions 12"),
         ("keep records for an hour", "odradek topic alter pump --config retention.ms=3600000"),
         ("back to the default", "odradek topic alter pump --delete-config retention.ms"),
     ]
@@ -32,29 +35,40 @@ Pairs = tuple[tuple[str, str], ...]
     "-p",
     type=PARTITION_COUNT,
     metavar="N",
-    help="The new number of partitions; it can only grow.",
+    help="New number of partitions. It can only grow.",
 )
 @click.option(
-    "--config", "-c", "configs", metavar="KEY=VALUE", type=PAIR, multiple=True, help="Set a config. Repeatable."
+    "--config",
+    "-c",
+    "configs",
+    metavar="KEY=VALUE",
+    type=PAIR,
+    multiple=True,
+    shell_complete=complete_topic_assignments,
+    help="Set a setting. Repeatable.",
 )
 @click.option(
     "--delete-config",
     "-d",
     "deletions",
     metavar="KEY",
-    type=CONFIG_NAME,
+    type=SETTING_NAME,
     multiple=True,
-    help="Return a config to its default. Repeatable.",
+    shell_complete=complete_topic_settings,
+    help="Return a setting to its default. Repeatable.",
 )
 @cluster_options
 def alter(
     *, name: str, partitions: int | None, configs: Pairs, deletions: tuple[str, ...], cluster: Cluster, as_json: bool
 ) -> None:
-    """Add partitions to a topic, or change its configs."""
+    """Add partitions to a topic, or change its settings."""
     if partitions is None and not configs and not deletions:
         raise click.UsageError("nothing to alter: give --partitions, --config or --delete-config")
     if configs or deletions:
-        alter_configs(cluster, name, configs, deletions)
+        changes = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in configs]
+        changes += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in deletions]
+        with suggesting_names([*dict(configs), *deletions]):
+            alter_settings(cluster, ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes))
     if partitions is not None:
         cluster.finish(cluster.admin().create_partitions([NewPartitions(name, partitions)])[name], f"topic {name}")
     if as_json:
@@ -65,12 +79,4 @@ def alter(
     for key, value in configs:
         say(f"topic {name}: {key} = {value}")
     for key in deletions:
-        say(f"topic {name}: {key} is the default again")
-
-
-def alter_configs(cluster: Cluster, name: str, configs: Pairs, deletions: tuple[str, ...]) -> None:
-    changes = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in configs]
-    changes += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in deletions]
-    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes)
-    for future in cluster.admin().incremental_alter_configs([resource]).values():
-        cluster.finish(future, f"topic {name}")
+        say(f"topic {name}: {key} has its default value again")

@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.cli.client.name_completion import complete_topic_assignments
+from odradek.cli.client.options import cluster_options
+from odradek.cli.client.setting_names import suggesting_names
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.output import count_text, print_json, say
 from odradek.cli.framework.parameter_types import PAIR, PARTITION_COUNT, REPLICATION_FACTOR, TOPIC_NAME
 
@@ -20,7 +22,7 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def partition_count(cluster: Cluster, name: str) -> int | None:
-    """How many partitions a topic has now; None where the cluster has not heard of it yet."""
+    """Number of partitions of a topic; None if the broker that answered does not know the topic."""
     try:
         return len(cluster.describe_topic(name).partitions)
     except Failure:
@@ -29,8 +31,8 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
 
 @command(
     examples=[
-        ("the broker's defaults", "odradek topic create pump"),
-        ("six partitions, records kept for a day", "odradek topic create pump -p 6 --config retention.ms=86400000"),
+        ("with the broker's defaults", "odradek topic create pump"),
+        ("six partitions; records are kept for a day", "odradek topic create pump -p 6 --config retention.ms=86400000"),
         ("in a script that may run twice", "odradek topic create pump --if-not-exists --format json"),
     ]
 )
@@ -40,14 +42,14 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
     "-p",
     type=PARTITION_COUNT,
     metavar="N",
-    help="Partitions; the broker's num.partitions if absent.",
+    help="Number of partitions. Default: the broker's num.partitions.",
 )
 @click.option(
     "--replication-factor",
     "-r",
     type=REPLICATION_FACTOR,
     metavar="N",
-    help="Copies of each partition; the broker's default if absent.",
+    help="Replicas of each partition. Default: the broker's default.replication.factor.",
 )
 @click.option(
     "--config",
@@ -56,9 +58,10 @@ def partition_count(cluster: Cluster, name: str) -> int | None:
     metavar="KEY=VALUE",
     type=PAIR,
     multiple=True,
-    help="A config of the topic. Repeatable.",
+    shell_complete=complete_topic_assignments,
+    help="Setting of the topic. Repeatable.",
 )
-@click.option("--if-not-exists", is_flag=True, help="Succeed when the topic exists already; it is left as it is.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed if the topic already exists, and leave it unchanged.")
 @cluster_options
 def create(
     *,
@@ -71,12 +74,13 @@ def create(
     as_json: bool,
 ) -> None:
     """Create a topic."""
-    created = cluster.create_topic(name, partitions or -1, replication_factor or -1, dict(configs))
+    with suggesting_names(dict(configs)):
+        created = cluster.create_topic(name, partitions or -1, replication_factor or -1, dict(configs))
     if not created and not if_not_exists:
-        raise Failure(f"topic {name} exists already; pass --if-not-exists to accept that")
+        raise Failure(f"topic {name} already exists; --if-not-exists accepts that")
     count = partitions if created and partitions else partition_count(cluster, name)
     if as_json:
         print_json({"topic": name, "created": created, "partitions": count})
     else:
         size = "" if count is None else f" with {count_text(count, 'partition')}"
-        say(f"created topic {name}{size}" if created else f"topic {name} exists already{size}")
+        say(f"created topic {name}{size}" if created else f"topic {name} already exists{size}")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
-import click
-
+from odradek.cli.client.options import cluster_options, topics_argument
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import cluster_options, topic_argument
 from odradek.cli.framework.output import print_json, say
 
 if TYPE_CHECKING:
@@ -22,16 +20,12 @@ if TYPE_CHECKING:
         ("several, without a question", "odradek topic delete pump valve --yes"),
     ]
 )
-@topic_argument(several=True)
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@topics_argument
+@yes_option
 @cluster_options
 def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:
     """Delete topics and all their records."""
-    if not yes:
-        if not sys.stdin.isatty():
-            raise click.UsageError("deleting takes --yes where nobody can be asked")
-        if not click.confirm(f"Delete {', '.join(names)} and all records?", err=True):
-            raise Failure("nothing was deleted")
+    confirm(f"Delete {', '.join(names)} and all records?", yes)
     failures = []
     for name, future in cluster.admin().delete_topics(list(names)).items():
         try:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
-from odradek.cli.framework.options import cluster_options
 from odradek.cli.framework.output import print_columns, print_json, say
 
 if TYPE_CHECKING:
