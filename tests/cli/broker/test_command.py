@@ -46,14 +46,18 @@ def test_properties_come_from_a_file_and_overrides_win(tmp_path: Path, offline: 
     assert created.row["partitions"] == 5
 
 
-def test_json_logs(tmp_path: Path) -> None:
+def test_with_json_the_ready_line_and_the_logs_are_objects(tmp_path: Path) -> None:
     overrides = ("--override", "listeners=PLAINTEXT://127.0.0.1:0", "--override", f"log.dirs={tmp_path / 'data'}")
     with start("--format", "json", *overrides) as process:
         assert process.stdout is not None
-        process.stdout.readline()
+        ready = json.loads(process.stdout.readline())
         process.terminate()
         _output, errors = process.communicate(timeout=60)
     assert all(json.loads(line)["event"] for line in errors.splitlines())
+    (endpoint,) = ready.pop("endpoints")
+    assert ready == {"event": "ready", "node_id": 0, "log_dirs": [str(tmp_path / "data")]}
+    assert (endpoint["listener"], endpoint["host"]) == ("PLAINTEXT", "127.0.0.1")
+    assert endpoint["port"] > 0
 
 
 def test_a_missing_file_is_wrong_usage(offline: Run) -> None:

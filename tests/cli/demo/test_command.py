@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Uuid
 
 from odradek.cli.client.kafka_errors import NoSuchTopic
-from odradek.cli.demo.command import is_still_there
+from odradek.cli.demo.command import topic_exists
 from odradek.cli.framework.failure import Failure
 from tests.cli.conftest import run_odradek
 
@@ -39,10 +39,10 @@ def test_plain_lines_where_there_is_no_terminal(offline: Run) -> None:
     assert ran.code == 0, ran.errors
     first, *lines, summary, latency, last = ran.output.splitlines()
     assert first.startswith("broker on 127.0.0.1:")
-    assert latency.startswith("end to end p50 ")
+    assert latency.startswith("end-to-end latency: p50 ")
     assert all('"sensor_readings"' in line for line in lines)
     assert " produced, " in summary
-    assert last == "the broker has stopped; all is well"
+    assert last == "all records were consumed; the broker has stopped"
 
 
 def test_a_port_that_is_taken_is_told_with_another(offline: Run) -> None:
@@ -110,7 +110,7 @@ def test_a_deleted_topic_ends_it_with_a_line() -> None:
         assert ran.code == 0, ran.errors
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert errors.splitlines() == ["error: topic rigs was deleted; start the demo again to have it back"]
+    assert errors.splitlines() == ["odradek: error: topic rigs was deleted; start the demo again to create it"]
 
 
 @pytest.mark.parametrize(("failure", "expected"), [(NoSuchTopic("gone"), False), (Failure("no answer in time"), True)])
@@ -119,7 +119,7 @@ def test_only_a_deleted_topic_counts_as_deleted(failure: Failure, expected: bool
         def describe_topic(self, _: str) -> Never:
             raise failure
 
-    assert is_still_there(cast("Cluster", Failing()), Uuid(0, 1)) is expected
+    assert topic_exists(cast("Cluster", Failing()), Uuid(0, 1)) is expected
 
 
 def test_a_broker_that_does_not_start_is_told_in_its_own_words(offline: Run) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from io import StringIO
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -10,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from odradek.cli.demo.record import HEADER, sent_header
-from odradek.cli.demo.screen import COLUMNS, LiveScreen, Screen
+from odradek.cli.demo.screen import COLUMNS, WARM_UP_NS, LiveScreen, Screen
 from odradek.pipelines.rigs.fleet import encoded
 from odradek.pipelines.rigs.pump import Readings
 
@@ -46,7 +45,7 @@ def message(value: bytes | None, headers: list[tuple[str, Any]] | None = None, o
 
 
 def warm(screen: S) -> S:
-    screen.began_at = time.monotonic() - 60
+    screen.measured_from_ns = 0
     return screen
 
 
@@ -60,6 +59,18 @@ def test_our_own_record_is_counted_and_timed() -> None:
     screen = warm(Screen("127.0.0.1:9092", "rigs", 0.1))
     screen.take(message(OURS, sent_header(screen.run_id, 1_000_000)), 3_000_000)
     assert (screen.received, screen.others, list(screen.latencies_ms)) == (1, 0, [2.0])
+
+
+def test_records_sent_during_the_warm_up_do_not_count_for_the_latency() -> None:
+    """Sent before the end of the warm-up, received after it: what such a record waited for is the warm-up itself."""
+    screen = Screen("127.0.0.1:9092", "rigs", 0.1)
+    first_received_ns = 5_000_000_000
+    screen.take(message(OURS, sent_header(screen.run_id, 1_000_000_000)), first_received_ns)
+    late_ns = first_received_ns + WARM_UP_NS
+    screen.take(message(OURS, sent_header(screen.run_id, late_ns - 1)), late_ns + 900_000_000)
+    assert (screen.received, list(screen.latencies_ms)) == (2, [])
+    screen.take(message(OURS, sent_header(screen.run_id, late_ns)), late_ns + 2_000_000)
+    assert list(screen.latencies_ms) == [2.0]
 
 
 @pytest.mark.parametrize("value", [b"hello", b'{"a":1}', b"[]", b"", None, b"\xff", b"{" * 10_000, OURS])
@@ -104,7 +115,7 @@ def test_a_long_text_of_another_is_cut_to_the_line() -> None:
 
 
 def test_the_footer_names_the_command_as_it_can_be_typed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("odradek.cli.demo_screen.command_name", lambda: ".venv/bin/odradek")
+    monkeypatch.setattr("odradek.cli.demo.screen.command_name", lambda: ".venv/bin/odradek")
     monkeypatch.delenv("ODRADEK_BOOTSTRAP_SERVER", raising=False)
     assert ".venv/bin/odradek consume rigs --from-beginning" in picture(LiveScreen("127.0.0.1:9092", "rigs", 0.1))[-1]
     elsewhere = picture(LiveScreen("127.0.0.1:9192", "rigs", 0.1))[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from odradek.cli.framework.output import age_text
+from odradek.cli.framework.output import age_text, offset_range_text
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,16 @@ from odradek.cli.framework.output import age_text
 )
 def test_an_age_is_told_in_two_units_at_most(age_ms: int, text: str) -> None:
     assert age_text(age_ms) == text
+
+
+@pytest.mark.parametrize(
+    ("earliest", "latest", "text"),
+    [
+        (0, 10, "offsets 0–9, next 10"),
+        (3, 4, "offset 3, next 4"),
+        (0, 0, "empty"),
+        (10, 10, "empty, next 10"),
+    ],
+)
+def test_offset_ranges_name_the_last_offset_and_the_next(earliest: int, latest: int, text: str) -> None:
+    assert offset_range_text(earliest, latest) == text

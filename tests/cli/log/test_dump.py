@@ -47,7 +47,7 @@ def test_batches_of_a_segment(offline: Run, segment: Path) -> None:
     ran = offline("log", "dump", str(segment))
     assert (ran.code, ran.errors) == (0, "")
     head, titles, *rows = ran.output.splitlines()
-    assert "offsets 100 to 129 · 30 records · 3 batches · none×1 zstd×1 gzip×1" in head
+    assert "offsets 100–129 · 30 records · 3 batches · none×1 zstd×1 gzip×1" in head
     assert "2020-01-01T00:00:00.100Z to 2020-01-01T00:00:00.129Z" in head
     assert titles.split()[:6] == ["POSITION", "FIRST", "LAST", "RECORDS", "BYTES", "CODEC"]
     assert [[*row.split()[1:4], row.split()[5]] for row in rows] == [

@@ -185,11 +185,11 @@ def test_checkpoints_are_compared_with_the_logs(offline: Run, partition: Path) -
     assert ran.code == 1
     assert [row["kind"] for row in rows] == ["partition", "problem", "problem", "summary"]
     texts = {Path(row["file"]).name: row for row in rows if row["kind"] == "problem"}
-    assert "high watermark 100000 lies after the end" in texts["replication-offset-checkpoint"]["text"]
+    assert "high watermark 100000 is after the end" in texts["replication-offset-checkpoint"]["text"]
     assert not texts["replication-offset-checkpoint"]["can_be_repaired"]
     assert texts["recovery-point-offset-checkpoint"]["can_be_repaired"]
     repaired = offline("log", "repair", str(data))
-    assert (repaired.code, "1 problem left" in repaired.errors) == (1, True)
+    assert (repaired.code, "1 problem cannot be repaired" in repaired.errors) == (1, True)
     assert (data / "recovery-point-offset-checkpoint.aside").exists()
 
 
@@ -221,3 +221,25 @@ def test_beside_a_running_broker_it_may_be_verified_and_not_repaired(
     assert refused.code == 1
     assert "stop it first" in refused.errors
     assert offline("log", "repair", "--dry-run", data).code == 0
+
+
+@pytest.mark.parametrize("command", ["verify", "repair"])
+def test_what_is_no_log_directory_is_a_failure(offline: Run, tmp_path: Path, command: str) -> None:
+    """Neither an empty directory, nor one whose subdirectories only look like partitions, nor other .log files."""
+    empty, look_alike, logs = tmp_path / "empty", tmp_path / "look-alike", tmp_path / "logs"
+    (look_alike / "python-3").mkdir(parents=True)
+    for path in (empty, logs):
+        path.mkdir()
+    (logs / "boot.log").write_text("not a segment\n")
+    for path in (empty, look_alike, look_alike / "python-3", logs, logs / "boot.log"):
+        ran = offline("log", command, str(path))
+        assert (ran.code, ran.output) == (1, ""), path
+        assert "name a segment (.log), the directory of a partition, or one of the broker's log.dirs" in ran.errors
+
+
+def test_an_empty_partition_is_called_empty(offline: Run, tmp_path: Path) -> None:
+    directory = tmp_path / "pump-0"
+    directory.mkdir()
+    (directory / f"{0:020d}.log").write_bytes(b"")
+    ran = offline("log", "verify", str(directory))
+    assert "1 segment · 0 records · 0 B · empty" in ran.output

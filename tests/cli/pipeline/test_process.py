@@ -14,7 +14,7 @@ from odradek.cli.pipeline.process import PipelineProcess
 
 SLOW_END = """
 import os, sys, threading
-sys.stderr.write("error: it broke\\n")
+sys.stderr.write("odradek: error: it broke\\n")
 sys.stderr.flush()
 os.close(2)
 threading.Event().wait(1)
@@ -36,7 +36,7 @@ def process_of(script: str, monkeypatch: pytest.MonkeyPatch, is_stopped: threadi
     def start(_arguments: object, **rest: Any) -> subprocess.Popen[str]:
         return started([sys.executable, "-c", script], **rest)
 
-    monkeypatch.setattr("odradek.cli.pipeline_process.subprocess.Popen", start)
+    monkeypatch.setattr("odradek.cli.pipeline.process.subprocess.Popen", start)
     return PipelineProcess([], is_stopped, lambda _line: None)
 
 

@@ -73,7 +73,7 @@ def test_everything_wrong_is_told_with_its_line(offline: Run, wrong: str) -> Non
     assert lines[0].startswith(f"{wrong}:13:")
     assert any("unknown key 'deley' of watermark of source 'rigs'; did you mean 'delay'?" in line for line in lines)
     assert any("key of sink 'pressure' names the column 'hcd'" in line for line in lines)
-    assert ran.errors == f"error: {len(lines)} errors in {wrong}\n"
+    assert ran.errors == f"odradek: error: {len(lines)} errors in {wrong}\n"
 
 
 def test_problems_as_json(offline: Run, sound: str, wrong: str) -> None:
@@ -85,7 +85,7 @@ def test_problems_as_json(offline: Run, sound: str, wrong: str) -> None:
     first = bad["problems"][0]
     assert first.keys() == {"file", "line", "column", "severity", "message", "hint"}
     assert (first["file"], first["line"], first["severity"]) == (wrong, 13, "error")
-    assert ran.errors == f"error: {len(bad['problems'])} errors in {wrong}\n"
+    assert ran.errors == f"odradek: error: {len(bad['problems'])} errors in {wrong}\n"
 
 
 def test_warnings_alone_are_no_failure(offline: Run, sound: str, tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_missing_extra_is_one_line(sound: str) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode == 1
-    assert ran.stderr == "error: pipelines need sqlglot; install them with: pip install 'odradek[pipelines]'\n"
+    assert ran.stderr == "odradek: error: pipelines need sqlglot; install them with: pip install 'odradek[pipelines]'\n"
 
 
 def test_commands_and_options_are_completed(offline: Run) -> None:

@@ -167,23 +167,23 @@ def test_a_missing_topic_fails_and_is_not_created(odradek: Run, new_name: Any) -
 def test_a_missing_partition_is_named_with_those_there_are(odradek: Run, topic: str) -> None:
     ran = odradek("consume", topic, "-p", "5")
     assert ran.code == 1
-    assert f"topic {topic} has no partition 5; it has 0 to 1" in ran.errors
+    assert f"topic {topic} has no partition 5; it has partitions 0–1" in ran.errors
 
 
 def test_an_offset_that_is_not_there_is_named_with_those_there_are(odradek: Run, filled: str) -> None:
     ran = odradek("consume", filled, "--offset", "99")
     assert ran.code == 1
     assert "no offset 99" in ran.errors
-    assert "partition 0 holds 0 to 10" in ran.errors
+    assert "partition 0: offsets 0–9, next 10" in ran.errors
 
 
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (("--from-beginning", "--last", "1"), "both say where to start"),
-        (("--offset", "0", "--from-end"), "both say where to start"),
+        (("--from-beginning", "--last", "1"), "exclude each other"),
+        (("--offset", "0", "--from-end"), "exclude each other"),
         (("-f", "%q"), "%q is not one of"),
-        (("-f", "%v", "--keys"), "leave out --keys"),
+        (("-f", "%v", "--keys"), "--output-format excludes --keys"),
         (("-f", "%v\\"), "write it twice"),
         (("--from-time", "noon"), "'noon' is not a time"),
         (("--timeout", "soon"), "'soon' is not a duration"),
@@ -213,3 +213,15 @@ def test_an_empty_group_id_is_refused_where_the_client_would_abort(odradek: Run,
     ran = odradek("consume", filled, "-e", "-X", "group.id=")
     assert (ran.code, ran.output) == (1, "")
     assert "leave it out" in ran.errors
+
+
+@pytest.mark.parametrize(
+    ("offset", "expected"), [("earliest", range(10)), ("latest", []), ("-3", range(7, 10)), ("-99", range(10))]
+)
+def test_offset_takes_names_and_distances_from_the_end(
+    odradek: Run, topic: str, offset: str, expected: list[int]
+) -> None:
+    lines = "".join(f"{number}\n" for number in range(10))
+    assert odradek("produce", topic, "-p", "0", stdin=lines).code == 0
+    ran = odradek("consume", topic, "-o", offset, "--until-end")
+    assert (ran.code, ran.output.split()) == (0, [str(number) for number in expected])

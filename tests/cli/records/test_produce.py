@@ -12,7 +12,7 @@ from odradek.cli.main import run
 from odradek.cli.records.record_input import InputRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.cli.conftest import Run
@@ -45,7 +45,7 @@ def test_one_record_with_everything(odradek: Run, topic: str) -> None:
 
 def test_a_line_is_a_record_and_its_bytes_are_kept(odradek: Run, topic: str) -> None:
     ran = odradek("produce", topic, "-p", "0", stdin=b"one\n\n\xff\xfe\nlast without newline")
-    assert ran.output == f"4 records written to {topic}: partition 0, offsets 0 to 3\n"
+    assert ran.output == f"4 records written to {topic}: partition 0, offsets 0–3\n"
     rows = records(odradek, topic)
     assert [row["value"] for row in rows] == ["one", "", "//4=", "last without newline"]
     assert rows[2]["value_encoding"] == "base64"
@@ -54,7 +54,7 @@ def test_a_line_is_a_record_and_its_bytes_are_kept(odradek: Run, topic: str) -> 
 def test_summary_as_json(odradek: Run, topic: str) -> None:
     row = odradek("produce", topic, "-p", "1", "--format", "json", stdin="a\nbc\n").row
     place = {"partition": 1, "first_offset": 0, "last_offset": 1, "records": 2}
-    assert row == {"topic": topic, "records": 2, "bytes": 3, "partitions": [place], "failed": 0}
+    assert row == {"topic": topic, "records": 2, "bytes": 3, "partitions": [place], "failed": 0, "topic_created": False}
 
 
 def test_nothing_in_nothing_out(odradek: Run, topic: str) -> None:
@@ -108,7 +108,7 @@ def test_json_values_that_are_no_strings_are_written_as_json(odradek: Run, topic
 def test_a_line_that_is_no_record_is_named_and_those_before_it_are_written(odradek: Run, topic: str) -> None:
     ran = odradek("produce", topic, "-K", ":", "-p", "0", stdin="a:1\nb:2\nnonsense\nc:3\n")
     assert ran.code == 1
-    assert ran.output == f"2 records written to {topic}: partition 0, offsets 0 to 1\n"
+    assert ran.output == f"2 records written to {topic}: partition 0, offsets 0–1\n"
     assert "line 3" in ran.errors
     assert len(records(odradek, topic)) == 2
 
@@ -167,8 +167,8 @@ def test_a_record_too_large_says_which_setting_allows_it(odradek: Run, topic: st
         (("-f", "%q"), "%q is not one of"),
         (("-f", "%k%v"), "two verbs need something between them"),
         (("-f", "%k:%k"), "at most once"),
-        (("-f", "%v", "-K", ":"), "give one of them"),
-        (("--null-value", "--value", "v"), "--null-value writes one record of its own"),
+        (("-f", "%v", "-K", ":"), "exclude each other"),
+        (("--null-value", "--value", "v"), "--null-value writes one record"),
         (("--idempotent", "--acks", "1"), "--idempotent needs --acks all"),
         (("--timestamp", "yesterday"), "'yesterday' is not a time"),
         (("--header", "novalue"), "'novalue' is not key=value"),
@@ -260,3 +260,29 @@ def test_a_timestamp_that_the_topic_refuses_says_which_setting_allows_it(odradek
     ran = odradek("produce", topic, "-T", str(2**63 - 1), "-v", "x")
     assert ran.code == 1
     assert "message.timestamp.after.max.ms" in ran.errors
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-v", "a", "--file", __file__),
+        ("-K", ":", "-v", "x"),
+        ("-f", "json", "-v", "x"),
+        ("-K", ":", "--null-value", "-k", "x"),
+        ("-f", "%v", "--null-value"),
+    ],
+)
+def test_an_option_that_would_have_no_effect_is_wrong_usage(offline: Run, options: tuple[str, ...]) -> None:
+    ran = offline("produce", "a", *options)
+    assert (ran.code, ran.output) == (2, "")
+    assert "exclude" in ran.errors or "has no effect" in ran.errors
+
+
+def test_a_note_says_that_the_broker_created_the_topic(odradek: Run, new_name: Callable[[], str]) -> None:
+    name = new_name()
+    first = odradek("produce", name, "--value", "a")
+    assert first.errors == f"the broker created topic {name} with 1 partition, because it did not exist\n"
+    assert odradek("produce", name, "--value", "b").errors == ""
+    other = new_name()
+    assert odradek("produce", other, "--value", "a", "--format", "json").row["topic_created"] is True
+    assert odradek("produce", other, "--value", "a", "--format", "json").row["topic_created"] is False

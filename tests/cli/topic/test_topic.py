@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.cli.completion.test_command import complete
+
 if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
@@ -39,13 +41,13 @@ def test_create_leaves_numbers_to_the_broker(odradek: Run, new_name: NewName) ->
 def test_create_twice_fails_and_tells_of_if_not_exists(odradek: Run, topic: str) -> None:
     ran = odradek("topic", "create", topic)
     assert (ran.code, ran.output) == (1, "")
-    assert f"topic {topic} exists already" in ran.errors
+    assert f"topic {topic} already exists" in ran.errors
     assert "--if-not-exists" in ran.errors
 
 
 def test_if_not_exists_accepts_an_existing_topic(odradek: Run, topic: str) -> None:
     ran = odradek("topic", "create", topic, "--if-not-exists", "--partitions", "9")
-    assert (ran.code, ran.output) == (0, f"topic {topic} exists already with 2 partitions\n")
+    assert (ran.code, ran.output) == (0, f"topic {topic} already exists with 2 partitions\n")
 
 
 def test_a_bad_name_is_refused_in_the_brokers_words(odradek: Run) -> None:
@@ -195,3 +197,38 @@ def test_delete_several_reports_what_failed_and_does_the_rest(odradek: Run, topi
     assert (ran.code, ran.output) == (1, f"deleted topic {topic}\n")
     assert f"topic {missing}: there is no such topic" in ran.errors
     assert topic not in odradek("topic", "list").output
+
+
+def test_all_topics_or_those_of_a_pattern_are_described(odradek: Run, new_name: Callable[[], str]) -> None:
+    prefix = new_name()
+    names = [f"{prefix}-{letter}" for letter in "ab"]
+    for name in names:
+        assert odradek("topic", "create", name).code == 0
+    matching = odradek("topic", "describe", f"{prefix}-*", "--format", "json")
+    assert [row["topic"] for row in matching.rows] == names
+    both = odradek("topic", "describe", names[1], f"{prefix}-?", "--format", "json")
+    assert [row["topic"] for row in both.rows] == [names[1], names[0]]
+    everything = {row["topic"] for row in odradek("topic", "describe", "--format", "json").rows}
+    assert set(names) <= everything
+    assert not any(name.startswith("__") for name in everything)
+
+
+def test_a_pattern_that_matches_no_topic_is_a_failure(odradek: Run, new_name: Callable[[], str]) -> None:
+    pattern = f"{new_name()}*"
+    ran = odradek("topic", "describe", pattern)
+    assert (ran.code, ran.output) == (1, "")
+    assert f"no topic matches {pattern}" in ran.errors
+
+
+@pytest.mark.parametrize("command", ["create", "alter"])
+def test_a_mistyped_setting_has_a_suggestion(
+    odradek: Run, topic: str, new_name: Callable[[], str], command: str
+) -> None:
+    ran = odradek("topic", command, topic if command == "alter" else new_name(), "--config", "retention.mss=1")
+    assert ran.code == 1
+    assert "retention.mss (INVALID_CONFIG); did you mean retention.ms?" in ran.errors
+
+
+def test_setting_names_are_completed(offline: Run) -> None:
+    assert complete(offline, "odradek topic create a --config segment.m") == ["segment.ms="]
+    assert complete(offline, "odradek topic alter a --delete-config segment.m") == ["segment.ms"]

@@ -14,8 +14,14 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
 
+def entity_words(context: click.Context) -> tuple[str | None, str | None]:
+    """TYPE and NAME. While the value of an option is incomplete, click leaves the arguments before it unparsed."""
+    words = [*context.args, None, None]
+    return context.params.get("kind") or words[0], context.params.get("name") or words[1]
+
+
 def complete_settings(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    kind = context.params.get("kind")
+    kind, name = entity_words(context)
     if kind == "topic":
         return complete_topic_settings(context, parameter, incomplete)
 
@@ -24,7 +30,6 @@ def complete_settings(context: click.Context, parameter: click.Parameter, incomp
         from odradek.cli.client.setting_names import read_setting_names  # noqa: PLC0415
         from odradek.cli.config.entity import broker_ids  # noqa: PLC0415
 
-        name = context.params.get("name")
         if kind == "group":
             return read_setting_names(cluster, ResourceType.GROUP, name or "any", TIMEOUT_S)
         return read_setting_names(cluster, ResourceType.BROKER, name or str(broker_ids(cluster)[0]), TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""`odradek demo`: a broker, a topic, a producer and a consumer, on screen; what `make up` runs."""
+"""`odradek demo`: a broker, a topic, a producer and a consumer, with the records on the screen."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ PARTITIONS = 3
 PUMPS = 12
 SEED = 7
 DRAIN_S = 3.0
-LOOK_INTERVAL_S = 1.0  # how often the demo looks whether its topic is still there
+LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
 
 
 @command(
     examples=[
         ("until Ctrl-C", "odradek demo"),
-        ("ten seconds, another port, data kept", "odradek demo --seconds 10 --port 9192 --data-dir ./demo-data"),
-        ("meanwhile, in another terminal", "odradek consume rigs --from-beginning"),
+        ("ten seconds, on another port, and keep the data", "odradek demo --seconds 10 --port 9192 --data-dir data"),
+        ("in another terminal, while the demo runs", "odradek consume rigs --from-beginning"),
     ]
 )
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
@@ -47,10 +47,10 @@ LOOK_INTERVAL_S = 1.0  # how often the demo looks whether its topic is still the
     default=9092,
     show_default=True,
     metavar="PORT",
-    help="Where the broker listens; 0 takes a free one.",
+    help="Port of the broker; 0 for a free one.",
 )
 @click.option(
-    "--data-dir", type=click.Path(file_okay=False), help="Where the broker keeps its data; a temporary place if absent."
+    "--data-dir", type=click.Path(file_okay=False), help="Data directory of the broker. Default: a temporary one."
 )
 @click.option(
     "--rate",
@@ -58,13 +58,14 @@ LOOK_INTERVAL_S = 1.0  # how often the demo looks whether its topic is still the
     default=50,
     show_default=True,
     metavar="N",
-    help="Records a second.",
+    help="Records per second.",
 )
 @format_option
 def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as_json: bool) -> None:
-    """A broker with a topic, written to and read from on screen.
+    """Run a broker, a producer and a consumer, and show the records.
 
-    Readings of oil rigs go into the topic `rigs`. Everything stops on Ctrl-C.
+    Simulated readings of oil rigs go to the topic `rigs`. Ctrl-C stops everything. The first half second is not part of
+    the latency.
     """
     check_port(port, "demo")
     began_at = time.monotonic()
@@ -77,8 +78,8 @@ def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as
     screen.print_summary()
 
 
-class Field(threading.Thread):
-    """The rigs: a small fleet whose records are all fresh and whole, in a thread of its own."""
+class RigsThread(threading.Thread):
+    """A thread that produces the records of a small fleet, without late or broken ones."""
 
     def __init__(self, cluster: Cluster, run_id: str, rate: float) -> None:
         super().__init__(name="demo-producer", daemon=True)
@@ -100,7 +101,7 @@ class Field(threading.Thread):
     def run(self) -> None:
         try:
             self.rigs.run(self.is_stopped)
-        except KafkaException as error:  # the client's own refusals; a deleted topic is noticed by `stream`
+        except KafkaException as error:  # errors of the client; `stream` notices a deleted topic
             self.fail(self.cluster.failure(error.args[0], f"topic {TOPIC}"))
 
     def fail(self, failure: Failure) -> None:
@@ -109,14 +110,14 @@ class Field(threading.Thread):
 
 
 def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float) -> None:
-    """Produce and consume until the time is over or Ctrl-C; both are clean ends."""
-    cluster.create_topic(TOPIC, PARTITIONS)  # or it exists: a data directory of an earlier demo
+    """Produce and consume until the time is over, or until Ctrl-C."""
+    cluster.create_topic(TOPIC, PARTITIONS)  # it may exist: --data-dir of an earlier demo
     consumer = cluster.consumer({"fetch.wait.max.ms": 100})
     topic = cluster.describe_topic(TOPIC)
     partitions = [partition.id for partition in topic.partitions]
     ends = cluster.latest_offsets(TOPIC, partitions)
     consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
-    field = Field(cluster, screen.run_id, rate)
+    field = RigsThread(cluster, screen.run_id, rate)
     deadline = None if seconds is None else time.monotonic() + seconds
 
     def take_records(timeout_s: float) -> None:
@@ -133,8 +134,8 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
                 screen.refresh(field.sent)
                 if time.monotonic() - looked_at >= LOOK_INTERVAL_S:
                     looked_at = time.monotonic()
-                    if not is_still_there(cluster, topic.topic_id):
-                        field.fail(Failure(f"topic {TOPIC} was deleted; start the demo again to have it back"))
+                    if not topic_exists(cluster, topic.topic_id):
+                        field.fail(Failure(f"topic {TOPIC} was deleted; start the demo again to create it"))
             field.is_stopped.set()
             field.join()
             drained_by = time.monotonic() + (DRAIN_S if field.failure is None else 0.0)
@@ -148,11 +149,11 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
         raise field.failure
 
 
-def is_still_there(cluster: Cluster, topic_id: Uuid) -> bool:
-    """By its id: a topic that is written to comes back by itself, under its name only, where brokers create topics."""
+def topic_exists(cluster: Cluster, topic_id: Uuid) -> bool:
+    """Compare by topic id, because a broker may create a deleted topic again when it is written to."""
     try:
         return str(cluster.describe_topic(TOPIC).topic_id) == str(topic_id)
     except NoSuchTopic:
         return False
     except Failure:
-        return True  # whatever it is, the field meets it too
+        return True  # other failures reach the producer, too

@@ -23,7 +23,7 @@ def check_port(port: int, command: str) -> None:
                 raise Failure(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
             other = port + 100 if port + 100 < 65536 else 0
             raise Failure(
-                f"port {port} of 127.0.0.1 is in use; choose another: {command_name()} {command} --port {other} "
+                f"127.0.0.1:{port} is in use; choose another port: {command_name()} {command} --port {other} "
                 f'(with make: make up ARGS="--port {other}")'
             ) from None
 

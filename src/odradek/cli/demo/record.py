@@ -1,4 +1,4 @@
-"""A record as the demo sees it: one that this run produced, with its readings, or someone else's, as text."""
+"""A record of the demo: one that this run produced, with its readings, or one of another producer, as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from odradek.cli.framework.output import one_line
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
-HEADER = "odradek-demo"  # its value says which run, and when it was sent: anyone may write to the topic
+HEADER = "odradek-demo"  # its value is the id of the run and the time of sending
 
 
 def sent_header(run_id: str, now_ns: int) -> list[tuple[str, str | bytes | None]]:
@@ -20,7 +20,7 @@ def sent_header(run_id: str, now_ns: int) -> list[tuple[str, str | bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class DemoRecord:
-    """`sent_ns` and `readings` are of this run's own records only."""
+    """`sent_ns` and `readings` are set for records of this run only."""
 
     partition: int
     offset: int
@@ -49,12 +49,12 @@ def read_demo_record(message: Message, run_id: str) -> DemoRecord:
             str(sensors["oil_percentage"]),
         )
         return DemoRecord(*place, text, sent_ns, readings, sensors["pressure"] > 125)
-    except (ValueError, LookupError, TypeError, RecursionError):  # our header on another's value
+    except (ValueError, LookupError, TypeError, RecursionError):  # another producer's value with this run's header
         return DemoRecord(*place, text)
 
 
 def sent_by(run_id: str, message: Message) -> int | None:
-    """When this run sent the record; None for a record of anyone else."""
+    """When this run sent the record; None for a record of another producer."""
     stamp = dict(message.headers() or []).get(HEADER)
     if not isinstance(stamp, bytes):
         return None

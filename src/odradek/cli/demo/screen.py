@@ -1,4 +1,4 @@
-"""What the demo shows: a live table on a terminal, a line a second elsewhere, JSON lines for programs."""
+"""Output of the demo: a live table on a terminal, otherwise a line per second, as text or JSON."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ RECENT_RECORDS = 12
 LATENCIES_KEPT = 20_000
 LINE_EVERY_S = 1.0
 FRAME_EVERY_S = 0.1
-WARM_UP_S = 0.5  # the first records pay for connections; their latency says nothing
+WARM_UP_NS = 500_000_000  # after the first record; until then connections are opened and caches filled
 COLUMNS = {  # title and width: 78 characters in all, for a terminal of 80
     "partition": 9, "offset": 10, "time": 8, "rig": 3, "production": 10, "pressure": 8, "temperature": 11, "oil %": 5
 }  # fmt: skip
 
 
 class Screen:
-    """Counts what is consumed, and prints a line every second."""
+    """Counts consumed records, and prints a line every second."""
 
     def __init__(self, address: str, topic: str, start_s: float) -> None:
         self.address = address
@@ -40,9 +40,10 @@ class Screen:
         self.start_s = start_s
         self.run_id = uuid.uuid4().hex
         self.sent = 0
-        self.received = 0  # of this run's own records
-        self.others = 0  # records that someone else wrote to the topic
+        self.received = 0  # records of this run
+        self.others = 0  # records that other producers wrote to the topic
         self.latencies_ms: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self.measured_from_ns: int | None = None  # latencies are those of records sent since then
         self.recent: deque[DemoRecord] = deque(maxlen=RECENT_RECORDS)
         self.began_at = self.shown_at = time.monotonic()
         self.shown_received = 0
@@ -57,7 +58,7 @@ class Screen:
         self.end()
 
     def take(self, message: Message, now_ns: int) -> None:
-        """One record from the consumer."""
+        """Count a record from the consumer."""
         if message.error() is not None:
             return
         record = read_demo_record(message, self.run_id)
@@ -66,7 +67,9 @@ class Screen:
             self.others += 1
             return
         self.received += 1
-        if time.monotonic() - self.began_at > WARM_UP_S:
+        if self.measured_from_ns is None:
+            self.measured_from_ns = now_ns + WARM_UP_NS
+        if record.sent_ns >= self.measured_from_ns:
             self.latencies_ms.append((now_ns - record.sent_ns) / 1e6)
 
     def refresh(self, sent: int) -> None:
@@ -78,7 +81,7 @@ class Screen:
             self.shown_at, self.shown_received = now, self.received
 
     def finish(self, sent: int) -> None:
-        """Everything was sent and read that will be."""
+        """End the measurement: nothing more is sent or read."""
         self.sent = sent
         self.seconds = time.monotonic() - self.began_at
 
@@ -116,18 +119,18 @@ class Screen:
             f"in {facts['seconds']:.1f} s"
         )
         if self.others:
-            say(f"{count_text(self.others, 'record')} of others came by")
+            say(f"{count_text(self.others, 'record')} from other producers")
         if latency:
-            say(f"end to end {latency}")
+            say(f"end-to-end latency: {latency}")
         say(
-            "the broker has stopped; all is well"
+            "all records were consumed; the broker has stopped"
             if facts["produced"] == facts["consumed"]
             else "the broker has stopped"
         )
 
 
 class JsonScreen(Screen):
-    """One object a second, and one at the end."""
+    """One object per second, and one at the end."""
 
     def begin(self) -> None:
         print_json({"kind": "ready", "bootstrap_servers": self.address, "topic": self.topic})
@@ -140,7 +143,7 @@ class JsonScreen(Screen):
 
 
 class LiveScreen(Screen):
-    """A table that stays in place."""
+    """A table that is redrawn in place."""
 
     live: Live
 
@@ -149,7 +152,7 @@ class LiveScreen(Screen):
         return FRAME_EVERY_S
 
     def begin(self) -> None:
-        from rich.live import Live  # noqa: PLC0415 - rich is only for those who watch
+        from rich.live import Live  # noqa: PLC0415 - only the live screen needs rich
 
         self.rates: deque[tuple[float, int]] = deque(maxlen=int(2 / FRAME_EVERY_S))
         self.live = Live(self.picture(0), auto_refresh=False)
@@ -166,8 +169,8 @@ class LiveScreen(Screen):
         self.live.update(self.picture(steady), refresh=True)
 
     def picture(self, rate: float) -> RenderableType:
-        from rich.console import Group  # noqa: PLC0415 - rich is only for those who watch
-        from rich.text import Text  # noqa: PLC0415 - rich is only for those who watch
+        from rich.console import Group  # noqa: PLC0415 - only the live screen needs rich
+        from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
 
         spread = percentiles(self.latencies_ms)
         head = Text.assemble(
@@ -175,7 +178,7 @@ class LiveScreen(Screen):
             f"  broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}\n\n",
             ("produced ", "dim"), (f"{self.sent:,}", "bold"), ("   consumed ", "dim"), (f"{self.received:,}", "bold"),
             ("   rate ", "dim"), (f"{rate:,.0f}/s", "bold"),
-            *([("   of others ", "dim"), (f"{self.others:,}", "bold")] if self.others else []),
+            *([("   other producers ", "dim"), (f"{self.others:,}", "bold")] if self.others else []),
             ("\nlatency p50 ", "dim"), (duration_text(spread.get("p50", 0.0)), "bold green"),
             ("   p99 ", "dim"), (duration_text(spread.get("p99", 0.0)), "bold green"),
         )  # fmt: skip
@@ -183,25 +186,25 @@ class LiveScreen(Screen):
         return Group(head, Text(), *rows, Text(), self.footer())
 
     def footer(self) -> Text:
-        from rich.text import Text  # noqa: PLC0415 - rich is only for those who watch
+        from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
 
         is_default = self.address == DEFAULT_BOOTSTRAP_SERVER and not os.environ.get("ODRADEK_BOOTSTRAP_SERVER")
         where = "" if is_default else f" -b {self.address}"
         return Text.assemble(
-            ("Ctrl-C stops; meanwhile, in another terminal:", "dim"),
+            ("Ctrl-C stops. In another terminal, read the topic with:", "dim"),
             f"\n{command_name()} consume {self.topic} --from-beginning{where}",
         )
 
 
 def title_line() -> Text:
-    from rich.text import Text  # noqa: PLC0415 - rich is only for those who watch
+    from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
 
     return Text("  ".join(title.rjust(width) for title, width in COLUMNS.items()), style="dim", no_wrap=True)
 
 
 def record_line(record: DemoRecord) -> Text:
-    """The readings in their columns; a record of someone else as text, as much as fits."""
-    from rich.text import Text  # noqa: PLC0415 - rich is only for those who watch
+    """The readings in their columns; a record of another producer as text, cut to the line."""
+    from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
 
     cells = [str(record.partition), f"{record.offset:,}", *record.readings]
     padded = [cell.rjust(width) for cell, width in zip(cells, COLUMNS.values(), strict=False)]

@@ -1,4 +1,4 @@
-"""`odradek log`: look into the files of a broker, Odradek's or Apache Kafka's; both have the same formats."""
+"""`odradek log`: show, check and repair the files of a broker, Odradek's or Apache Kafka's (the formats are equal)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from odradek.cli.framework.commands import group
 @group(
     lazy={
         "dump": ("odradek.cli.log.dump:dump", "Show segments, indexes, snapshots and checkpoints."),
-        "verify": ("odradek.cli.log.verify:verify", "Check that the files are whole; nothing is changed."),
-        "repair": ("odradek.cli.log.repair:repair", "Make damaged files usable again, without losing a byte."),
+        "verify": ("odradek.cli.log.verify:verify", "Check files for damage; changes nothing."),
+        "repair": ("odradek.cli.log.repair:repair", "Repair damaged files; removed bytes are kept."),
     },
     examples=[
-        ("what a partition holds", "odradek log dump data/pump-0"),
-        ("is anything damaged?", "odradek log verify data"),
+        ("the segments of a partition", "odradek log dump data/pump-0"),
+        ("check all partitions", "odradek log verify data"),
     ],
 )
 def log() -> None:
-    """Look into a broker's files, check and repair them. Apache Kafka's too: the formats are the same."""
+    """Show, check and repair the files of a broker, Odradek's or Apache Kafka's."""

@@ -1,5 +1,8 @@
-"""Reads a partition's files as they lie on disk and says what is wrong with them. Nothing is written, so this may run
-beside a broker: then what is at the end of the newest segment may still be on its way, and files may go."""
+"""Reads the files of a partition and finds what is wrong with them.
+
+Nothing is written, so the check may run while a broker uses the files. Then the end of the newest segment may be a
+write in progress, and files may disappear.
+"""
 
 from __future__ import annotations
 
@@ -41,26 +44,30 @@ _UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
 def check_partition(
     path: str, on_progress: Callable[[int], None], *, is_live: bool, only: str | None = None
 ) -> PartitionCheck:
-    """`is_live` when a broker is at work on it; `only` for a single segment and its indexes."""
+    """`is_live` if a broker uses the partition; `only` is the file name of a single segment."""
     check = PartitionCheck(path)
     names = sorted(os.listdir(path))
     matches = [match for match in map(_SEGMENT_FILE.fullmatch, names) if match]
     segments = [match[0] for match in matches if match[2] == LOG_SUFFIX]
     for name in segments if only is None else [only]:
-        segment = _check_closely(os.path.join(path, name), on_progress, is_last=name == segments[-1], is_live=is_live)
+        segment = _check_with_indexes(
+            os.path.join(path, name), on_progress, is_last=name == segments[-1], is_live=is_live
+        )
         if segment is not None:
-            _check_place(check, segment)
+            _check_segment_order(check, segment)
             check.segments.append(segment)
     if only is None:
         _check_side_files(check, names, is_live=is_live)
     return check
 
 
-def _check_closely(
+def _check_with_indexes(
     path: str, on_progress: Callable[[int], None], *, is_last: bool, is_live: bool
 ) -> SegmentCheck | None:
-    """Beside a broker a compaction may put another segment in this one's place halfway: then a second look decides.
-    None when the segment is gone."""
+    """Check a segment with its indexes; None if the segment was removed.
+
+    A running broker may replace the segment by a compacted one during the check, so findings are confirmed by a second
+    check."""
     for _attempt in range(2 if is_live else 1):
         try:
             segment = check_segment(path, on_progress)
@@ -102,19 +109,21 @@ def check_segment(path: str, on_progress: Callable[[int], None]) -> SegmentCheck
 
 
 def batch_problem(data: memoryview, position: int, header: BatchHeader, check: SegmentCheck) -> str | None:
-    """The order of the questions is that of what could mislead the next one."""
+    """The first problem of a batch, or None. Each check relies on those before it."""
     if header.magic != 2:
-        return f"magic {header.magic} is not understood"
+        return f"magic {header.magic} is not supported"
     if not has_valid_checksum(data, position, header):
         return "the checksum does not match"
     if header.base_offset < check.next_offset or header.last_offset_delta < 0:
-        return f"offsets {header.base_offset} to {header.last_offset} where {check.next_offset} was to come"
+        return (
+            f"offsets {header.base_offset}–{header.last_offset} where offset {check.next_offset} or later was expected"
+        )
     if header.last_offset - check.base_offset > LARGEST_RELATIVE_OFFSET:
-        return f"offset {header.last_offset} is too far from the segment's first"
+        return f"offset {header.last_offset} is too far from the segment's base offset"
     try:
         return _records_problem(data, position, header)
     except MalformedMessage as problem:
-        return f"the records do not add up: {problem}"
+        return f"the records are malformed: {problem}"
 
 
 def _records_problem(data: memoryview, position: int, header: BatchHeader) -> str | None:
@@ -128,11 +137,11 @@ def _records_problem(data: memoryview, position: int, header: BatchHeader) -> st
     if any(later <= earlier for earlier, later in zip([-1, *deltas], deltas, strict=False)):
         return "the records' offsets are out of order"
     if deltas[-1] > header.last_offset_delta:
-        return f"a record at offset {header.base_offset + deltas[-1]}, after the batch's last"
+        return f"a record at offset {header.base_offset + deltas[-1]}, after the last offset of the batch"
     return None
 
 
-def _check_place(check: PartitionCheck, segment: SegmentCheck) -> None:
+def _check_segment_order(check: PartitionCheck, segment: SegmentCheck) -> None:
     if check.segments and segment.batches and segment.base_offset < check.segments[-1].next_offset:
         earlier = check.segments[-1]
         name, last_offset = os.path.basename(earlier.path), earlier.next_offset - 1
@@ -141,7 +150,7 @@ def _check_place(check: PartitionCheck, segment: SegmentCheck) -> None:
 
 
 def _judge_damage(segment: SegmentCheck, *, is_last: bool, is_live: bool) -> None:
-    """What is no batch at the very end of the newest segment is a write that a crash cut short, or one on its way."""
+    """An incomplete batch at the end of the newest segment is an interrupted write, or one in progress."""
     is_tail = len(segment.damaged) == 1 and segment.damaged[0][1] == segment.size_bytes
     if is_last and is_tail:
         (tail,) = segment.findings
@@ -151,7 +160,7 @@ def _judge_damage(segment: SegmentCheck, *, is_last: bool, is_live: bool) -> Non
 
 
 def _check_indexes(segment: SegmentCheck) -> None:
-    """Of a segment that takes no more batches: of the newest the broker has them in memory."""
+    """Check the indexes of a segment that is not the newest. A broker keeps those of the newest in memory."""
     stem = segment.path.removesuffix(LOG_SUFFIX)
     for suffix, problems in ((OFFSET_INDEX_SUFFIX, _offset_index_problems), (TIME_INDEX_SUFFIX, _time_index_problems)):
         try:
@@ -167,7 +176,7 @@ def _check_indexes(segment: SegmentCheck) -> None:
 
 def _offset_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
     if len(data) % 8:
-        yield f"{len(data)} bytes are no offset index"
+        yield f"{len(data)} bytes are not a multiple of an index entry"
     previous = segment.base_offset - 1
     for row in offset_index_rows(path, data):
         offset, position = row["offset"], row["position"]
@@ -183,7 +192,7 @@ def _offset_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Ite
 
 def _time_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
     if len(data) % 12:
-        yield f"{len(data)} bytes are no time index"
+        yield f"{len(data)} bytes are not a multiple of an index entry"
     timestamp, offset = -1, segment.base_offset
     for row in time_index_rows(path, data):
         if row["timestamp"] <= timestamp or row["offset"] < offset:
@@ -199,13 +208,15 @@ def _check_side_files(check: PartitionCheck, names: list[str], *, is_live: bool)
         path = os.path.join(check.path, name)
         match = _SEGMENT_FILE.fullmatch(name)
         if name.endswith(_UNFINISHED) and not is_live:
-            text = "left by a deletion or a compaction that did not come to its end"
+            text = "left by an unfinished deletion or compaction"
             check.findings.append(Finding(path, text, Remedy.NOTHING, is_problem=False))
         elif match and match[2] in _INDEX_SUFFIXES and int(match[1]) not in base_offsets and not is_live:
             check.findings.append(Finding(path, "an index without its segment", Remedy.SET_ASIDE))
         decode = _decoder(name)
         problem = _problem_of(path, decode) if decode else None
-        if problem and not (is_live and name.endswith(SNAPSHOT_SUFFIX)):  # which may be in the middle of being written
+        if problem and not (
+            is_live and name.endswith(SNAPSHOT_SUFFIX)
+        ):  # a snapshot may be incomplete while it is written
             check.findings.append(Finding(path, problem, Remedy.SET_ASIDE))
 
 
@@ -224,7 +235,7 @@ def _problem_of(path: str, decode: Callable[[bytes], object]) -> str | None:
         with open(path, "rb") as file:
             decode(file.read())
     except FileNotFoundError:
-        return None  # removed meanwhile
+        return None  # removed during the check
     except MalformedMessage as problem:
         return str(problem)
     return None

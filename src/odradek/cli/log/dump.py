@@ -45,7 +45,7 @@ BATCHES_AT_ONCE = 5000
 
 @dataclass
 class Dump:
-    """What the user asked for, and how many problems were found on the way."""
+    """The options of the command, and the number of problems found."""
 
     show_records: bool
     show_values: bool
@@ -63,26 +63,26 @@ class Dump:
 
 @command(
     examples=[
-        ("a partition: its segments and what they hold", "odradek log dump data/pump-0"),
+        ("the segments of a partition", "odradek log dump data/pump-0"),
         ("every batch of a segment", "odradek log dump data/pump-0/00000000000000000000.log"),
         ("every record, with key and value", "odradek log dump --values data/pump-0/00000000000000000000.log"),
-        ("is anything damaged? (exit code 1 if so)", "odradek log dump --verify data/pump-*"),
-        ("indexes, snapshots, checkpoints", "odradek log dump data/pump-0/*.index data/pump-0/leader-epoch-checkpoint"),
+        ("check for damage; exit code 1 if there is any", "odradek log dump --verify data/pump-0 data/pump-1"),
+        ("indexes, snapshots, checkpoints", "odradek log dump data/pump-0/leader-epoch-checkpoint"),
     ]
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
 @click.option("--records/--no-records", default=False, help="Show every record.")
 @click.option("--values", is_flag=True, help="Show keys, values and headers of records; implies --records.")
-@click.option("--verify", is_flag=True, help="Check checksums, records and indexes; exit code 1 when one is wrong.")
+@click.option("--verify", is_flag=True, help="Check checksums, records and indexes; exit code 1 if one is wrong.")
 @format_option
 def dump(paths: tuple[str, ...], records: bool, values: bool, verify: bool, as_json: bool) -> None:
     """Show segments (.log), indexes (.index, .timeindex, .txnindex), producer snapshots (.snapshot), checkpoints.
 
-    A partition's directory is shown as a table of its segments; with --records, --values or JSON in full.
+    The directory of a partition is shown as a table of its segments; in full with --records, --values or --format json.
     """
     wanted = Dump(records or values, values, verify, as_json)
-    for place, path in enumerate(paths):
-        if place and not as_json:
+    for number, path in enumerate(paths):
+        if number and not as_json:
             say()
         if os.path.isdir(path):
             dump_directory(path, wanted)
@@ -109,10 +109,10 @@ def dump_file(path: str, wanted: Dump) -> None:
 
 
 def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
-    """The rows of an index, snapshot or checkpoint; what is wrong with it is reported and left out."""
+    """The kind and the rows of an index, snapshot or checkpoint. Problems are reported, not returned."""
     reader = reader_for(path)
     if reader is None:
-        raise Failure(f"{path}: not a file of a broker's log (.log, .index, .timeindex, .snapshot, …-checkpoint)")
+        raise Failure(f"{path}: not a log file of a broker (.log, .index, .timeindex, .snapshot, …-checkpoint)")
     kind, read_rows = reader
     with open(path, "rb") as file:
         found = list(read_rows(path, file.read()))
@@ -130,7 +130,7 @@ def read_side_file(path: str, wanted: Dump) -> tuple[str, list[Row]]:
 
 @contextmanager
 def mapped(path: str) -> Iterator[memoryview]:
-    """The bytes of a file without reading it into memory."""
+    """The bytes of a file, mapped into memory."""
     with open(path, "rb") as file:
         if not os.fstat(file.fileno()).st_size:
             yield memoryview(b"")
@@ -164,7 +164,7 @@ def dump_segment(path: str, wanted: Dump) -> None:
 
 
 def print_in_chunks(batches: Iterator[BatchAt]) -> None:
-    """Columns need to know all their rows; a segment may have millions, so that widths hold for some thousands."""
+    """Print batches in groups: the widths of columns are computed per group, because a segment may have millions."""
     chunk: list[BatchAt] = []
     for item in batches:
         chunk.append(item)
@@ -180,16 +180,16 @@ def record_rows(path: str, data: memoryview, item: BatchAt, wanted: Dump) -> Ite
         for record in records_of(data, item.position, item.header):
             yield record_row(record, with_values=wanted.show_values)
     except MalformedMessage as error:
-        if not wanted.verify:  # which has counted it already
-            wanted.report(path, f"position {item.position}: the records do not add up: {error}")
+        if not wanted.verify:  # with --verify the summary has reported it
+            wanted.report(path, f"position {item.position}: the records are malformed: {error}")
 
 
 def dump_directory(path: str, wanted: Dump) -> None:
-    """A partition: one row a segment, then the small files; everything in full where records or JSON are asked for."""
+    """Show a partition: a row per segment, then the other files; every file in full with --records or JSON."""
     names = sorted(os.listdir(path))
     segments = [os.path.join(path, name) for name in names if name.endswith(".log")]
     if not segments:
-        raise Failure(f"{path}: no segments (.log) in it; name a partition's directory, such as data/pump-0")
+        raise Failure(f"{path}: no segments (.log) in it; name the directory of a partition, such as data/pump-0")
     others = [os.path.join(path, name) for name in names if reader_for(name) is not None]
     if wanted.show_records or wanted.as_json:
         for name in [*segments, *others]:

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 
 class Remedy(enum.Enum):
-    """In the words of a person who is told what will be done."""
+    """What `odradek log repair` does about a finding, as printed."""
 
-    NOTHING = "nothing to do: the broker sees to it when it starts"
-    CUT_TAIL = "cut off what is no batch at the end; the bytes are kept in {aside}"
-    SALVAGE = "write the segment anew with its whole batches; the damaged one is kept as {aside}"
+    NOTHING = "nothing to do: the broker handles it when it starts"
+    CUT_TAIL = "cut off the incomplete batch at the end; its bytes are kept in {aside}"
+    SALVAGE = "rewrite the segment with its intact batches; the damaged one is kept as {aside}"
     REBUILD = "rebuild the segment's indexes from its batches"
-    SET_ASIDE = "set it aside as {aside}; the broker does without it, or makes it anew"
-    ASK = "nothing that repair could do: restore the file, or ask someone who knows"
+    SET_ASIDE = "rename it to {aside}; the broker works without it, or creates it again"
+    ASK = "cannot be repaired: restore the file from a copy"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`is_problem` is false for what is only worth knowing."""
+    """Something about a file. `is_problem` is false for a note that needs no action."""
 
     path: str
     text: str
@@ -28,7 +28,7 @@ class Finding:
 
     @property
     def aside(self) -> str:
-        """What a file is called that is kept for a person to look at. The broker passes such names over."""
+        """The name under which a replaced file is kept. The broker ignores such names."""
         suffix = {Remedy.CUT_TAIL: ".tail", Remedy.SALVAGE: ".corrupt", Remedy.SET_ASIDE: ".aside"}[self.remedy]
         return self.path + suffix
 
@@ -40,7 +40,7 @@ class Finding:
 
 @dataclass(slots=True)
 class SegmentCheck:
-    """One segment, read from its first byte to its last."""
+    """The result of reading one segment completely."""
 
     path: str
     base_offset: int
@@ -50,7 +50,7 @@ class SegmentCheck:
     next_offset: int = 0
     max_timestamp: int = -1
     batch_offsets: dict[int, tuple[int, int]] = field(default_factory=dict)  # position -> first and last offset
-    damaged: list[tuple[int, int]] = field(default_factory=list)  # stretches of the file that are no whole batch
+    damaged: list[tuple[int, int]] = field(default_factory=list)  # ranges of positions without an intact batch
     findings: list[Finding] = field(default_factory=list)
 
 

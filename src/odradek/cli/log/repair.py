@@ -1,4 +1,4 @@
-"""`odradek log repair`: makes a broker's files usable again without losing a byte: what is taken out is kept beside."""
+"""`odradek log repair`: repairs the files of a broker. Bytes that it removes are kept in files beside."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import count_text, print_json, say, strong
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
-from odradek.cli.log.targets import Place, find_place, shown_path
-from odradek.cli.log.verify import PlaceCheck, check_place, total_text
+from odradek.cli.log.targets import Target, find_target, shown_path
+from odradek.cli.log.verify import TargetCheck, check_target, total_text
 from odradek.host.real_disk import RealDisk
 from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import LOCK_FILE
@@ -36,41 +36,43 @@ LARGEST_DELTA = 2**31 - 1
     ]
 )
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
 @format_option
 def repair(paths: tuple[str, ...], dry_run: bool, as_json: bool) -> None:
-    """Repair a broker's files: a segment, a partition's directory, or one of its log.dirs. Stop the broker first.
+    """Repair the files of a broker: a segment, the directory of a partition, or one of its log.dirs.
 
-    Torn ends are cut off, damaged segments are written anew with the batches that are whole, indexes are rebuilt, and
-    files that make no sense are set aside. Whatever is taken out is kept beside, under a name that the broker ignores.
+    Stop the broker first.
+
+    Incomplete batches at the end are cut off, damaged segments are rewritten with their intact batches, indexes are
+    rebuilt, and unreadable files are renamed. Removed bytes are kept in files that the broker ignores.
     """
-    places = [find_place(path) for path in paths]
+    targets = [find_target(path) for path in paths]
     with ExitStack() as locks:
-        for directory in {place.log_directory for place in places}:
+        for directory in {target.log_directory for target in targets}:
             locks.enter_context(_without_broker(directory, dry_run=dry_run))
-        left = sum(_repair_place(place, dry_run=dry_run, as_json=as_json) for place in places)
+        left = sum(_repair_target(target, dry_run=dry_run, as_json=as_json) for target in targets)
     if left:
-        raise Failure(f"{count_text(left, 'problem')} left that repair can do nothing about, shown above")
+        raise Failure(f"{count_text(left, 'problem')} cannot be repaired, shown above")
 
 
 @contextmanager
 def _without_broker(directory: str, *, dry_run: bool) -> Iterator[None]:
-    """Nobody else may touch the files while we do. Files that were copied from a broker have no lock."""
+    """Hold the lock of the log directory, so that no broker starts. Files that were copied have no lock file."""
     if dry_run or not os.path.exists(os.path.join(directory, LOCK_FILE)):
         yield
         return
     lock = RealDisk().lock(os.path.join(directory, LOCK_FILE))
     if lock is None:
-        raise Failure(f"a broker uses {directory}: stop it first (--dry-run works beside it)")
+        raise Failure(f"a broker uses {directory}; stop it first (--dry-run works while it runs)")
     try:
         yield
     finally:
         lock.release()
 
 
-def _repair_place(place: Place, *, dry_run: bool, as_json: bool) -> int:
-    """How many problems are left."""
-    check = check_place(place)
+def _repair_target(target: Target, *, dry_run: bool, as_json: bool) -> int:
+    """Repair a target and return the number of problems that remain."""
+    check = check_target(target)
     todo = [finding for finding in check.all_findings if finding.remedy is not Remedy.NOTHING]
     if not dry_run:
         for partition in check.partitions:
@@ -97,7 +99,7 @@ def _row(finding: Finding, *, dry_run: bool) -> dict[str, object]:
     }
 
 
-def _report(check: PlaceCheck, todo: list[Finding], *, dry_run: bool) -> None:
+def _report(check: TargetCheck, todo: list[Finding], *, dry_run: bool) -> None:
     mark = click.style("would", fg="yellow") if dry_run else click.style("done", fg="green")
     for finding in todo:
         say(f"{strong(shown_path(finding.path))}: {finding.text}")
@@ -108,7 +110,7 @@ def _report(check: PlaceCheck, todo: list[Finding], *, dry_run: bool) -> None:
 
 
 def repair_partition(check: PartitionCheck) -> None:
-    """Segments in their order, so that each can be told where the next begins."""
+    """Repair the segments in order: the repair of each needs the base offset of the next."""
     for number, segment in enumerate(check.segments):
         following = check.segments[number + 1].base_offset if number + 1 < len(check.segments) else None
         remedies = {finding.remedy for finding in segment.findings}
@@ -138,8 +140,8 @@ def _cut_tail(segment: SegmentCheck) -> None:
 
 
 def _salvage(segment: SegmentCheck, following_offset: int | None) -> None:
-    """The whole batches in a new file. Where the segment's end is lost an empty batch says which offsets were there:
-    otherwise a broker that recovers would take everything after the gap for what a power failure has left."""
+    """Write the intact batches to a new file. If the end of the segment is lost, an empty batch covers its offsets:
+    without it, a broker that recovers would discard everything after the gap as an incomplete write."""
     aside = next(finding.aside for finding in segment.findings if finding.remedy is Remedy.SALVAGE)
     new = segment.path + ".new"
     with open(segment.path, "rb") as old, open(new, "wb") as file:

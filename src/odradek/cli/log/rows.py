@@ -1,4 +1,4 @@
-"""Segments, batches and records as `odradek log dump` shows them: rows for JSON, lines and columns for people."""
+"""Segments, batches and records as `odradek log dump` shows them: rows for JSON, lines and columns for text."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def summary_text(summary: SegmentSummary) -> str:
     facts = [size_text(summary.size_bytes)]
     if summary.batches:
         facts += [
-            f"offsets {summary.first_offset} to {summary.last_offset}",
+            f"offsets {summary.first_offset}–{summary.last_offset}",
             count_text(summary.records, "record"),
             f"{summary.batches:,} batch{'' if summary.batches == 1 else 'es'}",
             " ".join(f"{codec}×{count}" for codec, count in summary.codecs.items()),
@@ -52,7 +52,7 @@ def directory_text(summaries: Sequence[SegmentSummary]) -> str:
 
 
 def print_segments(summaries: Mapping[str, SegmentSummary]) -> None:
-    """One row a segment."""
+    """One row per segment."""
     rows = [
         (
             os.path.basename(path),
@@ -132,7 +132,7 @@ def print_batch_line(item: BatchAt) -> None:
     """One batch as a line above its records."""
     header = item.header
     facts = [
-        f"offsets {header.base_offset} to {header.last_offset}",
+        f"offsets {header.base_offset}–{header.last_offset}",
         count_text(header.record_count, "record"),
         f"{header.size_bytes:,} B",
         codec_name(header),

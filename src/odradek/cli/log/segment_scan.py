@@ -1,4 +1,4 @@
-"""Reads a segment batch by batch as it lies on disk, and says where it stops making sense."""
+"""Reads a segment batch by batch, and finds the position at which no batch follows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from odradek.protocol.records import Record, read_records
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-LARGEST_BATCH_BYTES = 256 * 1024 * 1024  # a decompressed batch larger than this is damage, not data
+LARGEST_BATCH_BYTES = 256 * 1024 * 1024  # a larger decompressed batch counts as damaged
 
 
 class BatchAt(NamedTuple):
@@ -26,19 +26,19 @@ class BatchAt(NamedTuple):
 
 
 class TornTail(NamedTuple):
-    """The rest of the file is no batch: what a crash in the middle of a write leaves, or damage."""
+    """No batch begins at this position: the rest is an incomplete write, or damaged."""
 
     position: int
     problem: str
 
 
 def scan_segment(data: memoryview, *, verify: bool) -> Iterator[BatchAt | TornTail]:
-    """Every batch; a checksum that does not match is a problem of that batch, a length that cannot be ends the scan."""
+    """Yield every batch. A wrong checksum is a problem of its batch; an impossible length ends the scan."""
     position = 0
     while position < len(data):
         left = len(data) - position
         if left < HEADER_SIZE_BYTES:
-            yield TornTail(position, f"{left} bytes are no batch header")
+            yield TornTail(position, f"{left} bytes are less than a batch header")
             return
         header = read_batch_header(data, position)
         if header.size_bytes < HEADER_SIZE_BYTES or header.magic not in (0, 1, 2):
@@ -53,18 +53,18 @@ def scan_segment(data: memoryview, *, verify: bool) -> Iterator[BatchAt | TornTa
 
 def _problem(data: memoryview, position: int, header: BatchHeader) -> str | None:
     if header.magic != 2:
-        return f"magic {header.magic} is not understood"
+        return f"magic {header.magic} is not supported"
     if not has_valid_checksum(data, position, header):
         return "the checksum does not match"
     try:
         count = sum(1 for _record in records_of(data, position, header))
     except MalformedMessage as error:
-        return f"the records do not add up: {error}"
+        return f"the records are malformed: {error}"
     return None if count == header.record_count else f"{count} records instead of {header.record_count}"
 
 
 def records_of(data: memoryview, position: int, header: BatchHeader) -> Iterator[Record]:
-    """The records of one batch; MalformedMessage where they do not add up."""
+    """The records of one batch; MalformedMessage if they are malformed."""
     return read_records(data[position : position + header.size_bytes], LARGEST_BATCH_BYTES)
 
 
@@ -75,7 +75,7 @@ def codec_name(header: BatchHeader) -> str:
 
 @dataclass
 class SegmentSummary:
-    """What one segment holds, added up."""
+    """Counts and ranges of one segment."""
 
     batches: int = 0
     records: int = 0
@@ -98,7 +98,7 @@ class SegmentSummary:
         self.first_offset = header.base_offset if self.first_offset is None else self.first_offset
         self.last_offset = header.last_offset
         if header.base_timestamp >= 0:
-            # With a deadline for its tombstones a batch no longer tells when its first record was.
+            # The delete horizon of a batch takes the place of its first timestamp.
             has_no_first = header.uses_log_append_time or header.delete_horizon_ms is not None
             earliest = header.max_timestamp if has_no_first else header.base_timestamp
             self.min_timestamp_ms = min(earliest, self.min_timestamp_ms or earliest)
@@ -114,7 +114,7 @@ def summarise(data: memoryview, *, verify: bool) -> SegmentSummary:
 
 
 def index_problems(data: memoryview, entries: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """What is wrong with an offset index: entries that go backwards, or point at anything but the start of a batch."""
+    """Problems of an offset index: entries out of order, or that do not point to the start of a batch."""
     starts = {item.position: item.header for item in scan_segment(data, verify=False) if isinstance(item, BatchAt)}
     previous_offset = -1
     for offset, position in entries:

@@ -1,6 +1,6 @@
 """Readers of the small files beside a segment: indexes, producer snapshots, checkpoints. Each yields plain rows.
 
-They read what is there, damaged or not, without the broker's own recovery, so that a dump shows the truth.
+Files are read as they are, damaged or not, without the broker's recovery.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _PRODUCER = struct.Struct(">qhiqiqiq")
 
 
 def base_offset_of(path: str) -> int:
-    """Kafka names a segment's files by the offset they begin at."""
+    """The base offset in the name of a segment's file."""
     stem = os.path.basename(path).split(".")[0]
     if not stem.isdecimal():
-        raise Failure(f"{path}: the name of a segment's file begins with its base offset, as in {'0' * 20}.log")
+        raise Failure(f"{path}: the file name of a segment begins with its base offset, as in {'0' * 20}.log")
     return int(stem)
 
 
@@ -67,9 +67,9 @@ def transaction_index_rows(_path: str, data: bytes) -> Iterator[Row]:
 
 
 def snapshot_rows(path: str, data: bytes) -> Iterator[Row]:
-    """Producers as a snapshot remembers them: version, checksum of the rest, entries."""
+    """The producers in a snapshot, whose layout is: version, checksum of the rest, entries."""
     if len(data) < _SNAPSHOT_HEADER.size:
-        raise Failure(f"{path}: {len(data)} bytes are no producer snapshot")
+        raise Failure(f"{path}: {len(data)} bytes are too short for a producer snapshot")
     version, checksum, count = _SNAPSHOT_HEADER.unpack_from(data)
     if version != 1 or len(data) != _SNAPSHOT_HEADER.size + count * _PRODUCER.size:
         raise Failure(f"{path}: not a producer snapshot of version 1 with {count} entries")
@@ -102,7 +102,7 @@ def offset_checkpoint_rows(path: str, data: bytes) -> Iterator[Row]:
 
 
 def _checkpoint_rows(path: str, data: bytes, columns: Mapping[str, type[int] | type[str]]) -> Iterator[Row]:
-    """Kafka's checkpoint files: a version, a count, then as many lines. A line that is none is a problem of its own."""
+    """Kafka's checkpoint files: a version, a count, then as many lines. A malformed line is reported as a problem."""
     lines = data.decode(errors="replace").splitlines()
     entries = [line.split() for line in lines[2:]]
     if (
@@ -120,7 +120,7 @@ def _checkpoint_rows(path: str, data: bytes, columns: Mapping[str, type[int] | t
 
 
 def properties_rows(_path: str, data: bytes) -> Iterator[Row]:
-    """`partition.metadata` and `meta.properties`: one pair a line."""
+    """`partition.metadata` and `meta.properties`: one pair per line."""
     for line in data.decode(errors="replace").splitlines():
         key, separator, value = line.partition(":") if ":" in line.split("=")[0] else line.partition("=")
         if separator and not line.startswith("#"):
@@ -145,6 +145,6 @@ READERS: dict[str, tuple[str, RowReader]] = {
 
 
 def reader_for(path: str) -> tuple[str, RowReader] | None:
-    """What kind of file this is and how to read it, by its name."""
+    """The kind of a file and the function that reads it, by the file's name; None if unknown."""
     name = os.path.basename(path)
     return READERS.get(name) or READERS.get(os.path.splitext(name)[1])

@@ -1,5 +1,7 @@
-"""From what a user names to the partitions in it: a file, a partition's directory, or one of a broker's `log.dirs`;
-and what the files beside the partitions say about them."""
+"""Finds the partitions that a path stands for: a segment, the directory of a partition, or a log directory of a broker.
+
+Also checks the files of a log directory that describe its partitions: meta.properties and the checkpoints.
+"""
 
 from __future__ import annotations
 
@@ -23,34 +25,36 @@ from odradek.log.log_directory import (
     LogDirectoryError,
     read_meta_properties,
 )
-from odradek.log.segment import LOG_SUFFIX
+from odradek.log.segment import LOG_SUFFIX, NAME_DIGITS
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from odradek.cli.log.findings import PartitionCheck
 
 _PARTITION_NAME = re.compile(r"(?P<topic>[A-Za-z0-9._-]{1,249})-(?P<index>\d{1,10})")
+_SEGMENT_NAME = re.compile(rf"\d{{{NAME_DIGITS}}}{re.escape(LOG_SUFFIX)}")
+WHAT_TO_NAME = "name a segment (.log), the directory of a partition, or one of the broker's log.dirs"
 _CHECKPOINTS = {
     RECOVERY_POINT_FILE: "recovery point",
     HIGH_WATERMARK_FILE: "high watermark",
     LOG_START_OFFSET_FILE: "log start offset",
-    CLEANER_OFFSET_FILE: "cleaned part",
+    CLEANER_OFFSET_FILE: "compacted up to",
 }
 
 
 @dataclass
-class Place:
-    """What one argument of the command line stands for."""
+class Target:
+    """The partitions that one argument of the command line stands for."""
 
     path: str
     log_directory: str
     partitions: list[str] = field(default_factory=list)
-    only: str | None = None  # one segment of the one partition
+    only: str | None = None  # file name of a single segment
     is_whole_directory: bool = False
 
     @property
     def is_live(self) -> bool:
-        """Whether a broker has the directory."""
+        """Whether a running broker has locked the directory."""
         try:
             with open(os.path.join(self.log_directory, LOCK_FILE), "rb") as lock:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -71,28 +75,33 @@ class Place:
 
 
 def shown_path(path: str) -> str:
-    """As short as it can be copied."""
+    """The path relative to the current directory, if it is below it."""
     relative = os.path.relpath(path)
     return path if relative.startswith("..") else relative
 
 
-def find_place(path: str) -> Place:
+def find_target(path: str) -> Target:
+    """Failure if the path is neither a segment, nor the directory of a partition, nor a log directory of a broker."""
     path = os.path.abspath(path)
     if not os.path.isdir(path):
-        if not path.endswith(LOG_SUFFIX):
-            raise Failure(f"{path}: name a segment (.log), a partition's directory, or one of a broker's log.dirs")
+        if not _SEGMENT_NAME.fullmatch(os.path.basename(path)):
+            raise Failure(f"{path}: {WHAT_TO_NAME}")
         partition = os.path.dirname(path)
-        return Place(path, os.path.dirname(partition), [partition], only=os.path.basename(path))
-    if any(name.endswith(LOG_SUFFIX) for name in os.listdir(path)):
-        return Place(path, os.path.dirname(path), [path])
-    found = sorted(entry.path for entry in os.scandir(path) if entry.is_dir() and _PARTITION_NAME.fullmatch(entry.name))
-    if not found and not os.path.exists(os.path.join(path, META_PROPERTIES_FILE)):
-        raise Failure(f"{path}: neither segments (.log) nor partitions in it")
-    return Place(path, path, found, is_whole_directory=True)
+        return Target(path, os.path.dirname(partition), [partition], only=os.path.basename(path))
+    if _has_segments(path):
+        return Target(path, os.path.dirname(path), [path])
+    named = sorted(entry.path for entry in os.scandir(path) if entry.is_dir() and _PARTITION_NAME.fullmatch(entry.name))
+    if not os.path.exists(os.path.join(path, META_PROPERTIES_FILE)) and not any(map(_has_segments, named)):
+        raise Failure(f"{path}: no segments (.log), no partitions and no {META_PROPERTIES_FILE} in it; {WHAT_TO_NAME}")
+    return Target(path, path, named, is_whole_directory=True)
+
+
+def _has_segments(directory: str) -> bool:
+    return any(_SEGMENT_NAME.fullmatch(name) for name in os.listdir(directory))
 
 
 def check_log_directory(path: str, checks: list[PartitionCheck], *, is_live: bool) -> list[Finding]:
-    """The files beside the partitions. A running broker may have written further since the logs were read."""
+    """Check meta.properties and the checkpoints. A running broker may have written more since the logs were read."""
     findings = []
     try:
         read_meta_properties(path, real_host())
@@ -112,6 +121,6 @@ def check_log_directory(path: str, checks: list[PartitionCheck], *, is_live: boo
         for (topic, index), offset in offsets.items():
             end_offset = ends.get(f"{topic}-{index}")
             if end_offset is not None and offset > end_offset and not is_live:
-                text = f"{topic}-{index}: {meaning} {offset} lies after the end of its log at {end_offset}"
+                text = f"{topic}-{index}: {meaning} {offset} is after the end of its log, {end_offset}"
                 findings.append(Finding(file_path, text, Remedy.ASK))
     return findings

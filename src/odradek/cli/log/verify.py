@@ -18,6 +18,7 @@ from odradek.cli.framework.output import (
     count_text,
     duration_text,
     faint,
+    offset_range_text,
     print_json,
     say,
     shows_progress,
@@ -26,7 +27,7 @@ from odradek.cli.framework.output import (
 )
 from odradek.cli.log.check import check_partition
 from odradek.cli.log.findings import Remedy
-from odradek.cli.log.targets import Place, check_log_directory, find_place, shown_path
+from odradek.cli.log.targets import Target, check_log_directory, find_target, shown_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class PlaceCheck:
-    place: Place
+class TargetCheck:
+    target: Target
     partitions: list[PartitionCheck] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     seconds: float = 0.0
@@ -53,7 +54,7 @@ class PlaceCheck:
 
 @command(
     examples=[
-        ("all partitions of a broker, also while it runs", "odradek log verify data"),
+        ("all partitions of a broker, which may be running", "odradek log verify data"),
         ("one partition", "odradek log verify data/pump-0"),
         ("one segment and its indexes", "odradek log verify data/pump-0/00000000000000000000.log"),
         ("for a program", "odradek log verify --format json data"),
@@ -62,48 +63,50 @@ class PlaceCheck:
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True, type=click.Path(exists=True))
 @format_option
 def verify(paths: tuple[str, ...], as_json: bool) -> None:
-    """Check a broker's files: a segment, a partition's directory, or one of its log.dirs. Nothing is changed.
+    """Check the files of a broker: a segment, the directory of a partition, or one of its log.dirs. Changes nothing.
 
-    Every batch is read: checksum, records, order of offsets; then indexes, snapshots and checkpoints. Safe beside a
-    running broker. The exit code is 1 when something is wrong.
+    Every batch is read: checksum, records, order of offsets; then indexes, snapshots and checkpoints. The
+    broker may be running. The exit code is 1 if a problem is found.
     """
-    checks = [check_place(find_place(path)) for path in paths]
+    checks = [check_target(find_target(path)) for path in paths]
     for check in checks:
-        report_place(check, as_json=as_json)
+        report_target(check, as_json=as_json)
     if problems := sum(check.problem_count for check in checks):
-        places = " ".join(shown_path(check.place.path) for check in checks if check.problem_count)
+        targets = " ".join(shown_path(check.target.path) for check in checks if check.problem_count)
         found = count_text(problems, "problem")
-        raise Failure(f"{found} found, shown above; `odradek log repair --dry-run {places}` says what can be done")
+        raise Failure(
+            f"{found} found, shown above; `odradek log repair --dry-run {targets}` shows what can be repaired"
+        )
 
 
-def check_place(place: Place) -> PlaceCheck:
-    """With a bar for whoever watches."""
-    check = PlaceCheck(place)
+def check_target(target: Target) -> TargetCheck:
+    """Check all partitions of a target, with a progress bar on a terminal."""
+    check = TargetCheck(target)
     started = time.monotonic()
-    is_live = place.is_live
-    with _progress(place) as advance:
-        for partition in place.partitions:
+    is_live = target.is_live
+    with _progress(target) as advance:
+        for partition in target.partitions:
             try:
-                check.partitions.append(check_partition(partition, advance, is_live=is_live, only=place.only))
+                check.partitions.append(check_partition(partition, advance, is_live=is_live, only=target.only))
             except FileNotFoundError:
                 if not is_live:
                     raise
-    if place.is_whole_directory:
-        check.findings += check_log_directory(place.path, check.partitions, is_live=is_live)
+    if target.is_whole_directory:
+        check.findings += check_log_directory(target.path, check.partitions, is_live=is_live)
     check.seconds = time.monotonic() - started
     return check
 
 
-def _progress(place: Place) -> AbstractContextManager[Callable[[int], None]]:
+def _progress(target: Target) -> AbstractContextManager[Callable[[int], None]]:
     if not shows_progress():
         return nullcontext(lambda _size_bytes: None)
-    from odradek.cli.framework.progress import bytes_progress  # noqa: PLC0415 - rich only for those who watch
+    from odradek.cli.framework.progress import bytes_progress  # noqa: PLC0415 - only progress bars need rich
 
-    return bytes_progress(f"checking {os.path.basename(place.path)}", place.size_bytes)
+    return bytes_progress(f"checking {os.path.basename(target.path)}", target.size_bytes)
 
 
-def report_place(check: PlaceCheck, *, as_json: bool) -> None:
-    """Partitions that are whole are a number where there are many; each that is not is named."""
+def report_target(check: TargetCheck, *, as_json: bool) -> None:
+    """Print a line for each partition; if there are many, only for those with findings."""
     for partition in check.partitions:
         if as_json:
             print_json(partition_row(partition))
@@ -135,7 +138,7 @@ def partition_text(check: PartitionCheck) -> str:
         size_text(check.size_bytes),
     ]
     if check.segments:
-        facts.append(f"offsets {check.segments[0].base_offset} to {(check.end_offset or 0) - 1}")
+        facts.append(offset_range_text(check.segments[0].base_offset, check.end_offset or 0))
     return " · ".join(facts)
 
 
@@ -168,10 +171,10 @@ def finding_row(finding: Finding) -> dict[str, object]:
     }
 
 
-def summary_row(check: PlaceCheck) -> dict[str, object]:
+def summary_row(check: TargetCheck) -> dict[str, object]:
     return {
         "kind": "summary",
-        "path": check.place.path,
+        "path": check.target.path,
         "partitions": len(check.partitions),
         "segments": sum(len(each.segments) for each in check.partitions),
         "size_bytes": sum(each.size_bytes for each in check.partitions),

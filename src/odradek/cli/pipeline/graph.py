@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     examples=[
         ("on the terminal", "odradek pipeline graph pipeline.yml"),
         ("as a picture", "odradek pipeline graph pipeline.yml --svg lineage.svg"),
-        ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq .nodes[].name"),
+        ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq '.nodes[].name'"),
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())

@@ -31,7 +31,7 @@ INDENT = " " * 6
         ("all tests here and below", "odradek pipeline test"),
         ("those of a definition, in pipeline.test.yml", "odradek pipeline test pipeline.yml"),
         ("one case", "odradek pipeline test pipeline.yml --case 'high pressure warns'"),
-        ("what failed", "odradek pipeline test --format json | jq .differences[].message"),
+        ("what failed", "odradek pipeline test --format json | jq '.differences[].message'"),
     ],
 )
 @click.argument("files", metavar="[FILE...]", nargs=-1, type=click.Path())

@@ -30,7 +30,7 @@ engine_option = click.option(
         ("one definition, or several", "odradek pipeline validate pipeline.yml"),
         ("would it run in real time?", "odradek pipeline validate pipeline.yml --engine realtime"),
         ("the pipelines of a Python file", "odradek pipeline validate rigs.py"),
-        ("the lines that are wrong", "odradek pipeline validate p.yml --format json | jq .problems[].line"),
+        ("the lines that are wrong", "odradek pipeline validate p.yml --format json | jq '.problems[].line'"),
     ]
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
