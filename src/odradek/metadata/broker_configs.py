@@ -166,7 +166,7 @@ def _ignored_properties(static: Mapping[str, str]) -> list[IgnoredProperty]:
             continue
         if not is_known(name):
             raise UnknownPropertyError(name, known_names())
-        ignored.append(IgnoredProperty(name, "a property of Kafka's that means nothing here; it has no effect"))
+        ignored.append(IgnoredProperty(name, "Kafka setting that Odradek does not use; ignored"))
     return ignored
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from odradek.metadata.broker_configs import BrokerConfig
 
-_NO_MEANING = "A property of Kafka's that means nothing here."
+_NO_MEANING = "Kafka setting that Odradek does not use."
 
 # Properties that stand for each other, the finest first; the flush interval only looks this way round.
 _BROKER_SYNONYMS = {

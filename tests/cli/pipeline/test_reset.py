@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.cli.framework.failure import Failure
-from odradek.cli.pipeline.start_positions import parse_place, parse_range, place_text
+from odradek.cli.pipeline.start_positions import parse_position, parse_range, position_text
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
@@ -74,12 +74,12 @@ PLACES = {
 
 @pytest.mark.parametrize(("text", "start"), PLACES.items())
 def test_places_are_read_as_people_write_them(pipeline: Pipeline, text: str, start: Start) -> None:
-    assert parse_place([text], pipeline) == start
-    assert parse_place([place_text(start)], pipeline) == start
+    assert parse_position([text], pipeline) == start
+    assert parse_position([position_text(start)], pipeline) == start
 
 
 def test_offsets_are_gathered(pipeline: Pipeline) -> None:
-    assert parse_place(["rigs:0:1", "rigs:1:2"], pipeline).offsets == {"rigs": {0: 1, 1: 2}}
+    assert parse_position(["rigs:0:1", "rigs:1:2"], pipeline).offsets == {"rigs": {0: 1, 1: 2}}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_offsets_are_gathered(pipeline: Pipeline) -> None:
 )
 def test_what_is_no_place_is_told(pipeline: Pipeline, texts: list[str], told: str) -> None:
     with pytest.raises(Failure, match=told):
-        parse_place(texts, pipeline)
+        parse_position(texts, pipeline)
 
 
 @pytest.mark.parametrize(

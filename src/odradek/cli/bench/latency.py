@@ -1,4 +1,4 @@
-"""`odradek bench latency`: how long a record takes from the producer's call to the consumer's hands."""
+"""`odradek bench latency`: time from the producer's call until the consumer has the record."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
 
 @command(
     examples=[
-        ("1,000 records a second for five seconds", "odradek bench latency"),
-        ("10,000 a second, for a program", "odradek bench latency --rate 10000 --duration 10s --format json"),
+        ("1,000 records per second for five seconds", "odradek bench latency"),
+        ("10,000 records per second, as JSON", "odradek bench latency --rate 10000 --duration 10s --format json"),
         ("one partition, leader only", "odradek bench latency --topic lat-1 --partitions 1 --acks 1"),
     ]
 )
 @topic_option
-@click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records a second.")
+@click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records per second.")
 @click.option(
     "--duration",
     "duration_ms",

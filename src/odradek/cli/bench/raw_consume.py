@@ -28,7 +28,7 @@ STALL_S = 30.0
 
 
 class FetchConnection(RawConnection):
-    """One connection and its share of the partitions: where each is, and where it ends. One fetch is in flight."""
+    """One connection with its partitions, their next offsets and their ends. One fetch is in flight."""
 
     def __init__(self, host: str, port: int, topic: str, fetch_size: int) -> None:
         super().__init__(host, port)
@@ -40,7 +40,7 @@ class FetchConnection(RawConnection):
         self.size_bytes = 0
 
     def ask(self) -> None:
-        """Fetch every partition that is not at its end; the first of them takes turns, so that none starves."""
+        """Fetch every partition that is not at its end. Partitions rotate, so that each is first in turn."""
         partitions = [
             FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=self.fetch_size)
             for partition, offset in self.offsets.items()
@@ -65,7 +65,7 @@ class FetchConnection(RawConnection):
                     self._count(partition.partition_index, cast("memoryview", partition.records))
 
     def _count(self, partition: int, records: memoryview) -> None:
-        """Walk the whole batches of an answer by their headers; the last may be cut off, and is fetched again."""
+        """Count the complete batches of a response by their headers. An incomplete last batch is fetched again."""
         position, size_bytes = 0, len(records)
         offset = self.offsets[partition]
         while size_bytes - position >= HEADER_SIZE_BYTES:

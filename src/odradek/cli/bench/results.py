@@ -1,4 +1,4 @@
-"""What a bench prints: rates and percentiles, for people and for programs; and the bar meanwhile."""
+"""Results of a bench, with rates and percentiles, as text or JSON; and its progress bar."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Tick = Callable[[int], None]
 
 @dataclass
 class Result:
-    """One run. `latencies_ms` are a sample; `facts` are what was asked for."""
+    """The result of a run. `latencies_ms` are a sample; `facts` are the options of the run."""
 
     bench: str
     engine: str
@@ -59,11 +59,11 @@ class Result:
 
 @contextmanager
 def progress_bar(description: str, total: int | None) -> Iterator[Tick]:
-    """Yields a function that takes how many records are done; it draws ten times a second, where someone watches."""
+    """Yields a function that takes the number of records so far. It draws ten times a second, on a terminal only."""
     if not shows_progress():
         yield lambda _done: None
         return
-    from odradek.cli.framework.progress import count_progress  # noqa: PLC0415 - rich is only for those who watch
+    from odradek.cli.framework.progress import count_progress  # noqa: PLC0415 - only progress bars need rich
 
     began_at = shown_at = time.monotonic()
 

@@ -1,4 +1,4 @@
-"""`odradek broker`: run a broker in the foreground. Imports neither rich nor a Kafka client: start-up counts."""
+"""`odradek broker`: run a broker in the foreground. Imports neither rich nor a Kafka client, to start fast."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from odradek.cli.framework.options import format_option
 @command(
     examples=[
         ("on 127.0.0.1:9092", "odradek broker"),
-        ("with a file of Kafka's own property names", "odradek broker server.properties"),
-        ("another place, over what the file says", "odradek broker server.properties --override log.dirs=./data"),
+        ("with a properties file, as Kafka's", "odradek broker server.properties"),
+        ("override a property of the file", "odradek broker server.properties --override log.dirs=./data"),
         ("another port", "odradek broker --override listeners=PLAINTEXT://127.0.0.1:9192"),
     ]
 )
@@ -33,15 +33,18 @@ from odradek.cli.framework.options import format_option
     "overrides",
     metavar="KEY=VALUE",
     multiple=True,
-    help="A property that wins over the file. Repeatable.",
+    help="Property that takes precedence over the file and the environment. Repeatable.",
 )
 @click.option("--stop-with", "descriptor", type=int, hidden=True)
 @format_option
 def broker(properties: str | None, overrides: tuple[str, ...], descriptor: int | None, as_json: bool) -> None:
     """Run a broker in the foreground, until SIGTERM or Ctrl-C.
 
-    One line says when it is ready. Properties have Kafka's own names; they are read from the file, then from the
-    environment, then from --override. With --format json the log is one JSON object a line.
+    A line on standard output reports that the broker is ready. Properties have Kafka's names and are read from the
+    file, the environment (ODRADEK_LOG_DIRS for log.dirs) and --override; the later takes precedence.
+
+    With --format json the ready line is an object with node id, endpoints and log directories, and the log on standard
+    error is one object per line.
     """
     from odradek.server.main import BrokerFailure, run_broker  # noqa: PLC0415 - help does not need it
 
@@ -56,10 +59,10 @@ def broker(properties: str | None, overrides: tuple[str, ...], descriptor: int |
 
 
 def stop_with(descriptor: int) -> None:
-    """Send ourselves SIGTERM when the pipe closes: whoever holds its other end has gone, however it went.
+    """Send SIGTERM to this process when the other end of the pipe is closed: the process that held it has ended.
 
-    A thread that sleeps in read(2); unlike PR_SET_PDEATHSIG it works on macOS, and does not fire when merely the
-    thread that started us ends.
+    A thread waits in read(2). Unlike PR_SET_PDEATHSIG this works on macOS, and does not depend on the thread that
+    started this process.
     """
 
     def wait_for_end() -> None:

@@ -1,6 +1,6 @@
-"""A cluster as the command line sees it: a list of addresses, and clients that speak the wire protocol.
+"""A cluster: its addresses, the Kafka clients for it, and the admin requests that several commands need.
 
-A broker that is not there is noticed by a TCP connection first, because librdkafka keeps trying in silence.
+Reachability is tested by a TCP connection first, because librdkafka retries without reporting it.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ CONNECT_TIMEOUT_S = 3.0
 REQUEST_TIMEOUT_S = 15.0
 LEADER_TIMEOUT_S = 5.0
 DEFAULT_PORT = 9092
-NO_LEADER_YET = frozenset({"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"})
-NOT_FOR_USERS = frozenset(  # the client takes Python functions and objects under these names
+LEADER_ERRORS = frozenset({"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"})
+PYTHON_ONLY_PROPERTIES = frozenset(  # their values are Python functions and objects
     {"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "logger", "on_delivery", "delivery.report.only.error"}
 )
-GONE = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
-LOST = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
+NO_SUCH_TOPIC_ERRORS = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
+CONNECTION_ERRORS = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
 
 
 def split_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
-    """`host:port,[::1]:port` as pairs; Failure for what is not an address."""
+    """Split `host:port,[::1]:port` into pairs; Failure for an invalid address."""
     addresses = []
     for part in bootstrap_servers.split(","):
         text = part.strip()
@@ -50,7 +50,7 @@ def split_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
 
 
 class Cluster:
-    """Where the cluster is and how to speak to it; clients are made on demand."""
+    """Addresses and client properties of a cluster. Clients are created on demand."""
 
     def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
         self.bootstrap_servers = properties.get("bootstrap.servers", bootstrap_servers)
@@ -68,7 +68,7 @@ class Cluster:
             try:
                 socket.create_connection(address, timeout=timeout_s).close()
             except UnicodeError:
-                reason = "that is no name of a host"
+                reason = "invalid host name"
             except OSError as error:
                 reason = (error.strerror or str(error) or type(error).__name__).lower()
             else:
@@ -78,31 +78,31 @@ class Cluster:
 
     def admin(self) -> AdminClient:
         if self._admin is None:
-            self._admin = _made(AdminClient, self._settings({}))
+            self._admin = _create(AdminClient, self._settings({}))
         return self._admin
 
     def producer(self, defaults: Mapping[str, Any], **callbacks: Any) -> Producer:
-        return cast("Producer", _made(Producer, {**self._settings(defaults), **callbacks}))
+        return cast("Producer", _create(Producer, {**self._settings(defaults), **callbacks}))
 
     def consumer(self, defaults: Mapping[str, Any]) -> Consumer:
-        """A consumer to `assign` partitions to: no group is joined and nothing is committed."""
+        """A consumer for `assign`: without a `group.id` in `defaults`, no group is joined and nothing is committed."""
         settings = {
-            "group.id": "odradek-cli",  # librdkafka asks for a name; with assign() it joins nothing
+            "group.id": "odradek-cli",  # librdkafka requires a name; with assign() no group is joined
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "auto.offset.reset": "error",
             **defaults,
         }
         if not self.properties.get("group.id", "-"):
-            raise Failure("-X group.id= is empty; leave it out: no group is joined")  # librdkafka would abort
-        return cast("Consumer", _made(Consumer, self._settings(settings)))
+            raise Failure("-X group.id= is empty; leave it out")  # librdkafka would abort the process
+        return cast("Consumer", _create(Consumer, self._settings(settings)))
 
     def _settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
-        """What every client is made with; the user's own properties win."""
+        """Properties of every client. Those of the user take precedence."""
         self.check_reachable()
         for name in self.properties:
-            if name in NOT_FOR_USERS:
-                raise Failure(f"-X {name} is not a property that a command line can set")
+            if name in PYTHON_ONLY_PROPERTIES:
+                raise Failure(f"-X {name} is not a property that can be set on a command line")
         silent = logging.getLogger("odradek.cli.librdkafka")
         silent.propagate = False
         silent.addHandler(logging.NullHandler())
@@ -131,7 +131,7 @@ class Cluster:
     def create_topic(
         self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str] | None = None
     ) -> bool:
-        """False when the topic exists already; −1 leaves a number to the broker."""
+        """False if the topic already exists. The broker chooses numbers that are −1."""
         wanted = NewTopic(
             name, num_partitions=partitions, replication_factor=replication_factor, config=dict(configs or {})
         )
@@ -144,7 +144,7 @@ class Cluster:
         return True
 
     def describe_topic(self, name: str) -> TopicDescription:
-        """The topic's partitions; Failure when it does not exist. Never creates it, as a plain metadata request may."""
+        """The topic's partitions; Failure if it does not exist. A metadata request could create it."""
         return self.describe_topics([name])[0]
 
     def has_topic(self, name: str) -> bool:
@@ -171,7 +171,7 @@ class Cluster:
         return sorted(set(wanted)) or existing
 
     def finish(self, future: Future[Any], subject: str) -> Any:
-        """The answer to one admin request; Failure that names its subject when the broker refuses."""
+        """The result of an admin request; Failure that names the subject if the broker refuses."""
         try:
             return future.result()
         except KafkaException as error:
@@ -184,40 +184,44 @@ class Cluster:
         return self._offsets(topic, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def offsets_at(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
-        """The first offset at or after a time; −1 where there is none."""
+        """Offset of the first record at or after a time; −1 if there is none."""
         return self._offsets(topic, partitions, OffsetSpec.for_timestamp(time_ms))
 
     def _offsets(self, topic: str, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
-        """A leader that was just elected, as after a topic was created, is given some seconds to know it."""
+        """Retries for some seconds while a partition has no leader, as after the creation of a topic."""
         asked = {TopicPartition(topic, partition): spec for partition in partitions}
         found: dict[int, int] = {}
         deadline = time.monotonic() + LEADER_TIMEOUT_S
         while asked:
             futures = self.admin().list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S)
             asked = {}
-            for place, future in futures.items():
+            for partition, future in futures.items():
                 try:
-                    found[place.partition] = future.result().offset
+                    found[partition.partition] = future.result().offset
                 except KafkaException as error:
-                    if error.args[0].name() not in NO_LEADER_YET or time.monotonic() > deadline:
-                        raise self.failure(error.args[0], f"topic {topic}, partition {place.partition}") from None
-                    asked[place] = spec
+                    if error.args[0].name() not in LEADER_ERRORS or time.monotonic() > deadline:
+                        raise self.failure(error.args[0], f"topic {topic}, partition {partition.partition}") from None
+                    asked[partition] = spec
             if asked:
                 time.sleep(0.05)
         return found
 
     def failure(self, error: KafkaError, subject: str = "") -> Failure:
-        """A Kafka error as a line for the user; connection troubles carry what the client last heard of them."""
+        """A Kafka error as a Failure. Connection errors include the last error that the client reported."""
         line = explain(error, subject)
-        if error.name() in LOST:
-            heard = self.last_error
-            detail = "" if heard is None or heard.name() in LOST else f": {heard.str().split(' (after', maxsplit=1)[0]}"
+        if error.name() in CONNECTION_ERRORS:
+            reported = self.last_error
+            detail = (
+                ""
+                if reported is None or reported.name() in CONNECTION_ERRORS
+                else f": {reported.str().split(' (after', maxsplit=1)[0]}"
+            )
             line += f" [{self.bootstrap_servers}{detail}]"
-        return NoSuchTopic(line) if error.name() in GONE else Failure(line)
+        return NoSuchTopic(line) if error.name() in NO_SUCH_TOPIC_ERRORS else Failure(line)
 
 
-def _made(kind: Any, settings: dict[str, Any]) -> Any:
+def _create(kind: Any, settings: dict[str, Any]) -> Any:
     try:
         return kind(settings)
     except KafkaException as error:
-        raise Failure(f"the client refuses its properties: {error.args[0].str()}") from None
+        raise Failure(f"invalid client property: {error.args[0].str()}") from None

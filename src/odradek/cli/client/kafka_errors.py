@@ -17,38 +17,38 @@ class NoSuchTopic(Failure):
 def unreachable(address: str, reason: str) -> Failure:
     return Failure(
         f"no broker answers at {address} ({reason}); start one with `odradek broker`, "
-        "or name another with --bootstrap-server"
+        "or give another address with --bootstrap-server"
     )
 
 
-# librdkafka's names of errors -> what to do about them. What is not here is told in the broker's own words.
+# librdkafka's error names -> text with advice. Other errors are shown with the broker's message.
 ADVICE = {
-    "TOPIC_ALREADY_EXISTS": "the topic exists already; pass --if-not-exists to accept that",
+    "TOPIC_ALREADY_EXISTS": "the topic already exists; --if-not-exists accepts that",
     "UNKNOWN_TOPIC_OR_PART": "there is no such topic or partition; `odradek topic list` shows those that exist",
     "_UNKNOWN_TOPIC": "there is no such topic; `odradek topic list` shows those that exist",
     "_UNKNOWN_PARTITION": "there is no such partition; `odradek topic describe` shows those that exist",
     "MSG_SIZE_TOO_LARGE": "a record is too large; raise the topic's max.message.bytes and -X message.max.bytes",
-    "INVALID_TIMESTAMP": "a timestamp is further from the broker's clock than the topic allows "
+    "INVALID_TIMESTAMP": "a timestamp differs from the broker's clock by more than the topic allows "
     "(message.timestamp.before.max.ms and message.timestamp.after.max.ms)",
-    "_MSG_TIMED_OUT": "the broker did not acknowledge in time; is it still running?",
-    "_TIMED_OUT": "the broker did not answer in time; is it still running, and does it speak the Kafka protocol?",
-    "_TRANSPORT": "the connection to the broker broke; is it still running, and does it speak the Kafka protocol?",
-    "_ALL_BROKERS_DOWN": "no broker can be reached; is it still running?",
+    "_MSG_TIMED_OUT": "the broker did not acknowledge in time; is it running?",
+    "_TIMED_OUT": "the broker did not answer in time; is it running, and is the address that of a Kafka listener?",
+    "_TRANSPORT": "the connection to the broker was lost; is it running, and is the address that of a Kafka listener?",
+    "_ALL_BROKERS_DOWN": "no broker can be reached; is it running?",
     "_RESOLVE": "the broker's name cannot be resolved; check --bootstrap-server",
     "_SSL": "the TLS handshake failed; check the -X ssl.* properties",
     "_AUTHENTICATION": "the broker refused the credentials; check the -X sasl.* properties",
-    "TOPIC_AUTHORIZATION_FAILED": "this user may not do that to the topic",
-    "CLUSTER_AUTHORIZATION_FAILED": "this user may not do that to the cluster",
+    "TOPIC_AUTHORIZATION_FAILED": "this user is not authorized for the topic",
+    "CLUSTER_AUTHORIZATION_FAILED": "this user is not authorized for the cluster",
     "GROUP_ID_NOT_FOUND": "there is no such group; `odradek group list` shows those that exist",
     "NON_EMPTY_GROUP": "the group has active members; stop them first",
     "UNKNOWN_MEMBER_ID": "the group has active members; stop them first",
-    "GROUP_AUTHORIZATION_FAILED": "this user may not do that to the group",
+    "GROUP_AUTHORIZATION_FAILED": "this user is not authorized for the group",
     "_UNSUPPORTED_FEATURE": "the broker does not support this request",
 }
 
 
 def explain(error: KafkaError, subject: str = "") -> str:
-    """One line for a Kafka error: the subject it is about, what went wrong, the broker's words where they add to it."""
+    """One line for a Kafka error: the subject, and advice or the broker's message."""
     advice = ADVICE.get(error.name())
     if advice is not None:
         return f"{subject}: {advice}" if subject else advice

@@ -1,4 +1,4 @@
-"""`odradek completion`: the script that teaches a shell to complete commands, options and topic names."""
+"""`odradek completion`: the script with which a shell completes commands, options, and names of the cluster."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ from odradek.cli.framework.output import print_json, say
 @click.argument("shell", metavar="SHELL", type=click.Choice(["bash", "zsh", "fish"]))
 @format_option
 def completion(shell: str, as_json: bool) -> None:
-    """Print the completion script of a shell.
+    """Print the completion script for a shell.
 
-    Topic names are completed too where the broker answers at once (ODRADEK_BOOTSTRAP_SERVER, or -b before the name).
+    Names of topics, groups and settings are completed if the broker answers within a second
+    (ODRADEK_BOOTSTRAP_SERVER, or -b before the name).
     """
     kind = get_completion_class(shell)
     assert kind is not None

@@ -16,6 +16,6 @@ def confirm(question: str, is_confirmed: bool) -> None:
     if is_confirmed:
         return
     if not sys.stdin.isatty():
-        raise click.UsageError("standard input is no terminal, so nobody can be asked; confirm with --yes")
+        raise click.UsageError("standard input is no terminal, so the question cannot be asked; confirm with --yes")
     if not click.confirm(question, err=True):
         raise Failure("nothing was deleted")

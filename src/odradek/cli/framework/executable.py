@@ -1,4 +1,4 @@
-"""How the user calls us: `odradek` where the shell finds it, else the path of the one that runs."""
+"""The command with which the user can start odradek: its name if it is on PATH, otherwise its path."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 
 
 def command_name() -> str:
-    """What to type instead of `odradek` in the present directory, such as `.venv/bin/odradek` after `make up`."""
+    """`odradek`, or what to type instead in the current directory, such as `.venv/bin/odradek` after `make up`."""
     if shutil.which("odradek") is not None:
         return "odradek"
     installed = os.path.join(os.path.dirname(sys.executable), "odradek")
@@ -20,9 +20,9 @@ def command_name() -> str:
 
 
 def nearest(path: str) -> str:
-    """The path from the present directory, or the whole path where that is shorter."""
+    """The path relative to the current directory, or the absolute path if that is shorter."""
     whole = os.path.abspath(path)
     relative = os.path.relpath(whole)
     if os.sep not in relative:
-        relative = os.path.join(os.curdir, relative)  # a bare name would be looked for on PATH
+        relative = os.path.join(os.curdir, relative)  # a shell searches a bare name on PATH
     return min(relative, whole, key=len)

@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to stop, for commands that run until then."""
+"""Ctrl-C as a request to stop, for commands that run until then."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def stop_on_interrupt(is_stopped: threading.Event, *others: signal.Signals) -> Iterator[None]:
-    """Ctrl-C sets the event, so that nothing is cut off half-way; a second Ctrl-C does cut it off. So do `others`."""
+    """Ctrl-C sets the event, so that the command can finish its work; a second one interrupts. So do `others`."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         signal.signal(number, signal.default_int_handler)

@@ -1,6 +1,6 @@
-"""What commands print: aligned columns and sentences for people, one JSON object a line for programs.
+"""Output of commands: aligned columns and sentences as text, or one JSON object per line.
 
-Columns are never cut to the width of the terminal: output that is piped, or searched, must be whole.
+Columns are never cut to the width of the terminal, so that output can be searched and piped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def say(text: str = "") -> None:
 
 
 def note(text: str) -> None:
-    """Something for the person at the terminal, kept out of what a program reads."""
+    """Print a note to standard error, which is not part of the output that a program reads."""
     click.echo(click.style(text, dim=True), err=True)
 
 
@@ -38,7 +38,7 @@ def faint(text: str) -> str:
 
 
 def print_columns(titles: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "") -> None:
-    """A table: numbers to the right, text to the left, as wide as it must be."""
+    """Print a table: numbers aligned right, text aligned left."""
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     widths = [
         max(len(title), *(len(row[i]) for row in cells)) if cells else len(title) for i, title in enumerate(titles)
@@ -63,7 +63,7 @@ RIGHT_ALIGNED = frozenset({"SIZE", "COMMITTED", "END", "LAG", "TIME LAG", "BEFOR
 
 
 def size_text(size_bytes: float) -> str:
-    """12 B, 3.4 KB, 1.2 GB: powers of 1000, as disks are sold and rates are told."""
+    """12 B, 3.4 KB, 1.2 GB: powers of 1000."""
     for unit in ("B", "KB", "MB", "GB"):
         if abs(size_bytes) < 1000:
             return f"{size_bytes:.0f} B" if unit == "B" else f"{size_bytes:.1f} {unit}"
@@ -88,7 +88,7 @@ AGE_UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s
 
 
 def age_text(age_ms: int) -> str:
-    """`320 ms`, `8.2 s`, `2 min 3 s`, `3 h 5 min`, `12 d 4 h`: no finer than anybody would say it."""
+    """`320 ms`, `8.2 s`, `2 min 3 s`, `3 h 5 min`, `12 d 4 h`: the two largest units."""
     seconds = age_ms // 1000
     for unit_s, unit, finer_s, finer in AGE_UNITS:
         if seconds >= unit_s:
@@ -117,5 +117,5 @@ def one_line(text: str | None) -> str:
 
 
 def shows_progress() -> bool:
-    """Progress is drawn on stderr, and only where someone can see it."""
+    """Whether to draw progress: it goes to standard error, and only to a terminal."""
     return sys.stderr.isatty()

@@ -1,6 +1,6 @@
-"""What an option takes: numbers as wide as the protocol's, text that is UTF-8, bytes as they are, pairs.
+"""Types of options: numbers within the protocol's ranges, UTF-8 text, bytes, pairs.
 
-Everything here refuses as wrong usage what a client underneath would answer with an exception of its own, or a crash.
+They refuse values for which the Kafka client would raise an exception or crash.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import click
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1
-LARGEST_VALUE_BYTES = 100_000_000  # a broker takes no request above socket.request.max.bytes, 104,857,600
+LARGEST_VALUE_BYTES = 100_000_000  # the default limit of a request, socket.request.max.bytes, is 104,857,600
 
 
 class NumberType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
-    """A whole number within bounds; unlike click's range, help does not print nineteen digits of them."""
+    """A whole number within bounds; help does not print the bounds, unlike click's range."""
 
     name = "integer"
 
@@ -50,7 +50,7 @@ class PositiveType(click.ParamType):  # type: ignore[type-arg]
 
 
 class TextType(click.ParamType):  # type: ignore[type-arg]
-    """Text that UTF-8 can hold: the shell may hand over any bytes, the protocol's strings may not be any."""
+    """Text that UTF-8 can hold: a shell may pass any bytes, and the protocol's strings are UTF-8."""
 
     name = "text"
 
@@ -77,7 +77,7 @@ class NameType(TextType):
 
 
 class BytesType(click.ParamType):  # type: ignore[type-arg]
-    """The bytes of an argument as the shell handed them over: keys and values need not be UTF-8."""
+    """The bytes of an argument, as passed by the shell: keys and values need not be UTF-8."""
 
     name = "text"
 
@@ -110,7 +110,7 @@ class HeaderType(PairType):
 
 
 def argument_bytes(text: str) -> bytes:
-    """Python decodes arguments with `surrogateescape`; this is the way back."""
+    """The bytes of an argument, which Python has decoded with `surrogateescape`."""
     return text.encode(errors="surrogateescape")
 
 
@@ -120,7 +120,7 @@ def readable(text: str) -> str:
 
 
 def quoted(value: object) -> str:
-    """An argument as a message names it: on one line, and not longer than one."""
+    """An argument in quotes for a message, cut to 60 characters."""
     text = readable(str(value))
     return f"'{text}'" if len(text) <= 60 else f"'{text[:59]}…'"
 

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, for those who watch; importing this imports rich."""
+"""Progress bars on standard error. Importing this module imports rich."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def stderr_progress(*columns: ProgressColumn) -> Progress:
 
 @contextmanager
 def bytes_progress(description: str, total_bytes: int) -> Iterator[Callable[[int], None]]:
-    """A bar over the bytes of a file; what is yielded takes the bytes of each step, and is cheap enough for a line."""
+    """A bar over the bytes of a file. Yields a function that adds bytes; it is cheap enough to be called per line."""
     progress = stderr_progress(DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     task = progress.add_task(description, total=total_bytes)
     gathered = 0
@@ -61,7 +61,7 @@ def bytes_progress(description: str, total_bytes: int) -> Iterator[Callable[[int
 
 @contextmanager
 def count_progress(description: str, total: int | None) -> Iterator[Callable[[int, str], None]]:
-    """A bar over a number of records; what is yielded takes how many there are now, and a word about the rate."""
+    """A bar over a number of records. Yields a function that takes the current number and a text for the rate."""
     progress = stderr_progress(*([MofNCompleteColumn()] if total else []), TextColumn("{task.fields[rate]}"))
     task = progress.add_task(description, total=total, rate="")
     with progress:

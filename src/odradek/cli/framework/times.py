@@ -1,4 +1,4 @@
-"""Points in time and durations as people write them: `2026-01-31T12:00`, `1767225600000`, `-1h`, `500ms`."""
+"""Points in time and durations as written on the command line: `2026-01-31T12:00`, `1767225600000`, `-1h`, `500ms`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def parse_duration_ms(text: str) -> int:
 def parse_time_ms(text: str, now_ms: int) -> int:
     """Milliseconds since the epoch for an ISO time, epoch milliseconds, `now`, or a time ago such as `-1h`.
 
-    ValueError for anything else, OverflowError for what 64 bits of milliseconds cannot hold.
+    ValueError for anything else, OverflowError past 64 bits of milliseconds.
     """
     text = text.strip()
     if text == "now":
@@ -45,7 +45,7 @@ def parse_time_ms(text: str, now_ms: int) -> int:
 
 
 def iso_text(timestamp_ms: int) -> str:
-    """UTC, milliseconds kept: sorts as text and reads back as it was."""
+    """ISO 8601 in UTC with milliseconds; sorts as text."""
     try:
         moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
     except (OverflowError, ValueError, OSError):
@@ -54,7 +54,7 @@ def iso_text(timestamp_ms: int) -> str:
 
 
 class TimeType(click.ParamType):  # type: ignore[type-arg]  # generic in the newest click only
-    """A point in time, as epoch milliseconds; one that is to be written is none before 1970."""
+    """A point in time, in epoch milliseconds. With `is_written`, times before 1970 are refused."""
 
     name = "time"
 
@@ -70,9 +70,9 @@ class TimeType(click.ParamType):  # type: ignore[type-arg]  # generic in the new
             hint = "write 2026-01-31T12:00, epoch milliseconds, or -1h"
             self.fail(f"{quoted(value)} is not a time; {hint}", param, ctx)
         except OverflowError:
-            self.fail(f"{quoted(value)} is further away than a log can tell", param, ctx)
+            self.fail(f"{quoted(value)} is outside of the range of timestamps", param, ctx)
         if self.is_written and time_ms < 0:
-            self.fail(f"{quoted(value)} is before 1970, where the times of a log begin", param, ctx)
+            self.fail(f"{quoted(value)} is before 1970; timestamps begin there", param, ctx)
         return time_ms
 
 

@@ -14,9 +14,9 @@ from odradek.cli.framework.commands import group
         "delete": ("odradek.cli.group.delete:delete", "Delete groups and their committed offsets."),
     },
     examples=[
-        ("who reads what, and how far behind", "odradek group describe billing"),
+        ("members, assignment and lag", "odradek group describe billing"),
         (
-            "read everything again (shows what would change; --execute does it)",
+            "read everything again (a dry run; --execute applies it)",
             "odradek group reset billing --to-earliest",
         ),
     ],

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
 def describe(names: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """Show state, members, assignment and lag of groups.
 
-    Lag is how many records a group has yet to read; time lag is how old the first of them is.
+    Lag is the number of records that the group has not read; time lag is the age of the first of them.
     """
-    for place, name in enumerate(dict.fromkeys(names)):
+    for number, name in enumerate(dict.fromkeys(names)):
         state = read_group(cluster, name)
         lags = read_lags(cluster, state)
         add_time_lags(cluster, lags)
         if as_json:
             print_json(as_object(state, lags))
         else:
-            if place:
+            if number:
                 say()
             print_group(state, lags)

@@ -26,7 +26,7 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "
     "list",
     examples=[
         ("every group", "odradek group list"),
-        ("those without members", "odradek group list --state Empty"),
+        ("groups without members", "odradek group list --state Empty"),
     ],
 )
 @click.option(
@@ -54,4 +54,4 @@ def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> Non
     elif rows:
         print_columns(["GROUP", "STATE", "TYPE"], rows)
     else:
-        say("no groups" + (" in this state" if states else " yet; a consumer with a group.id makes one"))
+        say("no groups" + (" in this state" if states else "; a consumer with a group.id creates one"))

@@ -1,4 +1,4 @@
-"""What the group commands know of a group: its state and members, what it has committed, and how far behind it is."""
+"""State, members, committed offsets and lag of a group, read by admin requests."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
 REQUEST_TIMEOUT_S = 15.0
-TIME_LAG_PATIENCE_S = 5.0  # how long the first unread records are waited for
-Place = tuple[str, int]  # topic and partition
+TIME_LAG_PATIENCE_S = 5.0  # to read the first unread record of each partition
+PartitionKey = tuple[str, int]  # topic, partition
 
 STATE_NAMES = {
     "PREPARING_REBALANCING": "PreparingRebalance",
@@ -25,7 +25,7 @@ STATE_NAMES = {
     "STABLE": "Stable",
     "EMPTY": "Empty",
     "DEAD": "Dead",
-    "UNKNOWN": "Rebalancing",  # librdkafka has no names for Assigning and Reconciling, of the newer protocol
+    "UNKNOWN": "Rebalancing",  # librdkafka has no names for Assigning and Reconciling of the consumer protocol
 }
 
 
@@ -35,12 +35,12 @@ class GroupMember:
     client_id: str
     host: str
     instance_id: str | None
-    assignment: tuple[Place, ...]
+    assignment: tuple[PartitionKey, ...]
 
 
 @dataclass(slots=True)
 class PartitionLag:
-    """`committed_offset` is None where nothing is committed, `end_offset` where the topic is gone."""
+    """`committed_offset` is None if nothing is committed, `end_offset` if the topic does not exist."""
 
     topic: str
     partition: int
@@ -76,7 +76,7 @@ def state_name(state: Any) -> str:
 
 
 def read_group(cluster: Cluster, name: str) -> GroupState:
-    """Failure when there is no such group."""
+    """Failure if there is no such group."""
     futures = cluster.admin().describe_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S)
     described = cluster.finish(futures[name], f"group {name}")
     state = state_name(described.state)
@@ -103,8 +103,8 @@ def read_group(cluster: Cluster, name: str) -> GroupState:
     )
 
 
-def read_offsets(cluster: Cluster, name: str) -> dict[Place, int]:
-    """All that the group has committed."""
+def read_offsets(cluster: Cluster, name: str) -> dict[PartitionKey, int]:
+    """The committed offsets of the group."""
     request = ConsumerGroupTopicPartitions(name)
     futures = cluster.admin().list_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
     found = cluster.finish(futures[name], f"group {name}").topic_partitions
@@ -112,21 +112,21 @@ def read_offsets(cluster: Cluster, name: str) -> dict[Place, int]:
 
 
 def read_lags(cluster: Cluster, group: GroupState) -> list[PartitionLag]:
-    """Every partition that is committed or assigned, in order."""
+    """The lag of every partition with a committed offset or an owner, in order."""
     committed = read_offsets(cluster, group.name)
-    owners = {place: member for member in group.members for place in member.assignment}
+    owners = {key: member for member in group.members for key in member.assignment}
     ends = read_ends(cluster, committed.keys() | owners.keys())
     return [
-        PartitionLag(*place, committed.get(place), ends.get(place), owners.get(place))
-        for place in sorted(committed.keys() | owners.keys())
+        PartitionLag(*key, committed.get(key), ends.get(key), owners.get(key))
+        for key in sorted(committed.keys() | owners.keys())
     ]
 
 
-def read_ends(cluster: Cluster, places: Iterable[Place]) -> dict[Place, int]:
-    """Where the partitions end; those of topics that are gone are left out."""
-    ends: dict[Place, int] = {}
+def read_ends(cluster: Cluster, keys: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
+    """End offsets of partitions; topics that do not exist are left out."""
+    ends: dict[PartitionKey, int] = {}
     by_topic: dict[str, list[int]] = {}
-    for topic, partition in places:
+    for topic, partition in keys:
         by_topic.setdefault(topic, []).append(partition)
     existing = set(cluster.topic_names()) if by_topic else set()
     for topic, partitions in by_topic.items():
@@ -138,27 +138,27 @@ def read_ends(cluster: Cluster, places: Iterable[Place]) -> dict[Place, int]:
 
 
 def add_time_lags(cluster: Cluster, lags: list[PartitionLag]) -> None:
-    """How old the first record is that the group has not read: looked up in the topic itself."""
+    """Set the time lag of each partition: the age of the first record that the group has not read."""
     behind = {(each.topic, each.partition): each for each in lags if each.lag}
     for each in lags:
         if each.lag == 0:
             each.time_lag_ms = 0
     if not behind:
         return
-    # Little at a time: of each partition one record is wanted, however many wait behind it.
+    # Small fetches: one record of each partition is enough.
     consumer = cluster.consumer(
         {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 50, "fetch.message.max.bytes": 65_536}
     )
     try:
-        consumer.assign([TopicPartition(*place, lag.committed_offset or 0) for place, lag in behind.items()])
+        consumer.assign([TopicPartition(*key, lag.committed_offset or 0) for key, lag in behind.items()])
         deadline = time.monotonic() + TIME_LAG_PATIENCE_S
         while behind and time.monotonic() < deadline:
             for message in consumer.consume(100, 0.1):
-                place = (message.topic() or "", message.partition() or 0)
-                lag = behind.pop(place, None)
+                key = (message.topic() or "", message.partition() or 0)
+                lag = behind.pop(key, None)
                 if lag is None or message.error() is not None:
                     continue
-                consumer.pause([TopicPartition(*place)])
+                consumer.pause([TopicPartition(*key)])
                 kind, written_ms = message.timestamp()
                 if kind != TIMESTAMP_NOT_AVAILABLE:
                     lag.time_lag_ms = max(int(time.time() * 1000) - written_ms, 0)

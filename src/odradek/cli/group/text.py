@@ -1,4 +1,4 @@
-"""How a group is shown: to people as two facts-first lines and tables, to programs as one object."""
+"""Output of `odradek group describe`: two lines and tables as text, one object as JSON."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def print_lags(lags: Sequence[PartitionLag], names: dict[str, str]) -> None:
     print_columns([*titles, "MEMBER"] if names else titles, rows)
     uncommitted = sum(each.committed_offset is None for each in lags)
     if 0 < uncommitted < len(lags):
-        say(faint(f"no offset is committed in {count_text(uncommitted, 'partition')}, which the lag leaves out"))
+        say(faint(f"{count_text(uncommitted, 'partition')} without a committed offset not counted in the lag"))
 
 
 def print_members(members: Sequence[GroupMember], names: dict[str, str]) -> None:
@@ -107,7 +107,7 @@ def print_members(members: Sequence[GroupMember], names: dict[str, str]) -> None
 
 
 def member_names(members: Sequence[GroupMember]) -> dict[str, str]:
-    """A short name for each member id: the client's own, numbered where several have the same (they often do)."""
+    """A short name for each member id: its client id, numbered if several members share it."""
     clients = Counter(member.client_id for member in members)
     numbers: Counter[str] = Counter()
     names = {}

@@ -16,23 +16,23 @@ from odradek.cli.framework.commands import group
         "run": ("odradek.cli.pipeline.run:run", "Run a pipeline until Ctrl-C."),
         "start": ("odradek.cli.pipeline.start:start", "Start pipelines in the background."),
         "stop": ("odradek.cli.pipeline.stop:stop", "Stop started pipelines."),
-        "status": ("odradek.cli.pipeline.status:status", "Show how the started pipelines do."),
-        "logs": ("odradek.cli.pipeline.logs:logs", "Show what a started pipeline has to say."),
+        "status": ("odradek.cli.pipeline.status:status", "Show state, rates and lag of the started pipelines."),
+        "logs": ("odradek.cli.pipeline.logs:logs", "Show the log of a started pipeline."),
         "watch": ("odradek.cli.pipeline.watch:watch", "Show a started pipeline live."),
-        "checkpoints": ("odradek.cli.pipeline.reset:checkpoints", "Show how far a pipeline is."),
-        "reset": ("odradek.cli.pipeline.reset:reset", "Let a pipeline forget how far it is."),
-        "backfill": ("odradek.cli.pipeline.backfill:backfill", "Compute a range of offsets or times as a batch."),
-        "rebuild": ("odradek.cli.pipeline.backfill:rebuild", "Compute views again from the log."),
+        "checkpoints": ("odradek.cli.pipeline.reset:checkpoints", "Show the offsets that a pipeline has reached."),
+        "reset": ("odradek.cli.pipeline.reset:reset", "Discard the checkpoints of a pipeline."),
+        "backfill": ("odradek.cli.pipeline.backfill:backfill", "Process a range of offsets or times as a batch."),
+        "rebuild": ("odradek.cli.pipeline.backfill:rebuild", "Rebuild views from the log."),
     },
     examples=[
-        ("is it sound?", "odradek pipeline validate pipeline.yml"),
-        ("what reads what", "odradek pipeline graph pipeline.yml"),
+        ("check it", "odradek pipeline validate pipeline.yml"),
+        ("show its lineage", "odradek pipeline graph pipeline.yml"),
         ("run it", "odradek pipeline run pipeline.yml"),
-        ("keep it running in the background", "odradek pipeline start pipeline.yml"),
+        ("run it in the background", "odradek pipeline start pipeline.yml"),
     ],
 )
 def pipeline() -> None:
     """Declared pipelines: sources → steps → sinks, in YAML or in Python.
 
-    `validate` and `graph` start nothing; `test` starts Spark and needs no brokers.
+    `validate` and `graph` start nothing; `test` starts Spark and needs no broker.
     """

@@ -1,4 +1,4 @@
-"""`odradek pipeline backfill` and `rebuild`: parts of the log as a batch, and views from the whole of it."""
+"""`odradek pipeline backfill` and `rebuild`: process a range of the log as a batch, and rebuild views."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, View
     from odradek.pipelines.spark.progress import BatchReport
 
-PLACES = "earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable)"
+POSITIONS = "earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable)"
 
 
 @command(
@@ -36,32 +36,32 @@ PLACES = "earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable)"
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option(
-    "--from", "from_places", metavar="PLACE", type=TEXT, multiple=True, required=True, help=f"Begin: {PLACES}."
+    "--from", "from_positions", metavar="POSITION", type=TEXT, multiple=True, required=True, help=f"Start: {POSITIONS}."
 )
 @click.option(
-    "--to", "to_places", metavar="PLACE", type=TEXT, multiple=True,
-    help="End, which is not included: latest (default), a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+    "--to", "to_positions", metavar="POSITION", type=TEXT, multiple=True,
+    help="End, exclusive: latest (default), a time, or TOPIC:PARTITION:OFFSET (repeatable).",
 )  # fmt: skip
 @click.option("--only", metavar="NAME", type=TEXT, multiple=True, help="Only this sink or view. Repeatable.")
 @plain_override_options
 @format_option
 def backfill(
-    file: str, from_places: tuple[str, ...], to_places: tuple[str, ...], only: tuple[str, ...], name: str | None,
+    file: str, from_positions: tuple[str, ...], to_positions: tuple[str, ...], only: tuple[str, ...], name: str | None,
     overrides: dict[str, Any], as_json: bool,
 ) -> None:  # fmt: skip
-    """Compute a range of the log again as one batch, beside the stream or without it.
+    """Process a range of the log again as one batch. The stream may be running.
 
-    How far the stream is does not change. Views that a part of the log says nothing about are left alone: those of
-    aggregates, and of latest rows without an order.
+    The checkpoints of the stream do not change. Views that cannot be computed from a part of the log are skipped: those
+    of aggregates, and those of latest rows without an order.
     """
     found = overridden(choose(file, load(file, "batch"), name), overrides)
     require_spark()
-    span = parse_range(from_places, to_places, found)
+    span = parse_range(from_positions, to_positions, found)
     chosen = narrowed(found, only)
     from odradek.pipelines.operating.effects import backfill_effects  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.spark.launching import Audience, Wishes  # noqa: PLC0415
 
-    note(f"{found.name} {' '.join(('from', *from_places, 'to', *(to_places or ('the end',))))}")
+    note(f"{found.name} {' '.join(('from', *from_positions, 'to', *(to_positions or ('the end',))))}")
     for line in backfill_effects(chosen.sinks):
         note(f"  {line}")
 
@@ -77,7 +77,7 @@ def backfill(
 
 
 def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
-    """With the sinks and views that are meant, and none that a part of the log would spoil."""
+    """The pipeline with the chosen sinks and views, without views that need the whole log."""
     from odradek.pipelines.operating.effects import is_safe_to_backfill  # noqa: PLC0415 - help does not need it
 
     names = {sink.name for sink in found.sinks} | {view.name for view in found.views}
@@ -87,10 +87,10 @@ def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
     meant = set(only) or names
     for view in found.views:
         if view.name in meant and not is_safe_to_backfill(view):
-            why = f"a part of the log does not make view {view.name}, `odradek pipeline rebuild` does"
+            why = f"view {view.name} needs the whole log; use `odradek pipeline rebuild`"
             if view.name in only:
                 raise Failure(why)
-            note(f"{why}: it is left alone")
+            note(f"{why} (skipped)")
     sinks = tuple(each for each in found.sinks if each.name in meant)
     views = tuple(each for each in found.views if each.name in meant and is_safe_to_backfill(each))
     return dataclasses.replace(found, sinks=sinks, views=views)
@@ -107,10 +107,10 @@ def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
 @plain_override_options
 @format_option
 def rebuild(file: str, views: tuple[str, ...], name: str | None, overrides: dict[str, Any], as_json: bool) -> None:
-    """Compute views of a stopped pipeline again from the log.
+    """Rebuild views of a stopped pipeline from the whole log.
 
-    Each is made in a table of its own, which then takes the place of the old one in one transaction: readers see the
-    old view or the new one. The stream goes on from where it was.
+    Each view is built in a new table, which replaces the old one in one transaction: readers see the old view or the
+    new one. The checkpoints of the stream do not change.
     """
     found = overridden(choose(file, load(file, "standard"), name), overrides)
     require_spark()

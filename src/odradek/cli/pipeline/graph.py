@@ -18,19 +18,26 @@ if TYPE_CHECKING:
 
 @command(
     examples=[
-        ("on the terminal", "odradek pipeline graph pipeline.yml"),
-        ("as a picture", "odradek pipeline graph pipeline.yml --svg lineage.svg"),
+        ("as text", "odradek pipeline graph pipeline.yml"),
+        ("as an SVG drawing", "odradek pipeline graph pipeline.yml --svg lineage.svg"),
         ("the order in which steps run", "odradek pipeline graph p.yml --format json | jq '.nodes[].name'"),
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@click.option("--svg", metavar="FILE", type=click.Path(dir_okay=False), help="Write the drawing here; - prints it.")
-@click.option("--pipeline", "name", metavar="NAME", type=TEXT, help="Which one, of a Python file with several.")
+@click.option(
+    "--svg",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Write an SVG drawing to this file; - for standard output.",
+)
+@click.option(
+    "--pipeline", "name", metavar="NAME", type=TEXT, help="Name of the pipeline, if a Python file defines several."
+)
 @format_option
 def graph(file: str, svg: str | None, name: str | None, as_json: bool) -> None:
     """Draw the lineage of a pipeline, from its sources to its sinks and views.
 
-    In JSON every node comes after those that it reads.
+    In JSON, every node comes after the nodes that it reads.
     """
     found = choose(file, load(file, None), name)
     if svg is not None:

@@ -25,7 +25,7 @@ def require_packages(packages: Mapping[str, str] = NEEDED_PACKAGES) -> None:
 
 
 def load(file: str, engine: str | None) -> list[Definition]:
-    """The definitions of a file, where the packages for reading them are installed."""
+    """The definitions of a file; Failure if the packages for reading them are not installed."""
     require_packages()
     from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
@@ -34,7 +34,7 @@ def load(file: str, engine: str | None) -> list[Definition]:
 
 
 def choose(file: str, definitions: list[Definition], name: str | None) -> Pipeline:
-    """The one pipeline that is meant, if it is sound."""
+    """The named pipeline, or the only one; Failure if a definition has errors."""
     for definition in definitions:
         errors = [each for each in definition.problems if each.severity == "error"]
         if errors:
@@ -42,7 +42,7 @@ def choose(file: str, definitions: list[Definition], name: str | None) -> Pipeli
             raise Failure(f"{errors[0].place}: {errors[0].text}{more} (see `odradek pipeline validate {file}`)")
     by_name = {each.pipeline.name: each.pipeline for each in definitions if each.pipeline is not None}
     if name is None and len(by_name) > 1:
-        raise Failure(f"{file} defines {', '.join(by_name)}; say which with --pipeline")
+        raise Failure(f"{file} defines {', '.join(by_name)}; choose one with --pipeline")
     if name is not None and name not in by_name:
         raise Failure(f"{file} defines no pipeline {name}; it has {', '.join(by_name)}")
     return by_name[name] if name is not None else next(iter(by_name.values()))

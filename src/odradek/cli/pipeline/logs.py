@@ -23,17 +23,23 @@ TAIL_LINES = 20
 @command(
     examples=[
         ("the last lines", "odradek pipeline logs rigs"),
-        ("and the new ones as they come", "odradek pipeline logs rigs -f"),
+        ("and new lines as they are written", "odradek pipeline logs rigs -f"),
     ]
 )
 @click.argument("name", metavar="NAME", type=TEXT)
-@click.option("--follow", "-f", is_flag=True, help="Go on until Ctrl-C.")
+@click.option("--follow", "-f", is_flag=True, help="Print new lines until Ctrl-C.")
 @click.option(
-    "--lines", "-n", type=NumberType(0, 10**9), default=TAIL_LINES, show_default=True, metavar="N", help="How many."
+    "--lines",
+    "-n",
+    type=NumberType(0, 10**9),
+    default=TAIL_LINES,
+    show_default=True,
+    metavar="N",
+    help="Number of lines.",
 )
 @format_option
 def logs(name: str, follow: bool, lines: int, as_json: bool) -> None:
-    """Show what a started pipeline has to say."""
+    """Show the log of a started pipeline."""
     from odradek.pipelines.operating.log_reading import follow_lines, last_lines  # noqa: PLC0415 - help does not need it
 
     statuses([name])

@@ -1,4 +1,4 @@
-"""Options that commands about pipelines share, and what they make of a definition."""
+"""Options that the pipeline commands share, and how they override a definition."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OVERRIDES = ("bootstrap_server", "master", "checkpoints", "warehouse", "connecto
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """Where Prometheus finds them; without a port nowhere."""
+    """Address of the metrics for Prometheus; without a port they are not served."""
 
     host: str = "127.0.0.1"
     port: int | None = None
@@ -35,36 +35,38 @@ class Metrics:
 
 
 name_option = click.option(
-    "--pipeline", "name", metavar="NAME", type=TEXT, help="Which one, of a Python file with several."
+    "--pipeline", "name", metavar="NAME", type=TEXT, help="Name of the pipeline, if a Python file defines several."
 )
 checkpoints_option = click.option(
-    "--checkpoints", metavar="DIR", type=click.Path(), help="Where it notes how far it is."
+    "--checkpoints", metavar="DIR", type=click.Path(), help="Directory of the checkpoints."
 )
-yes_option = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask.")
+yes_option = click.option("--yes", "-y", "is_sure", is_flag=True, help="Do not ask for confirmation.")
 from_option = click.option(
     "--from",
-    "from_places",
-    metavar="PLACE",
+    "from_positions",
+    metavar="POSITION",
     type=TEXT,
     multiple=True,
-    help="Forget how far it is and begin at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+    help="Discard the checkpoints and start at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable).",
 )
 
 
-PLACE_OPTIONS = (
-    click.option("--connector", type=click.Choice(CONNECTORS), help="Spark's own, or the one that needs no jars."),
-    click.option("--warehouse", metavar="URL", type=TEXT, help="Database of tables and views (SQLAlchemy's URL)."),
+OVERRIDE_OPTIONS = (
+    click.option(
+        "--connector", type=click.Choice(CONNECTORS), help="Kafka connector: Spark's own, or one without jars."
+    ),
+    click.option("--warehouse", metavar="URL", type=TEXT, help="Database of tables and views, as a SQLAlchemy URL."),
     checkpoints_option,
     click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077."),
     click.option(
-        "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Instead of the definition's brokers."
+        "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Brokers. Default: those of the definition."
     ),
     name_option,
 )
 
 
 def plain_override_options(function: F) -> F:
-    """What takes the place of the definition's own, handed to the command as `name` and `overrides`."""
+    """Options that override the definition, passed to the command as `name` and `overrides`."""
 
     @functools.wraps(function)
     def with_overrides(*arguments: Any, **rest: Any) -> Any:
@@ -72,19 +74,19 @@ def plain_override_options(function: F) -> F:
         return function(*arguments, overrides=overrides, **rest)
 
     decorated: Any = with_overrides
-    for option in PLACE_OPTIONS:
+    for option in OVERRIDE_OPTIONS:
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
 
 
 def override_options(function: F) -> F:
-    """The same, and `engine`."""
-    engine = click.option("--engine", type=click.Choice(ENGINES), help="Instead of the definition's own.")
+    """The override options, and `engine`."""
+    engine = click.option("--engine", type=click.Choice(ENGINES), help="Engine. Default: that of the definition.")
     return engine(plain_override_options(function))
 
 
 def metrics_options(function: F) -> F:
-    """`--metrics-port` and `--metrics-host`, handed to the command as `metrics`."""
+    """`--metrics-port` and `--metrics-host`, passed to the command as `metrics`."""
 
     @functools.wraps(function)
     def with_metrics(*arguments: Any, metrics_host: str, metrics_port: int | None, **rest: Any) -> Any:
@@ -96,19 +98,19 @@ def metrics_options(function: F) -> F:
         type=TEXT,
         default=Metrics().host,
         show_default=True,
-        help="See --metrics-port.",
+        help="Host of --metrics-port.",
     )
     port = click.option(
         "--metrics-port",
         type=click.IntRange(min=0, max=65535),
         metavar="PORT",
-        help="Serve http://HOST:PORT/metrics for Prometheus; 0 takes a free port.",
+        help="Serve metrics for Prometheus at http://HOST:PORT/metrics; 0 for a free port.",
     )
     return port(host(with_metrics))  # type: ignore[return-value]
 
 
 def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:
-    """With what the command line says instead."""
+    """The pipeline with the overrides of the command line."""
     from odradek.pipelines.definition.vocabulary import Connector  # noqa: PLC0415 - help does not need it
 
     checkpoints, connector = overrides.get("checkpoints"), overrides.get("connector")
@@ -125,6 +127,6 @@ def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:
 
 
 def override_arguments(engine: str | None, name: str, overrides: dict[str, Any]) -> list[str]:
-    """The same wishes for a process of our own."""
+    """The overrides as arguments for a child process."""
     chosen = {"engine": engine, "pipeline": name, **overrides}
     return [f"--{key.replace('_', '-')}={value}" for key, value in chosen.items() if value is not None]

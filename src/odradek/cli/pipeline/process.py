@@ -1,4 +1,4 @@
-"""`odradek pipeline run` as a process of another command: started, listened to, stopped, never left behind."""
+"""`odradek pipeline run` as a child process of another command, which stops it when it ends."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
 STOP_TIMEOUT_S = 30.0
 ENDING_S = 5.0
-RUNNING = " runs: "  # in the line that says that all flows have been started
+RUNNING = " runs: "  # in the line which reports that all flows have been started
 KEPT_LINES = 20
 
 
 class PipelineProcess:
-    """Tells what it prints until it runs; `is_stopped` is set when it ends by itself."""
+    """Reports its output until it runs. `is_stopped` is set when the process ends by itself."""
 
-    def __init__(self, arguments: Sequence[str], is_stopped: threading.Event, tell: Callable[[str], None]) -> None:
+    def __init__(self, arguments: Sequence[str], is_stopped: threading.Event, report: Callable[[str], None]) -> None:
         self._arguments = arguments
         self._is_stopped = is_stopped
-        self._tell = tell
+        self._report = report
         self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
         self._is_running = threading.Event()
-        self._is_silent = threading.Event()  # its standard error has ended
-        self._is_asked_to_stop = False
+        self._has_output_ended = threading.Event()  # its standard error has ended
+        self._is_stop_requested = False
 
     def __enter__(self) -> Self:
         watched, self._leash = os.pipe()
@@ -45,7 +45,7 @@ class PipelineProcess:
                 pass_fds=[watched],
                 text=True,
                 errors="replace",
-                start_new_session=True,  # Ctrl-C in the terminal is ours to handle, in our order
+                start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the child
             )
         finally:
             os.close(watched)
@@ -57,10 +57,10 @@ class PipelineProcess:
             for line in stream:
                 self._lines.append(line.rstrip("\n"))
                 if not self._is_running.is_set():
-                    self._tell(self._lines[-1])
+                    self._report(self._lines[-1])
                 if RUNNING in line:
                     self._is_running.set()
-        self._is_silent.set()
+        self._has_output_ended.set()
         self._is_running.set()
         self._is_stopped.set()
 
@@ -69,8 +69,8 @@ class PipelineProcess:
             pass
 
     def __exit__(self, *_error: object) -> None:
-        self._is_asked_to_stop = not self._has_ended()
-        if self._is_asked_to_stop:
+        self._is_stop_requested = not self._has_ended()
+        if self._is_stop_requested:
             self._process.send_signal(signal.SIGINT)
         try:
             self._process.wait(STOP_TIMEOUT_S)
@@ -81,14 +81,14 @@ class PipelineProcess:
             os.close(self._leash)
 
     def _has_ended(self) -> bool:
-        """By itself, or is about to: its last words have come."""
-        if self._is_silent.is_set():
+        """Whether it has ended, or is about to: its output has ended."""
+        if self._has_output_ended.is_set():
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(ENDING_S)
         return self._process.poll() is not None
 
     def raise_failure(self) -> None:
-        """When it ended without being asked to."""
-        if not self._is_asked_to_stop and self._process.returncode:
+        """Raise a Failure if the process ended without being stopped."""
+        if not self._is_stop_requested and self._process.returncode:
             last = without_prefix(self._lines[-1]) if self._lines else f"exit code {self._process.returncode}"
             raise Failure(f"the pipeline ended: {last}")

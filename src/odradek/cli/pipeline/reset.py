@@ -1,4 +1,4 @@
-"""`odradek pipeline checkpoints` and `reset`: how far a pipeline is, and how to make it forget that."""
+"""`odradek pipeline checkpoints` and `reset`: show and discard the checkpoints of a pipeline."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from odradek.cli.framework.output import age_text, note, print_columns, print_js
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.loading import choose, load
 from odradek.cli.pipeline.options import checkpoints_option, name_option, overridden, yes_option
-from odradek.cli.pipeline.start_positions import parse_place, place_text
+from odradek.cli.pipeline.start_positions import parse_position, position_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @command(
     examples=[
-        ("how far it is", "odradek pipeline checkpoints pipeline.yml"),
+        ("offsets of all flows", "odradek pipeline checkpoints pipeline.yml"),
         ("the offsets of one flow", "odradek pipeline checkpoints p.yml --format json | jq 'select(.flow==\"rigs\")'"),
     ]
 )
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 @checkpoints_option
 @format_option
 def checkpoints(file: str, name: str | None, checkpoints: str | None, as_json: bool) -> None:
-    """Show where a pipeline keeps how far it is, and how far that is.
+    """Show the checkpoints of a pipeline: the offsets that its flows have reached.
 
-    A batch that was begun and not finished comes again. Offsets are the next ones to read after the batch.
+    A batch that was begun and not finished is repeated. Offsets are the next ones to read after the batch.
     """
     found = overridden(choose(file, load(file, None), name), {"checkpoints": checkpoints})
     kept = local_checkpoints(found)
@@ -51,18 +51,18 @@ def checkpoints(file: str, name: str | None, checkpoints: str | None, as_json: b
         return
     say(f"{found.name}: {kept.place}")
     if not flows:
-        say("nothing yet: it begins at the start of its sources" if not kept.starts() else "nothing yet")
+        say("no checkpoints" if kept.starts() else "no checkpoints: it begins at the start of its sources")
     else:
         print_columns(
             ["FLOW", "BATCH", "FINISHED", "BEGUN", "TOPIC", "PARTITION", "OFFSET", "SIZE"],
             [row for flow in flows for row in flow_rows(flow)],
         )
     for reset_flow, start in sorted(kept.starts().items()):
-        say(f"flow {reset_flow} begins at {place_text(start)}")
+        say(f"flow {reset_flow} begins at {position_text(start)}")
 
 
 def flow_rows(flow: FlowCheckpoint) -> list[tuple[object, ...]]:
-    """A row for each partition; what is the same stands in the first one only."""
+    """A row for each partition; the first row has what they share."""
     age = "-" if flow.time_ms is None else age_text(int(time.time() * 1000) - flow.time_ms) + " ago"
     places: list[tuple[object, ...]] = [
         (topic, int(partition), offset)
@@ -75,7 +75,7 @@ def flow_rows(flow: FlowCheckpoint) -> list[tuple[object, ...]]:
 
 
 def start_text(start: Start | None) -> str:
-    return "the start of its sources" if start is None else place_text(start)
+    return "the start of its sources" if start is None else position_text(start)
 
 
 def local_checkpoints(found: Pipeline) -> Checkpoints:
@@ -84,29 +84,29 @@ def local_checkpoints(found: Pipeline) -> Checkpoints:
     kept = Checkpoints(found)
     if not kept.is_local:
         raise Failure(
-            f"the checkpoints of {found.name} are in {kept.place}; only folders of this machine can be looked into; "
-            "to forget a flow, remove its folder there"
+            f"the checkpoints of {found.name} are in {kept.place}; only local folders can be read; "
+            "to reset a flow, remove its folder there"
         )
     return kept
 
 
 @command(
     examples=[
-        ("begin where the sources start", "odradek pipeline reset pipeline.yml"),
+        ("begin at the start of the sources", "odradek pipeline reset pipeline.yml"),
         ("begin at a time", "odradek pipeline reset pipeline.yml --to 2026-01-31T12:00"),
-        ("only what is new", "odradek pipeline reset pipeline.yml --to latest --yes"),
+        ("only new records", "odradek pipeline reset pipeline.yml --to latest --yes"),
         ("begin at offsets", "odradek pipeline reset pipeline.yml --to rigs:0:1200 --to rigs:1:900"),
-        ("one flow, such as that of files", "odradek pipeline reset pipeline.yml --flow files-archive"),
+        ("one flow", "odradek pipeline reset pipeline.yml --flow files-archive"),
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option(
     "--to",
     "places",
-    metavar="PLACE",
+    metavar="POSITION",
     type=TEXT,
     multiple=True,
-    help="Begin at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable). Default: the sources' own start.",
+    help="Begin at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable). Default: the sources' start.",
 )
 @click.option("--flow", "chosen", metavar="NAME", type=TEXT, multiple=True, help="Only this flow. Repeatable.")
 @name_option
@@ -117,15 +117,15 @@ def reset(
     file: str, places: tuple[str, ...], chosen: tuple[str, ...], name: str | None, checkpoints: str | None,
     is_sure: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Forget how far a stopped pipeline is, its state included, so that its next run begins elsewhere.
+    """Discard the checkpoints and the state of a stopped pipeline, so that its next run begins elsewhere.
 
-    Says first what that does to topics, tables, views and files, and asks.
+    Shows the effects on topics, tables, views and files first, and asks for confirmation.
     """
     found = overridden(choose(file, load(file, None), name), {"checkpoints": checkpoints})
-    start = parse_place(places, found) if places else None
+    start = parse_position(places, found) if places else None
     done = forget(found, start, chosen, is_sure=is_sure)
     if as_json:
-        place = None if start is None else place_text(start)
+        place = None if start is None else position_text(start)
         print_json({"pipeline": found.name, "forgotten": done, "start": place})
     else:
         flows = f", flow {', '.join(chosen)}," if chosen else ""
@@ -134,14 +134,14 @@ def reset(
 
 def forget_and_begin(found: Pipeline, places: Sequence[str], is_sure: bool) -> None:
     """For `run --from` and `start --from`."""
-    forget(found, parse_place(places, found), (), is_sure=is_sure)
+    forget(found, parse_position(places, found), (), is_sure=is_sure)
 
 
 def check_reset(found: Pipeline, places: Sequence[str]) -> None:
-    """Failure for what `forget_and_begin` would refuse, before anything is forgotten."""
+    """Failure for what `forget_and_begin` would refuse, before anything is discarded."""
     from odradek.pipelines.operating.locks import Taken, held  # noqa: PLC0415 - help does not need it
 
-    parse_place(places, found)
+    parse_position(places, found)
     kept = local_checkpoints(found)
     begun = kept.begun()
     for name, flow in flows_of(found).items():
@@ -155,11 +155,11 @@ def check_reset(found: Pipeline, places: Sequence[str]) -> None:
 
 
 def at_work(found: Pipeline, taken: Taken) -> Failure:
-    return Failure(f"{found.name} is at work ({taken.owner}); stop it first")
+    return Failure(f"{found.name} is running ({taken.owner}); stop it first")
 
 
 def forget(found: Pipeline, start: Start | None, chosen: Sequence[str], *, is_sure: bool) -> list[str]:
-    """The flows that had a checkpoint and have none any more."""
+    """Discard checkpoints, and return the names of their flows."""
     from odradek.pipelines.operating.locks import Taken, held  # noqa: PLC0415 - help does not need it
 
     kept = local_checkpoints(found)
@@ -183,12 +183,12 @@ def forget_flows(
     names = sorted(begun & set(chosen) if chosen else begun)
     aside = [folder for name in names if name in flows and (folder := files_folder(found, flows[name])) is not None]
     if names:
-        note(f"{found.name} forgets how far it is: {', '.join(names)}")
+        note(f"{found.name} discards its checkpoints: {', '.join(names)}")
         for line in reset_effects([flows[name] for name in names if name in flows], start):
             note(f"  {line}")
         if not is_sure:
-            click.confirm("go on?", abort=True, err=True)
-    # In an order in which a reset that is cut off half-way loses nothing, and can be done again.
+            click.confirm("Continue?", abort=True, err=True)
+    # In this order an interrupted reset loses nothing and can be repeated.
     try:
         kept.note_start(chosen or sorted(begun | flows.keys()), start)
         for folder in aside:
@@ -196,7 +196,7 @@ def forget_flows(
         for name in names:
             kept.forget(name)
     except OSError as error:
-        raise Failure(f"{error.filename or kept.place}: {error.strerror}; see to that, then reset it again") from error
+        raise Failure(f"{error.filename or kept.place}: {error.strerror}; fix that, then repeat the reset") from error
     return names
 
 
@@ -212,7 +212,7 @@ def flows_of(found: Pipeline) -> dict[str, Flow]:
 
 
 def files_folder(found: Pipeline, flow: Flow) -> Path | None:
-    """Where the flow writes files; Failure where that is no folder of this machine."""
+    """The folder to which the flow writes files; Failure if it is not local."""
     from odradek.pipelines.spark.sources import below  # noqa: PLC0415
 
     target: Any = None if flow.files is None else flow.files.target
@@ -220,12 +220,12 @@ def files_folder(found: Pipeline, flow: Flow) -> Path | None:
         return None
     place = below(found, target.path)
     if "://" in place:
-        raise Failure(f"{place} cannot be set aside from here; remove its _spark_metadata, or give it another path")
+        raise Failure(f"{place} is not local and cannot be renamed; remove its _spark_metadata, or use another path")
     return Path(place)
 
 
 def set_aside(folder: Path) -> None:
-    """Spark's file sink counts batches by itself, and would take those of a new checkpoint for old ones."""
+    """Rename the folder: Spark's file sink keeps its own batch numbers, and would skip those of a new checkpoint."""
     if folder.exists():
         aside = folder.with_name(f"{folder.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
         folder.rename(aside)

@@ -37,11 +37,14 @@ SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow"
     "run",
     examples=[
         ("until Ctrl-C", "odradek pipeline run pipeline.yml"),
-        ("what is there, and no more", "odradek pipeline run pipeline.yml --until-caught-up"),
+        ("everything up to now, then stop", "odradek pipeline run pipeline.yml --until-caught-up"),
         ("once, as a batch", "odradek pipeline run pipeline.yml --engine batch"),
         ("on a Spark cluster", "odradek pipeline run pipeline.yml --master spark://host:7077"),
-        ("again from an hour ago", "odradek pipeline run pipeline.yml --from -1h"),
-        ("for ever, watched by Prometheus", "odradek pipeline run pipeline.yml --restart --metrics-port 9464"),
+        ("start again an hour ago", "odradek pipeline run pipeline.yml --from -1h"),
+        (
+            "restarted on failure, with metrics for Prometheus",
+            "odradek pipeline run pipeline.yml --restart --metrics-port 9464",
+        ),
     ],
 )
 @click.argument("file", metavar="FILE", type=click.Path())
@@ -49,41 +52,41 @@ SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow"
 @from_option
 @yes_option
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
-@click.option("--until-caught-up", is_flag=True, help="Stop when everything that is there now is done.")
-@click.option("--restart", is_flag=True, help="Start it again after a failure, with pauses that grow.")
+@click.option("--until-caught-up", is_flag=True, help="Stop when all present records are processed.")
+@click.option("--restart", is_flag=True, help="Restart it after a failure, with increasing pauses.")
 @metrics_options
-@click.option("--stop-with", type=int, hidden=True, help="A descriptor; when its other end is closed, stop.")
-@click.option("--events", type=int, hidden=True, help="A descriptor; events are written there.")
-@click.option("--state-folder", type=click.Path(), hidden=True, help="Of a started pipeline: its log and status.")
+@click.option("--stop-with", type=int, hidden=True, help="Descriptor; stop when its other end is closed.")
+@click.option("--events", type=int, hidden=True, help="Descriptor to which events are written.")
+@click.option("--state-folder", type=click.Path(), hidden=True, help="Folder of log and status of a started pipeline.")
 @format_option
 def run(
-    file: str, engine: str | None, name: str | None, overrides: dict[str, Any], from_places: tuple[str, ...],
+    file: str, engine: str | None, name: str | None, overrides: dict[str, Any], from_positions: tuple[str, ...],
     is_sure: bool, seconds: float | None, until_caught_up: bool, restart: bool, metrics: Metrics,
     stop_with: int | None, events: int | None, state_folder: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run a pipeline until Ctrl-C.
 
-    It goes on where it stopped the last time, or begins anew with --from. On a terminal it shows rates, lag, state and
-    expectations; elsewhere a line tells of each batch with rows.
+    It continues at its checkpoints, or starts at --from. On a terminal it shows rates, lag, state and expectations;
+    otherwise one line for each batch with rows.
     """
     found = overridden(choose(file, load(file, engine), name), overrides)
     require_spark()
-    if from_places:
+    if from_positions:
         if found.engine == "batch":
             raise Failure(
-                "a batch keeps nothing between its runs, so there is nothing to forget; for a part of the log: "
-                f"`odradek pipeline backfill {file} --from {' --from '.join(from_places)}`"
+                "a batch has no checkpoints to discard; for a part of the log: "
+                f"`odradek pipeline backfill {file} --from {' --from '.join(from_positions)}`"
             )
-        from odradek.cli.pipeline.reset import forget_and_begin  # noqa: PLC0415 - most runs go on
+        from odradek.cli.pipeline.reset import forget_and_begin  # noqa: PLC0415 - most runs continue
 
-        forget_and_begin(found, from_places, is_sure)
+        forget_and_begin(found, from_positions, is_sure)
     is_stopped = threading.Event()
     with stop_on_interrupt(is_stopped, signal.SIGTERM):
         if restart:
             from odradek.cli.pipeline.supervised import run_supervised  # noqa: PLC0415 - does not need Spark
 
-            wishes = [*([f"--seconds={seconds}"] if seconds else []), *(["--until-caught-up"] * until_caught_up)]
-            run_supervised(file, found, engine, overrides, wishes, metrics, state_folder, is_stopped, as_json=as_json)
+            limits = [*([f"--seconds={seconds}"] if seconds else []), *(["--until-caught-up"] * until_caught_up)]
+            run_supervised(file, found, engine, overrides, limits, metrics, state_folder, is_stopped, as_json=as_json)
             return
         from odradek.pipelines.spark.launching import Wishes  # noqa: PLC0415 - help does not need Spark
 
@@ -101,7 +104,7 @@ def require_spark() -> None:
 
 
 def stop_with_owner(descriptor: int, is_stopped: threading.Event) -> None:
-    """Reading ends when the owner of the other end is gone."""
+    """Stop when the other end of the pipe is closed: the process that held it has ended."""
     while os.read(descriptor, 1):
         pass
     is_stopped.set()
@@ -112,7 +115,7 @@ def batch_event(report: BatchReport) -> Event:
 
 
 def run_for_owner(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, pipe: EventPipe) -> None:
-    """As the process of a supervisor, which is told everything, what it failed of included."""
+    """Run as the child of a supervisor, which gets all events, failures included."""
     from odradek.pipelines.spark.healing import healing_of  # noqa: PLC0415 - help does not need Spark
     from odradek.pipelines.spark.launching import Audience  # noqa: PLC0415
 
@@ -126,7 +129,7 @@ def run_for_owner(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, 
 
 
 def run_here(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, metrics: Metrics, *, as_json: bool) -> None:
-    """In this process; batches are told of on Spark's threads, and shown on ours."""
+    """Run in this process. Batches are reported on Spark's threads, and shown on the main thread."""
     from odradek.cli.pipeline.supervised import published  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.spark.launching import Audience  # noqa: PLC0415
 

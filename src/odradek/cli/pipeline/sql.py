@@ -1,4 +1,4 @@
-"""`odradek sql`: topics, sources and views asked in SQL, by Spark."""
+"""`odradek sql`: queries over topics, sources and views, run by Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.querying import Answer, Surroundings
 
 SERVER_VARIABLE = "ODRADEK_BOOTSTRAP_SERVER"
-SHOWN_ROWS = 100  # on a terminal, unless asked for more
+SHOWN_ROWS = 100  # of text output, unless --limit is given
 SETTINGS = {"spark.sql.session.timeZone": "UTC"}
 
 
@@ -40,26 +40,42 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
     ]
 )
 @click.argument("query", type=TEXT)
-@click.option("--definition", metavar="FILE", type=click.Path(), help="Its sources, steps and warehouse are tables.")
-@click.option("--pipeline", "name", metavar="NAME", type=TEXT, help="Which one, of a Python file with several.")
-@click.option("--warehouse", metavar="URL", type=TEXT, help="Database whose tables are asked (SQLAlchemy's URL).")
+@click.option(
+    "--definition",
+    metavar="FILE",
+    type=click.Path(),
+    help="Definition whose sources, steps and warehouse can be queried.",
+)
+@click.option(
+    "--pipeline", "name", metavar="NAME", type=TEXT, help="Name of the pipeline, if a Python file defines several."
+)
+@click.option(
+    "--warehouse", metavar="URL", type=TEXT, help="Database whose tables can be queried, as a SQLAlchemy URL."
+)
 @click.option(
     "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT,
-    help=f"Brokers whose topics are tables; the definition's, ${SERVER_VARIABLE}, or {DEFAULT_BOOTSTRAP_SERVER}.",
+    help=f"Brokers of the topics. Default: the definition's, ${SERVER_VARIABLE}, or {DEFAULT_BOOTSTRAP_SERVER}.",
 )  # fmt: skip
-@click.option("-X", "client_properties", metavar="KEY=VALUE", type=PAIR, multiple=True, help="A client property.")
-@click.option("--schema", "schemas", metavar="TOPIC=DDL", type=PAIR, multiple=True, help="Columns of a topic of JSON.")
-@click.option("--infer", metavar="TOPIC", type=TEXT, multiple=True, help="Find out the columns of a topic of JSON.")
-@click.option("--limit", metavar="N", type=RECORD_COUNT, help=f"At most N rows; of text {SHOWN_ROWS} unless asked.")
+@click.option("-X", "client_properties", metavar="KEY=VALUE", type=PAIR, multiple=True, help="Client property.")
+@click.option(
+    "--schema", "schemas", metavar="TOPIC=DDL", type=PAIR, multiple=True, help="Columns of a topic of JSON records."
+)
+@click.option(
+    "--infer", metavar="TOPIC", type=TEXT, multiple=True, help="Infer the columns of a topic of JSON records."
+)
+@click.option(
+    "--limit", metavar="N", type=RECORD_COUNT, help=f"At most N rows. Default: {SHOWN_ROWS} for text, otherwise all."
+)
 @click.option("--master", metavar="URL", type=TEXT, help="Spark's master.")
 @click.option(
     "--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
-    help="A table, one JSON object a line, or CSV.",
+    help="A table, one JSON object per line, or CSV.",
 )  # fmt: skip
-def sql(query: str, output: str, limit: int | None, master: str | None, **places: Any) -> None:
-    """Ask topics, sources and views in Spark's SQL.
+def sql(query: str, output: str, limit: int | None, master: str | None, **context: Any) -> None:
+    """Query topics, sources and views in Spark's SQL.
 
-    A table is, by its name, a table or view of the warehouse, a source or step of the definition, or a topic.
+    The name of a table is looked up in the warehouse, then in the sources and steps of the definition, then in the
+    topics.
     """
     require_packages()
     require_packages(SPARK_PACKAGES)
@@ -68,7 +84,7 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **places
     from odradek.pipelines.spark.querying import answer  # noqa: PLC0415
 
     try:
-        with answer(query, surroundings(**places), SETTINGS, master, note) as found:
+        with answer(query, surroundings(**context), SETTINGS, master, note) as found:
             if output == "text":
                 print_table(found, SHOWN_ROWS if limit is None else limit)
             elif output == "json":
@@ -81,13 +97,13 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **places
 
 
 def check_query(query: str) -> None:
-    """Whether it is one, before anything is started for it."""
+    """Failure for a query that cannot be parsed, before Spark is started."""
     from odradek.pipelines.definition.sql_text import SqlError, parse_query  # noqa: PLC0415 - help does not need it
 
     try:
         parse_query(query)
     except SqlError as error:
-        hint = "; names with dashes go in backticks" if "-" in query else ""
+        hint = "; put names with dashes in backticks" if "-" in query else ""
         raise Failure(f"the query, line {error.line}, column {error.column}: {error.message}{hint}") from None
 
 
@@ -121,7 +137,7 @@ def print_table(found: Answer, limit: int) -> None:
     shown = list(islice(found.rows, limit + 1))
     print_columns(found.names, [[cell(row[name]) for name in found.names] for row in shown[:limit]])
     if len(shown) > limit:
-        note(f"and more: these are the first {limit:,}; --limit shows others")
+        note(f"only the first {limit:,} rows are shown; --limit changes that")
 
 
 def print_csv(names: list[str], rows: Iterable[dict[str, Any]]) -> None:

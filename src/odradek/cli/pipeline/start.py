@@ -50,37 +50,37 @@ POLL_S = 0.1
 @format_option
 def start(
     files: tuple[str, ...], engine: str | None, name: str | None, overrides: dict[str, Any],
-    from_places: tuple[str, ...], is_sure: bool, metrics: Metrics, as_json: bool,
+    from_positions: tuple[str, ...], is_sure: bool, metrics: Metrics, as_json: bool,
 ) -> None:  # fmt: skip
-    """Start pipelines in the background, each as a process of its own.
+    """Start pipelines in the background, each in its own process.
 
-    Returns when they run, or says why one does not. One that fails later is started again, with pauses that grow.
+    Returns when they run, or reports why one does not. One that fails later is restarted, with increasing pauses.
     """
     from odradek.cli.pipeline.run import require_spark  # noqa: PLC0415 - the other commands do without
 
     require_spark()
     if len(files) > 1 and metrics.port:
-        raise click.UsageError("pipelines cannot share a port for metrics; start them one by one, or use 0")
+        raise click.UsageError("pipelines cannot share a port for metrics; start them one by one, or use port 0")
     found = {file: overridden(choose(file, load(file, engine), name), overrides) for file in dict.fromkeys(files)}
     names = [each.name for each in found.values()]
     twice = next((each for each in names if names.count(each) > 1), None)
     if twice is not None:
-        raise Failure(f"two of these are named {twice}; a name stands for one pipeline")
+        raise Failure(f"two of these pipelines are named {twice}; names must differ")
     for file, each in found.items():
         if each.engine == "batch":
-            raise Failure(f"{each.name} is a batch, which ends by itself; `odradek pipeline run {file}`")
+            raise Failure(f"{each.name} is a batch, which ends by itself; run it with `odradek pipeline run {file}`")
         running = read_status(each.name)
         if running is not None and running.state not in ENDED:
             raise Failure(
                 f"{each.name} {running.state} already (pid {running.pid}); `odradek pipeline stop {each.name}`"
             )
-    if from_places:
-        from odradek.cli.pipeline.reset import check_reset, forget_and_begin  # noqa: PLC0415 - most go on
+    if from_positions:
+        from odradek.cli.pipeline.reset import check_reset, forget_and_begin  # noqa: PLC0415 - most starts continue
 
         for each in found.values():
-            check_reset(each, from_places)
+            check_reset(each, from_positions)
         for each in found.values():
-            forget_and_begin(each, from_places, is_sure)
+            forget_and_begin(each, from_positions, is_sure)
     processes = {
         each.name: launch(file, each.name, [*override_arguments(engine, each.name, overrides), *metrics.arguments])
         for file, each in found.items()
@@ -114,14 +114,14 @@ def launch(file: str, name: str, arguments: Sequence[str]) -> subprocess.Popen[b
 
 
 def wait_until_running(name: str, process: subprocess.Popen[bytes], as_json: bool) -> str | None:
-    """Why it does not run, or None. What it says meanwhile is passed on."""
-    told = ""
+    """Wait until the pipeline runs; returns the reason if it does not. Its notes are printed."""
+    printed = ""
     while True:
         status = read_status(name)
         mine = status if status is not None and status.pid == process.pid else None
-        if mine is not None and mine.note and mine.note != told:
-            told = mine.note
-            note(f"{name}: {told}")
+        if mine is not None and mine.note and mine.note != printed:
+            printed = mine.note
+            note(f"{name}: {printed}")
         if mine is not None and mine.state is State.RUNNING:
             if as_json:
                 print_json(mine.as_object())
@@ -136,6 +136,6 @@ def wait_until_running(name: str, process: subprocess.Popen[bytes], as_json: boo
 
 
 def last_line(name: str) -> str:
-    """For a process that ended before it had a status."""
+    """Last line of the log, for a process that ended before it had a status."""
     lines = (folder_of(name) / LOG).read_text(encoding="utf-8", errors="replace").splitlines()
-    return without_prefix(lines[-1]) if lines else "it ended without a word"
+    return without_prefix(lines[-1]) if lines else "it ended without output"

@@ -1,4 +1,4 @@
-"""Places in topics as people write them: earliest, latest, a time, or TOPIC:PARTITION:OFFSET for each partition."""
+"""Positions in topics: earliest, latest, a time, or TOPIC:PARTITION:OFFSET for each partition."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ DAY = re.compile(r"\d{4}-\d{2}-\d{2}[T ]")
 HINT = "write earliest, latest, a time such as 2026-01-31T12:00 or -1h, or TOPIC:PARTITION:OFFSET"
 
 
-def parse_place(texts: Sequence[str], pipeline: Pipeline) -> Start:
-    """One place for all topics, or offsets of partitions; Failure for what is neither."""
+def parse_position(texts: Sequence[str], pipeline: Pipeline) -> Start:
+    """One position for all topics, or offsets of partitions; Failure for anything else."""
     if len(texts) == 1 and texts[0] in {StartAt.EARLIEST, StartAt.LATEST}:
         return Start(StartAt(texts[0]))
     offsets = [parse_offset(text) for text in texts]
@@ -34,36 +34,36 @@ def parse_place(texts: Sequence[str], pipeline: Pipeline) -> Start:
             by_topic.setdefault(topic, {})[partition] = offset
         return Start(StartAt.OFFSETS, offsets=by_topic)
     if len(texts) > 1:
-        raise Failure(f"{' '.join(texts)}: several places must all be TOPIC:PARTITION:OFFSET")
+        raise Failure(f"{' '.join(texts)}: several positions must all be TOPIC:PARTITION:OFFSET")
     try:
         return Start(StartAt.TIME, max(0, parse_time_ms(texts[0], int(time.time() * 1000))))
     except (ValueError, OverflowError):
-        raise Failure(f"{quoted(texts[0])} is no place in a topic; {HINT}") from None
+        raise Failure(f"{quoted(texts[0])} is no position in a topic; {HINT}") from None
 
 
 def parse_range(from_texts: Sequence[str], to_texts: Sequence[str], pipeline: Pipeline) -> Range:
-    """What a backfill reads. With offsets only partitions that are named: from their first, or to their last record."""
-    start = parse_place(from_texts, pipeline)
-    end = parse_place(to_texts, pipeline) if to_texts else Start(StartAt.LATEST)
+    """The range of a backfill. With offsets, only the named partitions are read."""
+    start = parse_position(from_texts, pipeline)
+    end = parse_position(to_texts, pipeline) if to_texts else Start(StartAt.LATEST)
     if start.at is StartAt.LATEST or end.at is StartAt.EARLIEST:
-        raise Failure("there is nothing after the latest record, and nothing before the earliest")
+        raise Failure("the range is empty: it begins at the latest record, or ends at the earliest")
     if StartAt.OFFSETS not in {start.at, end.at}:
         return Range(start, end)
     if StartAt.TIME in {start.at, end.at}:
-        raise Failure("a range is of times or of offsets, not of both")
-    named = [(topic, each) for place in (start, end) for topic, found in place.offsets.items() for each in found]
+        raise Failure("a range takes times or offsets, not both")
+    named = [(topic, each) for position in (start, end) for topic, found in position.offsets.items() for each in found]
     return Range(with_all(start, named, EARLIEST_OFFSET), with_all(end, named, LATEST_OFFSET), only_named=True)
 
 
-def with_all(place: Start, named: Sequence[tuple[str, int]], other: int) -> Start:
+def with_all(position: Start, named: Sequence[tuple[str, int]], other: int) -> Start:
     offsets: dict[str, dict[int, int]] = {}
     for topic, partition in named:
-        offsets.setdefault(topic, {})[partition] = place.offsets.get(topic, {}).get(partition, other)
+        offsets.setdefault(topic, {})[partition] = position.offsets.get(topic, {}).get(partition, other)
     return Start(StartAt.OFFSETS, offsets=offsets)
 
 
 def parse_offset(text: str) -> tuple[str, int, int] | None:
-    """Of `pump:0:1200`; a time of day has colons too."""
+    """Parse `pump:0:1200`; None for anything else, such as a time of day."""
     topic, *numbers = text.rsplit(":", 2)
     if not topic or len(numbers) != 2 or DAY.match(text) or not all(each.isdecimal() for each in numbers):
         return None
@@ -75,14 +75,18 @@ def check_topic(topic: str, pipeline: Pipeline) -> None:
     origins = [each.origin for each in pipeline.sources if isinstance(each.origin, TopicOrigin)]
     read = [name for origin in origins for name in origin.topics]
     if topic not in read:
-        patterns = "; offsets need topics by name" if any(each.pattern is not None for each in origins) else ""
+        patterns = (
+            "; offsets need topics that are named, not patterns"
+            if any(each.pattern is not None for each in origins)
+            else ""
+        )
         raise Failure(f"{pipeline.name} does not read topic {topic}; it reads {', '.join(read) or 'none'}{patterns}")
 
 
-def place_text(start: Start) -> str:
+def position_text(start: Start) -> str:
     if start.at is StartAt.TIME:
         return iso_text(start.time_ms or 0)
     if start.at is StartAt.OFFSETS:
-        places = [f"{topic}:{each}:{at}" for topic, found in start.offsets.items() for each, at in found.items()]
-        return ", ".join(places)
+        offsets = [f"{topic}:{each}:{at}" for topic, found in start.offsets.items() for each, at in found.items()]
+        return ", ".join(offsets)
     return str(start.at)

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def statuses(names: Iterable[str]) -> list[PipelineStatus]:
-    """Of the pipelines that are named, or of all; Failure for one that was never started."""
+    """Statuses of the named pipelines, or of all; Failure for one that was never started."""
     chosen = list(dict.fromkeys(names))
     known = started_names()
     for name in chosen:
         if name not in known:
-            more = f"; there are {', '.join(known)}" if known else ""
-            raise Failure(f"no pipeline {name} was started here{more}")
+            more = f"; started: {', '.join(known)}" if known else ""
+            raise Failure(f"no pipeline {name} was started on this machine{more}")
     return [status for name in chosen or known if (status := read_status(name)) is not None]

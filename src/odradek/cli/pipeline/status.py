@@ -17,17 +17,16 @@ from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
 
 @command(
     examples=[
-        ("all that were started", "odradek pipeline status"),
-        ("everything about one", "odradek pipeline status rigs --format json | jq ."),
+        ("all started pipelines", "odradek pipeline status"),
+        ("all facts about one", "odradek pipeline status rigs --format json | jq ."),
     ]
 )
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
 @format_option
 def status(names: tuple[str, ...], as_json: bool) -> None:
-    """Show how the started pipelines do.
+    """Show state, rates and lag of the started pipelines.
 
-    Rates are records a second: what comes into the topics, and what is read of them. LAG is of the flow that is
-    furthest behind.
+    Rates are records per second: written to the topics, and processed. LAG is that of the flow that is furthest behind.
     """
     found = statuses(names)
     if as_json:
@@ -35,7 +34,7 @@ def status(names: tuple[str, ...], as_json: bool) -> None:
             print_json(each.as_object())
         return
     if not found:
-        note("no pipeline was started here; `odradek pipeline start FILE`")
+        note("no pipeline was started on this machine; `odradek pipeline start FILE` starts one")
         return
     now_s = time.time()
     titles = ["NAME", "STATE", "PID", "FOR", "RESTARTS", "INPUT/S", "DONE/S", "BATCH", "LAG", "NOT MET"]

@@ -1,4 +1,4 @@
-"""A pipeline that is kept running: `run --restart` in the foreground, and what `start` leaves behind."""
+"""A supervised pipeline: `run --restart` in the foreground, and the process that `start` leaves running."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def published(found: Pipeline, screen: BatchLines, folder: Path | None, metrics: Metrics) -> Iterator[Publisher]:
-    """The one place from which a pipeline's status goes to screen, file and metrics."""
+    """Publish a pipeline's status to screen, file and metrics."""
     mark = own_mark()
     status = PipelineStatus(
         name=found.name, state=State.STARTING, file=str(Path(found.place.file).absolute()), engine=str(found.engine),
@@ -53,15 +53,15 @@ def run_supervised(
     found: Pipeline,
     engine: str | None,
     overrides: dict[str, Any],
-    wishes: list[str],
+    limits: list[str],
     metrics: Metrics,
     state_folder: str | None,
     is_stopped: threading.Event,
     *,
     as_json: bool,
 ) -> None:
-    """An attempt after the other, each in a process of its own; Failure when it gives up."""
-    command = [sys.executable, "-m", "odradek", "pipeline", "run", file, *wishes]
+    """Run attempts, each in its own process; Failure when the supervisor gives up."""
+    command = [sys.executable, "-m", "odradek", "pipeline", "run", file, *limits]
     command += override_arguments(engine, found.name, overrides)
     folder = None if state_folder is None else Path(state_folder)
     screen = chosen_screen(as_json=as_json) if folder is None else LogLines()
@@ -70,7 +70,7 @@ def run_supervised(
             try:
                 stack.enter_context(held(folder / LOCK, f"pid {own_mark().pid}"))
             except Taken as taken:
-                raise Failure(f"{found.name} runs already ({taken.owner})") from None
+                raise Failure(f"{found.name} is already running ({taken.owner})") from None
         publisher = stack.enter_context(published(found, screen, folder, metrics))
         log = None if folder is None else RotatingLog(folder / LOG)
         supervisor = Supervisor(

@@ -1,4 +1,4 @@
-"""`odradek pipeline test`: given rows → expected rows, on one warm Spark session and without a broker."""
+"""`odradek pipeline test`: given rows → expected rows, in one Spark session and without a broker."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ INDENT = " " * 6
 @command(
     "test",
     examples=[
-        ("all tests here and below", "odradek pipeline test"),
-        ("those of a definition, in pipeline.test.yml", "odradek pipeline test pipeline.yml"),
+        ("all tests in and below the current directory", "odradek pipeline test"),
+        ("the tests of a definition, in pipeline.test.yml", "odradek pipeline test pipeline.yml"),
         ("one case", "odradek pipeline test pipeline.yml --case 'high pressure warns'"),
-        ("what failed", "odradek pipeline test --format json | jq '.differences[].message'"),
+        ("messages of the failed cases", "odradek pipeline test --format json | jq '.differences[].message'"),
     ],
 )
 @click.argument("files", metavar="[FILE...]", nargs=-1, type=click.Path())
-@click.option("--case", "only", metavar="NAME", type=TEXT, help="Only the case of this name.")
+@click.option("--case", "only", metavar="NAME", type=TEXT, help="Only the case with this name.")
 @format_option
 def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
     """Test pipelines: given rows, expected rows, no broker.
 
-    FILE is a file of tests (`….test.yml`), a definition with one beside it, or a folder.
-    The exit code is 1 where a case fails.
+    FILE is a file of tests (`….test.yml`), a definition with a test file beside it, or a folder.
+    The exit code is 1 if a case fails.
     """
     require_packages()
     require_packages(SPARK_PACKAGES)
@@ -62,7 +62,7 @@ def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
 
 
 def read_files(named: tuple[str, ...], only: str | None) -> list[CaseFile]:
-    """All files, before Spark is started for any of them."""
+    """Read all files before Spark is started."""
     from odradek.pipelines.definition.nearest import suggestion  # noqa: PLC0415
     from odradek.pipelines.definition.places import ProblemList  # noqa: PLC0415
     from odradek.pipelines.trial.files import find_files, read_case_file  # noqa: PLC0415

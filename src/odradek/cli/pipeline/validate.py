@@ -21,26 +21,26 @@ if TYPE_CHECKING:
 
 
 engine_option = click.option(
-    "--engine", type=click.Choice(ENGINES), help="Check for this engine instead of the definition's own."
+    "--engine", type=click.Choice(ENGINES), help="Check for this engine. Default: that of the definition."
 )
 
 
 @command(
     examples=[
         ("one definition, or several", "odradek pipeline validate pipeline.yml"),
-        ("would it run in real time?", "odradek pipeline validate pipeline.yml --engine realtime"),
+        ("check for the realtime engine", "odradek pipeline validate pipeline.yml --engine realtime"),
         ("the pipelines of a Python file", "odradek pipeline validate rigs.py"),
-        ("the lines that are wrong", "odradek pipeline validate p.yml --format json | jq '.problems[].line'"),
+        ("lines with errors", "odradek pipeline validate p.yml --format json | jq '.problems[].line'"),
     ]
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @engine_option
 @format_option
 def validate(files: tuple[str, ...], engine: str | None, as_json: bool) -> None:
-    """Check definitions and say what is wrong, with the line.
+    """Check definitions and report every error with its line.
 
-    Names, circles, schemas, SQL, columns, watermarks, import paths, and what the engine cannot run.
-    All that is wrong is told at once. The exit code is 1 where something is; warnings do not count.
+    Checks names, cycles, schemas, SQL, columns, watermarks, import paths, and what the engine supports. The exit code
+    is 1 if there is an error; warnings do not count.
     """
     wrong: Counter[str] = Counter()
     for file in dict.fromkeys(files):

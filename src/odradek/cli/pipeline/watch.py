@@ -27,9 +27,9 @@ from odradek.pipelines.operating.status_files import read_status
 def watch(name: str, seconds: float | None, as_json: bool) -> None:
     """Show a started pipeline live: rates, batch time, lag, state and expectations of each flow.
 
-    Without a terminal, a line a second.
+    Without a terminal, one line per second.
     """
-    from odradek.pipelines.operating.screens import LiveView  # noqa: PLC0415 - rich is only for those who watch
+    from odradek.pipelines.operating.screens import LiveView  # noqa: PLC0415 - only the live view needs rich
 
     found = next(iter(statuses([name])), None)
     if found is None:

@@ -1,6 +1,6 @@
-"""The format strings of `odradek produce` and `odradek consume`: `%k`, `%v` and escapes, as kcat has them.
+"""The format strings of `odradek produce` and `odradek consume`: `%k`, `%v` and escapes, like those of kcat.
 
-One parser for both directions, so that what `consume -f` writes, `produce -f` can read.
+Both directions use one parser, so that `produce -f` can read the output of `consume -f`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def unescape(text: str) -> bytes:
 
 
 def parse_format(text: str, verbs: str) -> list[Piece]:
-    """The pieces of a format string: literals joined, verbs one by one; FormatError names what it does not know."""
+    """The pieces of a format string: literals joined, verbs one by one; FormatError names an unknown verb or escape."""
     pieces: list[Piece] = []
 
     def add(literal: bytes) -> None:
@@ -53,7 +53,7 @@ def parse_format(text: str, verbs: str) -> list[Piece]:
                 raise FormatError(f"\\{escape} is not one of {', '.join(chr(92) + known for known in ESCAPES)}, \\xHH")
             add(ESCAPES[escape])
         elif match["stray"] is not None:
-            raise FormatError(f"a single {match['stray']} at the end means nothing; write it twice")
+            raise FormatError(f"a single {match['stray']} at the end is incomplete; write it twice")
         else:
-            add(match["text"].encode(errors="surrogateescape"))  # bytes that are not UTF-8 stay as they are
+            add(match["text"].encode(errors="surrogateescape"))  # keeps bytes that are not UTF-8
     return pieces

@@ -1,4 +1,4 @@
-"""Records as `odradek produce` reads them: a line split by a format string, or a JSON object a line."""
+"""Input of records for `odradek produce`: lines split by a format string, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from odradek.cli.framework.times import parse_time_ms
 from odradek.cli.records.format_string import FormatError, parse_format
 
 INPUT_VERBS = "kvshpT"
-LONGEST_NUMBER = 40  # digits; leading zeros are welcome, a megabyte of them is not
+LONGEST_NUMBER = 40  # digits, leading zeros included
 _PATTERNS = {"p": rb"\d+", "T": rb"[^\s]+?"}
 
 
@@ -27,7 +27,7 @@ class InputError(ValueError):
 
 @dataclass(slots=True)
 class InputRecord:
-    """What one line asks to be written; None for partition and timestamp leaves them to the client."""
+    """A record to be written. Partition and timestamp are chosen by the client if they are None."""
 
     value: bytes | None = None
     key: bytes | None = None
@@ -40,18 +40,18 @@ LineReader = Callable[[bytes], InputRecord]
 
 
 def line_reader(input_format: str) -> LineReader:
-    """The reader of lines for a format: `json`, or a format string; FormatError when it makes no sense."""
+    """The reader of lines for a format: `json`, or a format string; FormatError if it is invalid."""
     return read_json_line if input_format == "json" else format_reader(input_format)
 
 
 def format_reader(input_format: str) -> LineReader:
-    r"""A reader of lines such as `%k\t%v`: a verb takes what stands before the next literal, the last one the rest."""
+    r"""A reader of lines such as `%k\t%v`: a verb takes the text up to the next literal, the last verb the rest."""
     pieces = parse_format(input_format.removesuffix("\\n"), INPUT_VERBS)
     verbs = ["v" if piece == "s" else piece for piece in pieces if isinstance(piece, str)]
     if not verbs or len(set(verbs)) != len(verbs):
         raise FormatError("a format takes each of %k, %v, %h, %p, %T at most once, and at least one of them")
     if any(isinstance(a, str) and isinstance(b, str) for a, b in itertools.pairwise(pieces)):
-        raise FormatError("two verbs need something between them that tells where one ends")
+        raise FormatError("two verbs need a separator between them")
     if verbs == ["v"] and len(pieces) == 1:
         return lambda line: InputRecord(value=line)
     groups = (
@@ -62,7 +62,7 @@ def format_reader(input_format: str) -> LineReader:
     def read(line: bytes) -> InputRecord:
         match = pattern.fullmatch(line)
         if match is None:
-            raise InputError(f"it does not look like {readable(input_format)}")
+            raise InputError(f"it does not match the format {readable(input_format)}")
         record = InputRecord()
         for verb, text in zip(verbs, match.groups(), strict=True):
             set_part(record, verb, text)
@@ -92,7 +92,7 @@ def parse_headers(text: bytes) -> list[tuple[str, bytes | None]]:
         try:
             headers.append((name.decode(), value if equals else None))
         except UnicodeDecodeError:
-            raise InputError(f"{name!r} is no name of a header: it is not UTF-8") from None
+            raise InputError(f"{name!r} is no header name: it is not UTF-8") from None
     return headers
 
 

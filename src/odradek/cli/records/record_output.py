@@ -1,4 +1,4 @@
-"""Records as `odradek consume` writes them: a format string as kcat's, or a JSON object a line."""
+"""Output of records by `odradek consume`: a format string like that of kcat, or one JSON object per line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RecordWriter = Callable[["Message"], bytes]
 
 
 def format_writer(output_format: str, null_marker: bytes = b"") -> RecordWriter:
-    """A function that renders a record by a format string; FormatError when it makes no sense."""
+    """A function that renders a record by a format string; FormatError if it is invalid."""
     pieces = parse_format(output_format, OUTPUT_VERBS)
     if pieces == ["v", b"\n"] and not null_marker:
         return lambda message: (_bytes(message.value()) or b"") + b"\n"

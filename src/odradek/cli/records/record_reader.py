@@ -93,8 +93,7 @@ class RecordReader:
         if error is None:
             return True
         if error.name() != END_OF_PARTITION and (error.fatal() or not error.retriable()):
-            place = f"topic {self.topic}, partition {message.partition()}"
-            raise self.cluster.failure(error, place)
+            raise self.cluster.failure(error, f"topic {self.topic}, partition {message.partition()}")
         return False
 
     def _until_ends(self, messages: Sequence[Message]) -> list[Message]:

@@ -27,7 +27,7 @@ class RecordWriter:
         self.cluster = cluster
         self.topic = topic
         self.acks = str(settings["acks"])
-        self.places: dict[int, list[int]] = {}  # partition -> first offset, last offset, records
+        self.written_ranges: dict[int, list[int]] = {}  # partition -> first offset, last offset, records
         self.failures = 0
         self.first_error: KafkaError | None = None
         self.size_bytes = 0
@@ -41,7 +41,7 @@ class RecordWriter:
 
     @property
     def written(self) -> int:
-        return sum(place[2] for place in self.places.values())
+        return sum(each[2] for each in self.written_ranges.values())
 
     def write(self, record: InputRecord) -> None:
         self.raise_failures()
@@ -75,12 +75,12 @@ class RecordWriter:
             self.first_error = self.first_error or error
             return
         partition, offset = message.partition(), message.offset()
-        place = self.places.get(partition)  # type: ignore[arg-type]
-        if place is None:
-            self.places[partition] = [offset, offset, 1]  # type: ignore[index, list-item]
+        each = self.written_ranges.get(partition)  # type: ignore[arg-type]
+        if each is None:
+            self.written_ranges[partition] = [offset, offset, 1]  # type: ignore[index, list-item]
         else:
-            place[1] = offset  # type: ignore[assignment]
-            place[2] += 1
+            each[1] = offset  # type: ignore[assignment]
+            each[2] += 1
 
     def finish(self) -> None:
         """Wait until every record is acknowledged or has failed."""
@@ -94,31 +94,33 @@ class RecordWriter:
 
     def print_summary(self, as_json: bool, *, is_new_topic: bool = False) -> None:
         """Print how many records were written, and to which offsets. With acks=0 the offsets are unknown."""
-        places = [
+        ranges = [
             {"partition": partition, "first_offset": first, "last_offset": last, "records": records}
-            for partition, (first, last, records) in sorted(self.places.items())
+            for partition, (first, last, records) in sorted(self.written_ranges.items())
         ]
         if self.acks == "0":
-            places = [{"partition": place["partition"], "records": place["records"]} for place in places]
+            ranges = [{"partition": each["partition"], "records": each["records"]} for each in ranges]
         if as_json:
-            summary = {"topic": self.topic, "records": self.written, "bytes": self.size_bytes, "partitions": places}
+            summary = {"topic": self.topic, "records": self.written, "bytes": self.size_bytes, "partitions": ranges}
             print_json({**summary, "failed": self.failures, "topic_created": is_new_topic})
             return
-        if not places and self.failures:
+        if not ranges and self.failures:
             return
-        say(f"{count_text(self.written, 'record')} written to {self.topic}{':' if places else ''}{_where(places)}")
+        say(
+            f"{count_text(self.written, 'record')} written to {self.topic}{':' if ranges else ''}{_ranges_text(ranges)}"
+        )
 
 
-def _where(places: list[dict[str, int]]) -> str:
-    """` partition 0 at offset 7`, or a line for each partition."""
+def _ranges_text(ranges: list[dict[str, int]]) -> str:
+    """` partition 0, offset 7`, or a line for each partition."""
     lines = []
-    for place in places:
-        first, last = place.get("first_offset"), place.get("last_offset")
+    for each in ranges:
+        first, last = each.get("first_offset"), each.get("last_offset")
         if first is None:
-            span = count_text(place["records"], "record") + ", unacknowledged"
+            span = count_text(each["records"], "record") + ", unacknowledged"
         else:
             span = f"offset {first}" if first == last else f"offsets {first}–{last}"
-        lines.append(f"partition {place['partition']}, {span}")
+        lines.append(f"partition {each['partition']}, {span}")
     if len(lines) == 1:
         return " " + lines[0]
     return "".join(f"\n  {line}" for line in lines)

@@ -7,13 +7,13 @@ from odradek.cli.framework.commands import group
 
 @group(
     lazy={
-        "simulate": ("odradek.cli.rigs.simulate:simulate", "Send the records of a fleet of simulated pumps."),
-        "watch": ("odradek.cli.rigs.watch:watch_rigs", "Show what the rigs pipeline makes of them, live."),
+        "simulate": ("odradek.cli.rigs.simulate:simulate", "Produce the records of simulated pumps."),
+        "watch": ("odradek.cli.rigs.watch:watch_rigs", "Show the dashboard of the rigs pipeline."),
     },
     examples=[
-        ("a thousand records a second, until Ctrl-C", "odradek rigs simulate"),
-        ("in another terminal, with the pipeline running", "odradek rigs watch"),
+        ("1,000 records per second, until Ctrl-C", "odradek rigs simulate"),
+        ("the dashboard, while the pipeline runs", "odradek rigs watch"),
     ],
 )
 def rigs() -> None:
-    """Simulated oil rigs and the dashboard of their pipeline, `examples/rigs`."""
+    """Simulate oil rigs, and show the dashboard of their pipeline (examples/rigs)."""

@@ -10,7 +10,7 @@ from odradek.pipelines.rigs.fleet import FleetSettings
 FLEET = FleetSettings()
 
 rate_option = click.option(
-    "--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records a second."
+    "--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records per second."
 )
 pumps_option = click.option(
     "--pumps",
@@ -18,7 +18,7 @@ pumps_option = click.option(
     default=FLEET.pumps,
     show_default=True,
     metavar="N",
-    help="Size of the fleet.",
+    help="Number of pumps.",
 )
 seed_option = click.option(
     "--seed",
@@ -26,5 +26,5 @@ seed_option = click.option(
     default=FLEET.seed,
     show_default=True,
     metavar="N",
-    help="The same seed, from the same time on, gives the same records.",
+    help="The same seed and start time give the same records.",
 )

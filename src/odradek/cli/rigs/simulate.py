@@ -1,4 +1,4 @@
-"""`odradek rigs simulate`: a fleet of pumps that sends its records until it is stopped."""
+"""`odradek rigs simulate`: produces the records of a fleet of simulated pumps."""
 
 from __future__ import annotations
 
@@ -32,36 +32,41 @@ SHARE = click.FloatRange(0, 1)
     "simulate",
     examples=[
         ("until Ctrl-C", "odradek rigs simulate"),
-        ("more pumps, more records, more trouble", "odradek rigs simulate --pumps 900 --rate 5000 --broken 0.05"),
-        ("the same records as last time", "odradek rigs simulate --seed 3 --start 2015-01-01T00:00Z --seconds 60"),
+        ("more pumps, more records, more broken ones", "odradek rigs simulate --pumps 900 --rate 5000 --broken 0.05"),
+        ("the same records in every run", "odradek rigs simulate --seed 3 --start 2015-01-01T00:00Z --seconds 60"),
     ],
 )
-@click.option("--topic", type=TOPIC_NAME, default="rigs", show_default=True, metavar="NAME", help="Where they go.")
+@click.option(
+    "--topic", type=TOPIC_NAME, default="rigs", show_default=True, metavar="NAME", help="Topic of the records."
+)
 @rate_option
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
 @pumps_option
 @seed_option
+@click.option("--start", type=TimeType(is_written=True), metavar="TIME", help="Time of the first record. Default: now.")
 @click.option(
-    "--start", type=TimeType(is_written=True), metavar="TIME", help="Where the rigs' clock begins; now if absent."
+    "--late", type=SHARE, default=FLEET.late_share, show_default=True, metavar="SHARE", help="Share of late records."
 )
 @click.option(
-    "--late", type=SHARE, default=FLEET.late_share, show_default=True, metavar="SHARE", help="Of late records."
-)
-@click.option(
-    "--broken", type=SHARE, default=FLEET.broken_share, show_default=True, metavar="SHARE", help="Of broken records."
+    "--broken",
+    type=SHARE,
+    default=FLEET.broken_share,
+    show_default=True,
+    metavar="SHARE",
+    help="Share of broken records.",
 )
 @cluster_options
 def simulate(
     topic: str, rate: float, seconds: float | None, pumps: int, seed: int, start: int | None,
     late: float, broken: float, cluster: Cluster, as_json: bool,
 ) -> None:  # fmt: skip
-    """Send the records of a fleet of simulated pumps.
+    """Produce the records of a fleet of simulated pumps.
 
-    Readings drift, follow the day and now and then go wrong: pressure creeps up, a pump overheats or falls silent.
-    Some records are minutes late, some are broken. The topic is made if it does not exist.
+    Readings drift, follow the time of day, and have faults: pressure rises, a pump overheats or sends nothing. Some
+    records are minutes late, some are broken. The topic is created if it does not exist.
     """
     if late + broken > 1:
-        raise click.UsageError("--late and --broken sum up to more than 1")
+        raise click.UsageError("the sum of --late and --broken is more than 1")
     fleet = Fleet(FleetSettings(pumps, seed, late, broken))
     cluster.create_topic(topic, PARTITIONS)
     producer = cluster.producer(producer_settings(rate))
@@ -80,7 +85,7 @@ def simulate(
 
 
 def report(sender: RigProducer, is_stopped: threading.Event, as_json: bool) -> None:
-    """Once a second how things are; on a terminal always in the same line."""
+    """Print the counts once per second; on a terminal always in the same line."""
     is_live = sys.stdout.isatty() and not as_json
     before, before_at = 0, time.monotonic()
     while not is_stopped.wait(LINE_EVERY_S):
@@ -98,7 +103,7 @@ def report(sender: RigProducer, is_stopped: threading.Event, as_json: bool) -> N
 
 def progress_line(sender: RigProducer, rate: float) -> str:
     counts = sender.counts
-    away = "  broker away" if sender.is_broker_away else ""
+    away = "  broker unreachable" if sender.is_broker_away else ""
     return f"{counts.sent:>9,} sent  {rate:>7,.0f}/s  {counts.late:,} late  {counts.broken:,} broken{away}"
 
 
@@ -123,4 +128,4 @@ def print_summary(sender: RigProducer, topic: str, seconds: float, as_json: bool
         say(f"{counts.acknowledged:,} acknowledged, {counts.late:,} late, {counts.broken:,} broken")
     if counts.acknowledged < counts.sent:
         reason = "" if sender.last_error is None else f": {sender.last_error.str()}"
-        raise Failure(f"{count_text(counts.sent - counts.acknowledged, 'record')} did not arrive{reason}")
+        raise Failure(f"{count_text(counts.sent - counts.acknowledged, 'record')} were not acknowledged{reason}")

@@ -1,4 +1,4 @@
-"""`odradek up`: the oil rigs from sensor to alert: a broker, a fleet, the pipeline on Spark, and the dashboard."""
+"""`odradek up`: the oil rig example: a broker, simulated pumps, the pipeline on Spark, and the dashboard."""
 
 from __future__ import annotations
 
@@ -38,21 +38,23 @@ DEFINITION = Path("examples", "rigs", "pipeline.yml")
     examples=[
         ("until Ctrl-C", "odradek up"),
         ("half a minute, then a summary", "odradek up --seconds 30"),
-        ("on another cluster, with more records", "odradek up --bootstrap-server kafka:9092 --rate 3000"),
+        ("on an existing cluster, with more records", "odradek up --bootstrap-server kafka:9092 --rate 3000"),
     ],
 )
-@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds, with a summary.")
+@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds, and print a summary.")
 @rate_option
 @pumps_option
 @seed_option
-@click.option("--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Use this cluster, start no broker.")
+@click.option(
+    "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Use this cluster instead of starting a broker."
+)
 @click.option(
     "--port",
     type=click.IntRange(min=0, max=65535),
     default=9092,
     show_default=True,
     metavar="PORT",
-    help="Where the broker listens; 0 takes a free one.",
+    help="Port of the broker; 0 for a free one.",
 )
 @click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077.")
 @click.option(
@@ -61,17 +63,16 @@ DEFINITION = Path("examples", "rigs", "pipeline.yml")
     type=click.Path(dir_okay=False, exists=True),
     default=str(DEFINITION),
     show_default=True,
-    help="The pipeline.",
+    help="Definition of the pipeline.",
 )
 @format_option
 def up(
     seconds: float | None, rate: float, pumps: int, seed: int, bootstrap_server: str | None, port: int,
     master: str | None, definition: str, as_json: bool,
 ) -> None:  # fmt: skip
-    """The oil rigs, from sensor to alert.
+    """Run the oil rig example: a broker, simulated pumps, a pipeline and a dashboard.
 
-    A broker, a fleet of simulated pumps, the pipeline that makes topics, warnings, a view and aggregates of their
-    records, and a dashboard. Everything stops on Ctrl-C.
+    The pipeline writes topics, warnings, a view and aggregates. Ctrl-C stops everything.
     """
     is_stopped = threading.Event()
     with contextlib.ExitStack() as stack:
@@ -81,21 +82,21 @@ def up(
         is_new = cluster.create_topic(Topics().source, PARTITIONS)
         arguments = [definition, "--bootstrap-server", cluster.bootstrap_servers, "--checkpoints", folder]
         arguments += ["--warehouse", f"sqlite:///{folder}/rigs.db", *(["--master", master] if master else [])]
-        arguments += [] if is_new else ["--from", "latest"]  # what others left there would be minutes late
-        process = stack.enter_context(PipelineProcess(arguments, is_stopped, tell))
+        arguments += [] if is_new else ["--from", "latest"]  # older records would count as minutes late
+        process = stack.enter_context(PipelineProcess(arguments, is_stopped, report))
         process.wait_until_running()
         fleet = Fleet(FleetSettings(pumps, seed))
         sender = RigProducer(cluster.producer(producer_settings(rate)), Topics().source, fleet, rate)
         if not is_stopped.is_set():
             with sending(sender, is_stopped):
                 show(cluster, is_stopped, seconds, as_json)
-                tell("stopping")
+                report("stopping")
     process.raise_failure()
     if sender.failure is not None:
-        raise Failure(f"the fleet could not send: {sender.failure.args[0].str()}")
+        raise Failure(f"the records could not be produced: {sender.failure.args[0].str()}")
 
 
-def tell(line: str) -> None:
+def report(line: str) -> None:
     click.echo(line, err=True)
 
 
@@ -103,7 +104,7 @@ def tell(line: str) -> None:
 def own_broker(port: int) -> Iterator[str]:
     check_port(port, "up")
     running = start_broker(port, None)
-    tell(f"a broker is ready on {running.bootstrap_servers}")
+    report(f"broker ready on {running.bootstrap_servers}")
     try:
         yield running.bootstrap_servers
     finally:

@@ -35,7 +35,7 @@ DEFAULTS = Topics()
     default=DEFAULTS.source,
     show_default=True,
     metavar="NAME",
-    help="Topic that the rigs fill.",
+    help="Topic of the rigs' records.",
 )
 @click.option(
     "--dead-letters",
@@ -43,14 +43,14 @@ DEFAULTS = Topics()
     default=DEFAULTS.dead_letters,
     show_default=True,
     metavar="NAME",
-    help="Topic of what the pipeline could not use.",
+    help="Topic of the records that the pipeline could not process.",
 )
 @cluster_options
 def watch_rigs(seconds: float | None, source: str, dead_letters: str, cluster: Cluster, as_json: bool) -> None:
-    """Show what the rigs pipeline makes of the records, live.
+    """Show the dashboard of the rigs pipeline.
 
     Rates of its topics, the latest warnings with the time from event to alert, the pumps by state, dead letters with
-    their reasons, and how far the pipeline lags behind. Without a terminal, a line a second.
+    their reasons, and the lag of the pipeline. Without a terminal, one line per second.
     """
     model = DashboardModel(Topics(source=source, dead_letters=dead_letters), time.time())
     consumer = cluster.consumer({"fetch.wait.max.ms": 20, "auto.offset.reset": "earliest"})

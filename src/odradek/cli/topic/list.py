@@ -20,11 +20,11 @@ REQUEST_TIMEOUT_S = 15.0
 @command(
     "list",
     examples=[
-        ("every topic but the internal ones", "odradek topic list"),
+        ("all topics but the internal ones", "odradek topic list"),
         ("names only, for a script", "odradek topic list --format json | jq -r .topic"),
     ],
 )
-@click.option("--internal", is_flag=True, help="Show internal topics (their names start with __) too.")
+@click.option("--internal", is_flag=True, help="Include internal topics, whose names start with __.")
 @cluster_options
 def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     """List the topics of the cluster."""
@@ -40,4 +40,4 @@ def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
     elif rows:
         print_columns(["TOPIC", "PARTITIONS", "REPLICAS"], rows)
     else:
-        say("no topics yet; `odradek topic create NAME` makes one")
+        say("no topics; `odradek topic create NAME` creates one")

@@ -124,10 +124,10 @@ def apply_trims(cluster: Cluster, topic: str, trims: Sequence[Trim]) -> None:
     """Failure names every partition that was not trimmed."""
     asked = [TopicPartition(topic, each.partition, each.start) for each in trims]
     failures = []
-    for place, future in cluster.admin().delete_records(asked, request_timeout=REQUEST_TIMEOUT_S).items():
+    for partition, future in cluster.admin().delete_records(asked, request_timeout=REQUEST_TIMEOUT_S).items():
         try:
             future.result()
         except KafkaException as error:
-            failures.append(cluster.failure(error.args[0], f"topic {topic}, partition {place.partition}").message)
+            failures.append(cluster.failure(error.args[0], f"topic {topic}, partition {partition.partition}").message)
     if failures:
         raise Failure("; ".join(failures))
