@@ -45,7 +45,7 @@ duration_option = click.option(
 )
 engine_option = click.option(
     "--engine", type=click.Choice(["client", "raw"]), default="client", show_default=True,
-    help="`client` uses librdkafka; `raw` sends prepared requests,and measures the broker alone, with little CPU.",
+    help="`client` uses librdkafka; `raw` sends prepared requests and measures the broker alone, with little CPU.",
 )  # fmt: skip
 connections_option = click.option(
     "--connections", type=click.IntRange(min=1, max=64), default=2, show_default=True, metavar="N",
