@@ -28,7 +28,7 @@ COMMANDS = {
     "log": ("odradek.cli.log:log", "Show, check and repair the files of a broker."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
     "demo": ("odradek.cli.demo.command:demo", "Run a broker, a producer and a consumer, and show the records."),
-    "up": ("odradek.cli.rigs.up:up", "Run the oil rig example: broker, simulated pumps, pipeline, dashboard."),
+    "up": ("odradek.cli.rigs.up:up", "Run the oil rig example: broker, pumps, pipeline, dashboard."),
     "rigs": ("odradek.cli.rigs:rigs", "Simulate oil rigs, and show the dashboard of their pipeline."),
     "completion": ("odradek.cli.completion.command:completion", "Print the completion script for a shell."),
 }

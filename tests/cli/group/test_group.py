@@ -116,7 +116,7 @@ def test_describe_tells_members_of_one_name_apart_and_what_the_lag_leaves_out(
     assert rows[0].split()[:5] == [topic, "0", "4", "10", "6"]
     assert rows[1].split()[:6] == [topic, "1", "-", "0", "-", "-"]
     assert rows[2:5] == [
-        "no offset is committed in 1 partition, which the lag leaves out",
+        "1 partition without a committed offset not counted in the lag",
         "",
         "MEMBER     HOST       PARTITIONS",
     ]
@@ -168,7 +168,7 @@ def test_a_reset_from_a_file(odradek: Run, group: str, topic: str, tmp_path: Pat
     file.write_text(f"{topic},0,-1\n")
     assert "line 1" in odradek("group", "reset", group, "--from-file", str(file)).errors
     file.write_text("")
-    assert "names no offsets" in odradek("group", "reset", group, "--from-file", str(file)).errors
+    assert "contains no offsets" in odradek("group", "reset", group, "--from-file", str(file)).errors
 
 
 def test_a_dry_run_says_what_it_means(odradek: Run, group: str, topic: str, tmp_path: Path) -> None:
@@ -180,17 +180,17 @@ def test_a_dry_run_says_what_it_means(odradek: Run, group: str, topic: str, tmp_
     ]
     assert lines[-1] == "6 records to be skipped, 1 partition committed for the first time"
     assert "4 records to be read again" in odradek("group", "reset", group, "--to-earliest").output
-    assert "nothing moves" in odradek("group", "reset", group, "--to-offset", "4").output
+    assert "no offset changes" in odradek("group", "reset", group, "--to-offset", "4").output
     file = tmp_path / "offsets.csv"
     file.write_text(f"{topic},0,11\n")
-    assert f"{topic}-0: 11 is past the end; 10 is taken" in odradek("group", "reset", group, "--from-file", file).errors
+    assert f"{topic}-0: 11 is after the end; using 10" in odradek("group", "reset", group, "--from-file", file).errors
     assert odradek("group", "reset", group, "--from-file", file, "--topic", topic).code == 2
 
 
 def test_what_is_not_committed_is_not_shifted(odradek: Run, group: str, topic: str) -> None:
     ran = odradek("group", "reset", group, "--topic", topic, "--shift", "1", "--execute")
     assert (ran.code, ran.output) == (1, "")
-    assert f"{topic}-1: nothing is committed" in ran.errors
+    assert f"{topic}-1: no committed offset" in ran.errors
 
 
 def test_a_reset_of_chosen_partitions_makes_the_group_if_need_be(odradek: Run, topic: str, new_name: NewName) -> None:

@@ -85,10 +85,10 @@ def test_offsets_are_gathered(pipeline: Pipeline) -> None:
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
-        (["yesterday"], "is no place in a topic"),
+        (["yesterday"], "is no position in a topic"),
         (["wells:0:1"], "p does not read topic wells; it reads rigs"),
         (["rigs:0:1", "latest"], "must all be TOPIC:PARTITION:OFFSET"),
-        (["rigs:0:99999999999999999999"], "is no place in a topic"),
+        (["rigs:0:99999999999999999999"], "is no position in a topic"),
     ],
 )
 def test_what_is_no_place_is_told(pipeline: Pipeline, texts: list[str], told: str) -> None:
@@ -172,7 +172,7 @@ def test_what_cannot_be_set_aside_is_told_before_anything_is_forgotten(offline: 
     definition.write_text(definition.read_text().replace("path: archive", "path: hdfs://host/archive"))
     refused = offline("pipeline", "reset", file, "--yes")
     assert refused.code == 1
-    assert "hdfs://host/archive cannot be set aside from here" in refused.errors
+    assert "hdfs://host/archive is not local and cannot be renamed" in refused.errors
     assert {"rigs", "rigs-views", "files-archive", "view-totals"} <= {path.name for path in begun.iterdir()}
 
 
@@ -196,19 +196,19 @@ def test_a_pipeline_at_work_is_not_reset(offline: Run, file: str, begun: Path) -
     with held(begun / "checkpoint.lock", "pid 12"):
         refused = offline("pipeline", "reset", file, "--yes")
     assert refused.code == 1
-    assert "p is at work (pid 12); stop it first" in refused.errors
+    assert "p is running (pid 12); stop it first" in refused.errors
     assert (begun / "rigs").exists()
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("backfill", "--from", "latest"), "there is nothing after the latest record"),
-        (("backfill", "--from", "rigs:0:1", "--to", "-1h"), "of times or of offsets, not of both"),
+        (("backfill", "--from", "latest"), "the range is empty"),
+        (("backfill", "--from", "rigs:0:1", "--to", "-1h"), "times or offsets, not both"),
         (("backfill", "--from", "earliest", "--only", "odd"), "p has no sink or view odd"),
-        (("backfill", "--from", "earliest", "--only", "totals"), "a part of the log does not make view totals"),
+        (("backfill", "--from", "earliest", "--only", "totals"), "view totals needs the whole log"),
         (("rebuild", "odd"), "p has no view odd; it has last, totals"),
-        (("run", "--from", "odd"), "is no place in a topic"),
+        (("run", "--from", "odd"), "is no position in a topic"),
     ],
 )
 def test_what_cannot_be_done_is_told_before_spark_starts(

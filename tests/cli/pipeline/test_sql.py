@@ -42,7 +42,7 @@ def test_more_rows_than_are_shown_are_told_of(capsys: pytest.CaptureFixture[str]
     print_table(answer(), 1)
     shown = capsys.readouterr()
     assert len(shown.out.splitlines()) == 2
-    assert "these are the first 1; --limit shows others" in shown.err
+    assert "only the first 1 rows are shown; --limit changes that" in shown.err
 
 
 def test_csv_is_quoted_where_it_must_be(capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,7 +89,7 @@ def test_what_spark_refuses_is_told_in_a_line(tmp_path: Path) -> None:
     [
         (["selec 1"], "the query, line 1, column 7: '1' cannot stand here"),
         (["drop table t"], "DROP where a query should stand"),
-        (["select * from rigs-dead-letters where"], "names with dashes go in backticks"),
+        (["select * from rigs-dead-letters where"], "put names with dashes in backticks"),
         (["select 1", "--schema", "t=id BIGNIT"], "--schema of t: "),
         (["select 1", "--warehouse", "here"], "'here' is no URL of a database"),
         (["select 1", "--warehouse", "sqlite:///no-such-file.db"], "there is no such file"),

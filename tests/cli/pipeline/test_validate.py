@@ -63,7 +63,7 @@ def wrong(tmp_path: Path) -> str:
 def test_a_sound_definition_says_so(offline: Run, sound: str) -> None:
     ran = offline("pipeline", "validate", sound)
     assert (ran.code, ran.errors) == (0, "")
-    assert ran.output == f"{sound}: rigs is sound: 1 source, 2 steps, 2 sinks, 1 view\n"
+    assert ran.output == f"{sound}: rigs is valid: 1 source, 2 steps, 2 sinks, 1 view\n"
 
 
 def test_everything_wrong_is_told_with_its_line(offline: Run, wrong: str) -> None:
@@ -93,7 +93,7 @@ def test_warnings_alone_are_no_failure(offline: Run, sound: str, tmp_path: Path)
     ran = offline("pipeline", "validate", str(tmp_path / "w.yml"))
     assert (ran.code, ran.errors) == (0, "")
     assert "warning: no sink and no view uses the step 'idle'" in ran.output
-    assert "rigs is sound" in ran.output
+    assert "rigs is valid" in ran.output
 
 
 def test_another_engine_can_be_asked_for(offline: Run, sound: str) -> None:
@@ -122,7 +122,7 @@ def test_pipelines_of_a_python_file(offline: Run, tmp_path: Path) -> None:
     )
     file = str(tmp_path / "two.py")
     assert [row["pipeline"] for row in offline("pipeline", "validate", file, "--format", "json").rows] == ["one", "two"]
-    assert "defines one, two; say which with --pipeline" in offline("pipeline", "graph", file).errors
+    assert "defines one, two; choose one with --pipeline" in offline("pipeline", "graph", file).errors
     assert offline("pipeline", "graph", file, "--pipeline", "two").output.startswith("two  ")
     assert "defines no pipeline three" in offline("pipeline", "graph", file, "--pipeline", "three").errors
 

@@ -77,7 +77,7 @@ def print_definition(file: str, definition: Definition) -> None:
     for each in definition.problems:
         say(problem_line(each))
     if definition.is_sound and definition.pipeline is not None:
-        say(f"{file}: {strong(definition.pipeline.name)} is sound: {', '.join(contents(definition.pipeline))}")
+        say(f"{file}: {strong(definition.pipeline.name)} is valid: {', '.join(contents(definition.pipeline))}")
 
 
 def problem_line(problem: Problem) -> str:

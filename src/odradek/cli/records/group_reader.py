@@ -68,8 +68,9 @@ class GroupReader:
     def _assigned(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         self._active_at = time.monotonic()
         self._unfinished = (self._unfinished or set()) | {each.partition for each in partitions}
-        numbers = ", ".join(str(each.partition) for each in sorted(partitions, key=lambda each: each.partition))
-        note(f"group {self.group} assigned {f'partition {numbers}' if numbers else 'no partitions'} of {self.topic}")
+        numbers = [str(number) for number in sorted(each.partition for each in partitions)]
+        noun = "partition" if len(numbers) == 1 else "partitions"
+        note(f"group {self.group} assigned {noun} {', '.join(numbers) or '(none)'} of {self.topic}")
 
     def _revoked(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         self._unfinished = (self._unfinished or set()) - {each.partition for each in partitions}
