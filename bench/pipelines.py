@@ -29,7 +29,7 @@ from bench.workloads import (
     TRANSFORMED_RECORDS,
     VALIDATE,
 )
-from odradek.cli.pipeline_process import PipelineProcess
+from odradek.cli.pipeline.process import PipelineProcess
 from odradek.pipelines.rigs.dashboard_records import read_warning
 from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
 from odradek.pipelines.rigs.producer import RigProducer, producer_settings, sending

@@ -1,5 +1,6 @@
-"""What every example here needs first: the broker's address, and a topic of its own with a few orders in it."""
+"""What every example needs first: the broker's address, and its own topic with a few orders in it."""
 
+import socket
 import subprocess
 import sys
 import time
@@ -10,13 +11,22 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 PATIENCE_SECONDS = 60
+CONNECT_SECONDS = 5
 ORDERS = range(1, 11)
 WORST_MOMENT, LAST_ORDER = "5", "10"
 
 
 def broker_address() -> str:
-    """The first argument, or where `odradek broker` listens."""
-    return sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9092"
+    """The first argument, or the default address of `odradek broker`; exits if no broker listens there."""
+    address = sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:9092"
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), timeout=CONNECT_SECONDS).close()
+    except ValueError:
+        sys.exit(f"{address} is no address; write HOST:PORT")
+    except OSError as error:
+        sys.exit(f"no broker at {address} ({error.strerror or error}); start one with `odradek broker`")
+    return address
 
 
 def new_topic(servers: str, prefix: str = "orders", partitions: int = 1) -> str:
@@ -34,7 +44,7 @@ def place_orders(servers: str, topic: str, first: int, last: int, partitions: in
 
 
 def committed_offset(consumer, topic: str, partition: int = 0) -> int:
-    """Where the group goes on after a restart; 0 when it has not committed yet."""
+    """The offset at which the group continues after a restart; 0 if nothing is committed."""
     (place,) = consumer.committed([TopicPartition(topic, partition)], timeout=PATIENCE_SECONDS)
     return max(place.offset, 0)
 
@@ -45,12 +55,12 @@ def deadline() -> float:
 
 def is_over(moment: float) -> bool:
     if time.monotonic() > moment:
-        sys.exit(f"nothing came for {PATIENCE_SECONDS} seconds; is the broker there?")
+        sys.exit(f"no record within {PATIENCE_SECONDS} seconds; is the broker running?")
     return False
 
 
 def live_twice(script: str, work: Callable[[str, str, bool], None]) -> None:
-    """Ten orders, a worker that is killed at the worst moment, and its successor; then what that has cost."""
+    """Process ten orders with a worker that is killed and its successor; print which were lost or repeated."""
     if sys.argv[1:2] == ["work"]:
         work(sys.argv[2], sys.argv[3], sys.argv[4] == "dies")
         return

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 import pytest
 
-from odradek.cli.commands import Command, Group
-from odradek.cli.main import root
+from odradek.cli.framework.commands import Command, Group
+from odradek.cli.main import root, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +41,7 @@ def test_the_commands_of_the_issue_exist() -> None:
     assert {
         "broker", "topic create", "topic list", "topic describe", "topic alter", "topic delete", "produce", "consume",
         "group list", "group describe", "group reset", "group delete",
+        "topic trim", "config describe", "config alter", "cluster info",
         "log dump", "bench produce", "bench consume", "bench latency", "demo", "completion",
         "pipeline validate", "pipeline graph", "pipeline run", "pipeline start", "pipeline stop", "pipeline status",
         "pipeline logs", "pipeline watch", "pipeline checkpoints", "pipeline reset", "pipeline backfill",
@@ -130,15 +131,24 @@ def test_version(offline: Run) -> None:
 def test_wrong_usage_is_one_line_and_code_2(offline: Run) -> None:
     ran = offline("topic", "create", "a", "--partitons", "3")
     assert (ran.code, ran.output) == (2, "")
-    assert ran.errors.startswith("error: ")
+    assert ran.errors.startswith("odradek: error: ")
     assert ran.errors.count("\n") == 1
     assert "(see `odradek topic create --help`)" in ran.errors
 
 
-def test_unknown_command_is_wrong_usage(offline: Run) -> None:
-    ran = offline("topik")
-    assert ran.code == 2
-    assert "topik" in ran.errors
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("topik",), "there is no command 'topik'; did you mean topic? (see `odradek --help`)"),
+        (("topic", "descrbe"), "there is no command 'descrbe'; did you mean describe? (see `odradek topic --help`)"),
+        (("xyzzy",), "there is no command 'xyzzy' (see `odradek --help`)"),
+    ],
+)
+def test_an_unknown_command_is_wrong_usage_with_a_suggestion(
+    offline: Run, words: tuple[str, ...], message: str
+) -> None:
+    ran = offline(*words)
+    assert (ran.code, ran.errors) == (2, f"odradek: error: {message}\n")
 
 
 def test_unreachable_broker_is_told_at_once_with_what_to_do(offline: Run) -> None:
@@ -159,6 +169,11 @@ def test_unreachable_broker_is_told_at_once_with_what_to_do(offline: Run) -> Non
         ("topic", "describe", "a"),
         ("topic", "alter", "a", "--partitions", "2"),
         ("topic", "delete", "a", "--yes"),
+        ("topic", "trim", "a", "--all", "--yes"),
+        ("config", "describe", "topic", "a"),
+        ("config", "alter", "broker-default", "--set", "a=1"),
+        ("cluster", "info"),
+        ("consume", "a", "--group", "g"),
         ("group", "list"),
         ("group", "describe", "a"),
         ("group", "reset", "a", "--to-earliest"),
@@ -174,7 +189,7 @@ def test_unreachable_broker_is_told_at_once_with_what_to_do(offline: Run) -> Non
 def test_every_command_fails_clearly_without_a_broker(offline: Run, arguments: tuple[str, ...]) -> None:
     ran = offline(*arguments)
     assert (ran.code, ran.output) == (1, "")
-    assert ran.errors.startswith("error: no broker answers at 127.0.0.1:1 (connection refused)")
+    assert ran.errors.startswith("odradek: error: no broker answers at 127.0.0.1:1 (connection refused)")
 
 
 @pytest.mark.parametrize("address", ["nonsense:port", ":9092", "host:0", "host:99999", "::1:9092"])
@@ -221,6 +236,45 @@ def test_ctrl_c_ends_with_130_and_says_nothing(bootstrap_server: str, topic: str
         assert process.stderr.read().strip() == b""
 
 
+@pytest.mark.parametrize("chain", ["cause", "context", "none"])
+def test_ctrl_c_inside_a_callback_of_the_client_ends_with_130(
+    chain: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The client turns a KeyboardInterrupt during a callback into a SystemError."""
+
+    def interrupted(**_settings: object) -> None:
+        if chain == "none":
+            raise SystemError("a bug")
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as interrupt:
+            if chain == "cause":
+                raise SystemError("returned a result with an exception set") from interrupt
+            raise SystemError("returned a result with an exception set")  # noqa: B904 - the context is what is tested
+
+    monkeypatch.setattr(root, "main", interrupted)
+    assert run([]) == (1 if chain == "none" else 130)
+    errors = capsys.readouterr().err
+    assert errors == ("" if chain != "none" else errors)
+    assert ("this is a bug in odradek" in errors) == (chain == "none")
+
+
+def test_ctrl_c_in_a_bench_ends_with_130(bootstrap_server: str, topic: str) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "odradek", "bench", "produce", "-b", bootstrap_server, "-t", topic, "--duration", "60s"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with process:
+        deadline = time.monotonic() + 60
+        command = [sys.executable, "-m", "odradek", "consume", topic, "-o", "earliest", "-n", "1", "-b"]
+        subprocess.run([*command, bootstrap_server], check=True, capture_output=True, timeout=60)  # it runs
+        process.send_signal(signal.SIGINT)
+        assert process.wait(max(deadline - time.monotonic(), 1)) == 130
+        assert process.stderr is not None
+        assert process.stderr.read().strip() == b""
+
+
 def test_a_reader_that_leaves_is_no_error(odradek: Run, topic: str, bootstrap_server: str) -> None:
     lines = "".join(f"{number:0100d}\n" for number in range(20_000))
     assert odradek("produce", topic, stdin=lines).code == 0
@@ -248,7 +302,7 @@ def test_help_answers_in_0_3_seconds() -> None:
 def test_broker_imports_neither_rich_nor_a_client() -> None:
     """`odradek broker` is what must start fast."""
     program = (
-        "import sys; import odradek.cli.main; import odradek.cli.broker; "
+        "import sys; import odradek.cli.main; import odradek.cli.broker.command; "
         "print([name for name in sys.modules if name.split('.')[0] in {'rich', 'confluent_kafka', 'asyncio'}])"
     )
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True).stdout == b"[]\n"
@@ -270,6 +324,37 @@ def test_examples_fit_a_terminal_of_80_columns(path: str) -> None:
     for meaning, line in command.examples:
         assert len(line) <= 78, line
         assert len(meaning) <= 76, meaning
+
+
+def unquoted(line: str) -> str:
+    """The characters of a command line that a shell interprets: those outside of quotes, without escaped ones."""
+    found, quote, is_escaped = [], "", False
+    for character in line:
+        if is_escaped:
+            is_escaped = False
+        elif quote:
+            quote = "" if character == quote else quote
+            if quote == '"' and character == "!":
+                found.append(character)  # history expansion works inside double quotes
+        elif character == "\\":
+            is_escaped = True
+        elif character in "'\"":
+            quote = character
+        else:
+            found.append(character)
+    return "".join(found)
+
+
+@pytest.mark.parametrize("path", sorted(ALL_COMMANDS))
+def test_examples_work_in_zsh(path: str) -> None:
+    """zsh refuses a pattern that matches no file, and interprets brackets, =word and ! where bash may not."""
+    command = ALL_COMMANDS[path]
+    assert isinstance(command, Command | Group)
+    for _meaning, line in command.examples:
+        plain = unquoted(line)
+        assert not set(plain) & set("*?[]{}!^#;&`"), line
+        assert "(" not in plain, line
+        assert not any(word.startswith("=") for word in plain.split()), line
 
 
 @pytest.mark.parametrize("path", LEAVES)

@@ -13,8 +13,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from odradek.cli.log_places import find_place
-from odradek.cli.log_verify import check_place
+from odradek.cli.log.targets import find_target
+from odradek.cli.log.verify import check_target
 from odradek.log.checkpoints import decode_checkpoint
 from odradek.testing import RunningBroker, broker
 from tests.clients.test_kafka_tools import dump
@@ -123,7 +123,7 @@ def test_readers_find_the_latest_values_and_kafkas_tools_nothing_wrong(running: 
     running.start()
     assert read(running, "compacted")[0] == expected
     running.stop()
-    assert check_place(find_place(running.data_directory)).all_findings == []
+    assert check_target(find_target(running.data_directory)).all_findings == []
     with ToolSession() as tools:
         logs = sorted(directory.glob("*.log"))
         printed = dump(tools, logs, "--deep-iteration", "--print-data-log")

@@ -55,6 +55,15 @@ def test_every_example_is_listed() -> None:
 
 
 @pytest.mark.parametrize("name", TELLS)
+def test_without_a_broker_an_example_says_so_in_one_line(name: str) -> None:
+    done = subprocess.run(
+        [sys.executable, str(EXAMPLES / name), "127.0.0.1:1"], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "no broker at 127.0.0.1:1 (Connection refused); start one with `odradek broker`\n"
+
+
+@pytest.mark.parametrize("name", TELLS)
 def test_an_example_shows_what_it_says(running: RunningBroker, name: str) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLES / name), running.bootstrap_servers],

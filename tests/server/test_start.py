@@ -42,7 +42,7 @@ def fails(broker: BrokerProcess, *words: str) -> None:
     assert broker.wait() == 1
     assert broker.stdout == ""
     assert broker.stderr.count("\n") == 1, broker.stderr
-    assert broker.stderr.startswith("odradek broker: ")
+    assert broker.stderr.startswith("odradek: error: ")
     for word in words:
         assert word in broker.stderr
 
@@ -151,6 +151,19 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a directory")
     with broker_process(listeners=LOCAL, log_dirs=f"{tmp_path}/file/data") as broker:
         fails(broker, f"{tmp_path}/file/data", "log.dirs")
+
+
+def test_a_log_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with broker_process(listeners=LOCAL, log_dirs=f"{tmp_path}/file") as broker:
+        fails(broker, f"{tmp_path}/file is a file", "log.dirs")
+
+
+def test_a_log_directory_that_is_not_writable_is_named(tmp_path: Path) -> None:
+    """The lock file is where the broker first writes; a directory in its place refuses root, too."""
+    (tmp_path / "data" / ".lock").mkdir(parents=True)
+    with broker_process(listeners=LOCAL, log_dirs=f"{tmp_path}/data") as broker:
+        fails(broker, f"{tmp_path}/data is not writable", "log.dirs")
 
 
 def test_a_relative_directory_is_where_the_broker_was_started(tmp_path: Path) -> None:

@@ -25,6 +25,42 @@ def test_shared(odradek_session_broker):
 """
 
 
+CONFIGURED = """
+import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+
+
+def value(running, name):
+    admin = AdminClient({"bootstrap.servers": running.bootstrap_servers})
+    (future,) = admin.describe_configs([ConfigResource(ResourceType.BROKER, "0")]).values()
+    return future.result()[name].value
+
+
+@pytest.fixture
+def odradek_broker_properties():
+    return {"num.partitions": 3}
+
+
+@pytest.fixture(scope="session")
+def odradek_session_broker_properties():
+    return {"num.partitions": 4, "group.initial.rebalance.delay.ms": 500}
+
+
+def test_properties(odradek_broker, odradek_session_broker):
+    assert value(odradek_broker, "num.partitions") == "3"
+    assert value(odradek_broker, "group.initial.rebalance.delay.ms") == "0"
+    assert value(odradek_session_broker, "num.partitions") == "4"
+    assert value(odradek_session_broker, "group.initial.rebalance.delay.ms") == "500"
+"""
+
+
+def test_a_suite_configures_the_brokers_of_its_fixtures(tmp_path: Path) -> None:
+    (tmp_path / "test_configured.py").write_text(CONFIGURED)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout
+
+
 def test_the_fixtures_are_there_without_importing_anything(tmp_path: Path) -> None:
     (tmp_path / "test_use.py").write_text(USE)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", str(tmp_path)]

@@ -81,6 +81,31 @@ def test_properties_are_kafkas_with_dots_or_underscores() -> None:
         assert len(metadata.topics["made-by-asking"].partitions) == 4
 
 
+def test_the_first_poll_of_a_group_does_not_wait_for_further_members() -> None:
+    with broker() as running:
+        produce(running, b"first")
+        consumer = Consumer(
+            {"bootstrap.servers": running.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+        )
+        consumer.subscribe(["kept"])
+        began_at = time.monotonic()
+        message = consumer.poll(30)
+        took_s = time.monotonic() - began_at
+        consumer.close()
+    assert message is not None
+    assert message.value() == b"first"
+    assert took_s < 2.9  # with the broker's default the group alone takes 3 s
+
+
+def test_a_test_may_set_the_rebalance_delay() -> None:
+    running = RunningBroker({"group.initial.rebalance.delay.ms": 700})
+    try:
+        assert "--override=group.initial.rebalance.delay.ms=700" in running._command(0)
+        assert "--override=group.initial.rebalance.delay.ms=0" not in running._command(0)
+    finally:
+        running.close()
+
+
 def test_two_brokers_do_not_meet() -> None:
     with broker() as one, broker() as other:
         assert one.port != other.port

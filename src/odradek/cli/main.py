@@ -1,4 +1,4 @@
-"""The `odradek` command: its commands by name, and the one place where failures become a line and an exit code.
+"""The `odradek` command: its subcommands, and the place where failures become a line and an exit code.
 
 Commands are imported when they are called, so that `odradek --help` and `odradek broker` start fast.
 """
@@ -12,22 +12,25 @@ from typing import NoReturn
 
 import click
 
-from odradek.cli.commands import group
+from odradek.cli.framework.commands import group
+from odradek.cli.framework.failure import report_error
 
 COMMANDS = {
-    "broker": ("odradek.cli.broker:broker", "Run a broker in the foreground."),
-    "topic": ("odradek.cli.topic:topic", "Create, list, describe, alter and delete topics."),
-    "produce": ("odradek.cli.produce:produce", "Write records to a topic."),
-    "consume": ("odradek.cli.consume:consume", "Read records from a topic."),
+    "broker": ("odradek.cli.broker.command:broker", "Run a broker in the foreground."),
+    "topic": ("odradek.cli.topic:topic", "Create, list, describe, alter, trim and delete topics."),
+    "produce": ("odradek.cli.records.produce:produce", "Write records to a topic."),
+    "consume": ("odradek.cli.records.consume:consume", "Read records from a topic."),
     "group": ("odradek.cli.group:consumer_group", "List, describe, reset and delete consumer groups."),
-    "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw and run declared pipelines."),
-    "sql": ("odradek.cli.sql:sql", "Ask topics, sources and views in SQL."),
-    "log": ("odradek.cli.log:log", "Look into a broker's files."),
+    "config": ("odradek.cli.config:config", "Show and change settings of topics, brokers and groups."),
+    "cluster": ("odradek.cli.cluster:cluster", "Show the brokers and the state of a cluster."),
+    "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw, test and run declared pipelines."),
+    "sql": ("odradek.cli.pipeline.sql:sql", "Query topics, sources and views in SQL."),
+    "log": ("odradek.cli.log:log", "Show, check and repair the files of a broker."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
-    "demo": ("odradek.cli.demo:demo", "A broker with a topic, written to and read from on screen."),
-    "up": ("odradek.cli.up:up", "The oil rigs from sensor to alert: broker, fleet, pipeline, dashboard."),
-    "rigs": ("odradek.cli.rigs:rigs", "Simulated oil rigs, and the dashboard of their pipeline."),
-    "completion": ("odradek.cli.completion:completion", "Print the completion script of a shell."),
+    "demo": ("odradek.cli.demo.command:demo", "Run a broker, a producer and a consumer, and show the records."),
+    "up": ("odradek.cli.rigs.up:up", "Run the oil rig example: broker, pumps, pipeline, dashboard."),
+    "rigs": ("odradek.cli.rigs:rigs", "Simulate oil rigs, and show the dashboard of their pipeline."),
+    "completion": ("odradek.cli.completion.command:completion", "Print the completion script for a shell."),
 }
 
 
@@ -43,10 +46,10 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
 @group(
     lazy=COMMANDS,
     examples=[
-        ("a broker on 127.0.0.1:9092, its data in ./data", "odradek broker --override log.dirs=data"),
-        ("a topic, and a record in it", "odradek topic create pump --partitions 3"),
+        ("run a broker on 127.0.0.1:9092 with its data in ./data", "odradek broker --override log.dirs=data"),
+        ("create a topic, and write a record", "odradek topic create pump --partitions 3"),
         ("", "odradek produce pump --key rig-7 --value 'pressure 107'"),
-        ("all records of the topic, then the new ones as they come", "odradek consume pump --from-beginning"),
+        ("read all records, then new ones as they arrive", "odradek consume pump --from-beginning"),
     ],
 )
 @click.option(
@@ -55,14 +58,9 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
 def root() -> None:
     """Odradek: the streaming platform that you pip install.
 
-    Every command but `broker`, `demo` and `log` speaks the Kafka protocol only, and so works on any Kafka cluster.
+    Commands reach a cluster through the Kafka protocol only, so they work with any Kafka cluster. `broker`, `demo`,
+    `up` and `log` are Odradek's own.
     """
-
-
-def report(message: str) -> None:
-    """One line on stderr."""
-    line = " ".join(message.split())
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {line}", err=True)
 
 
 def usage_line(error: click.UsageError) -> str:
@@ -70,16 +68,31 @@ def usage_line(error: click.UsageError) -> str:
     return f"{message} (see `{error.ctx.command_path} --help`)" if error.ctx is not None else message
 
 
-def unexpected(error: Exception) -> str:
-    """What to say of an exception that no command expected: a Kafka error, an operating system error, or our bug."""
+def unexpected_error_text(error: Exception) -> str:
+    """The line for an exception that no command expected: a Kafka error, an operating system error, or a bug."""
     confluent = sys.modules.get("confluent_kafka")
     if confluent is not None and isinstance(error, confluent.KafkaException):
-        from odradek.cli.failure import explain  # noqa: PLC0415 - on failure only
+        from odradek.cli.client.kafka_errors import explain  # noqa: PLC0415 - on failure only
 
         return explain(error.args[0])
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}" if error.filename else str(error)
     return f"this is a bug in odradek: {type(error).__name__}: {error} (ODRADEK_LOG_LEVEL=debug shows where)"
+
+
+def is_interrupt(error: BaseException | None) -> bool:
+    """Whether Ctrl-C caused the exception.
+
+    A KeyboardInterrupt that is raised while the Kafka client runs a callback surfaces as a SystemError whose cause or
+    context is the KeyboardInterrupt.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if isinstance(error, KeyboardInterrupt | click.Abort):
+            return True
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def run(arguments: list[str] | None = None) -> int:
@@ -88,19 +101,21 @@ def run(arguments: list[str] | None = None) -> int:
         result = root.main(args=arguments, prog_name="odradek", standalone_mode=False)
         return result if isinstance(result, int) else 0
     except click.UsageError as error:
-        report(usage_line(error))
+        report_error(usage_line(error))
         return error.exit_code
     except click.ClickException as error:
-        report(error.format_message())
+        report_error(error.format_message())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return 130
     except Exception as error:
+        if isinstance(error, SystemError) and is_interrupt(error):
+            return 130
         if isinstance(error, OSError) and error.errno == errno.EPIPE:
             return 1
         if os.environ.get("ODRADEK_LOG_LEVEL", "").lower() == "debug":
             raise
-        report(unexpected(error))
+        report_error(unexpected_error_text(error))
         return 1
 
 
@@ -108,6 +123,6 @@ def main() -> NoReturn:
     code = run()
     try:
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output left: nothing to say, and nothing for the interpreter to flush
+    except BrokenPipeError:  # the reader has closed the pipe: leave nothing for the interpreter to flush at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)

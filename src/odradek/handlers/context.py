@@ -5,9 +5,10 @@ Handlers get everything from here; there are no globals, and the composition roo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from odradek.handlers.unsupported_features import UnsupportedFeatures
 from odradek.security.authorizer import Authorizer, Operation, Resource, ResourceType, authorized_operations
 from odradek.security.principals import ANONYMOUS, Principal
 
@@ -54,6 +55,7 @@ class Services:
     groups: GroupCoordinator
     authorizer: Authorizer
     advertised_apis: AdvertisedApis
+    unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
 
     @property
     def config(self) -> BrokerConfig:
@@ -85,6 +87,12 @@ class RequestContext:
     def authorized_operations(self, resource_type: ResourceType, resource_name: str) -> int:
         """All operations that the client may perform on a resource, one bit for each."""
         return authorized_operations(self.services.authorizer, self.connection, Resource(resource_type, resource_name))
+
+    def report_unsupported(self, feature: str) -> None:
+        """Log, at a limited rate, that the client asked for a feature that this broker does not have."""
+        self.services.unsupported_features.report(
+            feature, self.services.host.clock, client=self.connection.host, client_id=self.client_id
+        )
 
     def allows_on_cluster(self, operation: Operation) -> bool:
         return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME)

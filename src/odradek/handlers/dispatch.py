@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odradek.handlers.context import CloseConnection, RequestContext
+from odradek.handlers.unsupported_features import API_KEYS
 from odradek.host.logs import get_logger
 from odradek.protocol.framing import RequestHeader, decode_request_header, encode_response_header
 from odradek.protocol.malformed import MalformedMessage
@@ -43,6 +44,7 @@ class Dispatcher:
         header = decode_request_header(frame, self._flexible_from)
         api = self._apis.get(header.api_key)
         if api is None:
+            self._report_unsupported(header, connection)
             raise MalformedMessage(f"API key {header.api_key} is not one of this broker's")
         version = header.api_version
         if not api.min_version <= version <= api.max_version:
@@ -71,6 +73,14 @@ class Dispatcher:
             raise
         except Exception as problem:
             raise _failed(api, header, problem) from problem
+
+    def _report_unsupported(self, header: RequestHeader, connection: ClientConnection) -> None:
+        feature = API_KEYS.get(header.api_key)
+        if feature is not None:
+            services = self._services
+            services.unsupported_features.report(
+                feature, services.host.clock, client=connection.host, client_id=header.client_id
+            )
 
     def _flexible_from(self, api_key: int) -> int | None:
         api = self._apis.get(api_key)

@@ -10,6 +10,7 @@ import enum
 from typing import TYPE_CHECKING
 
 from odradek.handlers.group_access import allows_on_group
+from odradek.handlers.unsupported_features import SHARE_GROUPS, TRANSACTIONS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import (
     Coordinator,
@@ -30,6 +31,9 @@ class CoordinatorType(enum.IntEnum):
     GROUP = 0
     TRANSACTION = 1
     SHARE = 2
+
+
+FEATURES: dict[int, str] = {CoordinatorType.TRANSACTION: TRANSACTIONS, CoordinatorType.SHARE: SHARE_GROUPS}
 
 
 def handle(
@@ -70,6 +74,8 @@ def _answer(request: FindCoordinatorRequest, context: RequestContext) -> FindCoo
 
 def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
     if key_type != CoordinatorType.GROUP:
+        if key_type in FEATURES:
+            context.report_unsupported(FEATURES[key_type])
         return _refuse(key, ErrorCode.INVALID_REQUEST, f"this broker has no coordinator of type {key_type}")
     if not allows_on_group(context, Operation.DESCRIBE, key):
         return _refuse(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)

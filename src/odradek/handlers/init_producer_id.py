@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.handlers.unsupported_features import TRANSACTIONS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
     is_half_an_identity = (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH)
+    if request.transactional_id is not None:
+        context.report_unsupported(TRANSACTIONS)
     if request.transactional_id is not None or is_half_an_identity:
         return InitProducerIdResponse(error_code=ErrorCode.INVALID_REQUEST, producer_epoch=NO_PRODUCER_EPOCH)
     if not _may_write(context):

@@ -31,6 +31,7 @@ class Broker:
         self._node = Node(config, host)
         self._listeners: list[Listener] = []
         self.ready_line = ""
+        self.ready_facts: dict[str, object] = {}
 
     async def start(self) -> None:
         """Return when clients can be served; OSError, StoreError or LogDirectoryError tell why they cannot.
@@ -77,6 +78,14 @@ class Broker:
             await listener.serve(node.dispatcher, lambda: node.broker_config)
         told = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
         self.ready_line = f"odradek broker {config.node_id} is ready on {told} (data in {', '.join(config.log_dirs)})"
+        self.ready_facts = {
+            "event": "ready",
+            "node_id": config.node_id,
+            "endpoints": [
+                {"listener": name, "host": endpoint.host, "port": endpoint.port} for name, endpoint in endpoints.items()
+            ],
+            "log_dirs": [self._host.disk.absolute_path(path) for path in config.log_dirs],
+        }
 
     async def wait_for_failure(self) -> str:
         """Return when the broker can serve nobody any more, with the reason."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import os
 import signal
-import sys
 from typing import TYPE_CHECKING
 
 from odradek.host.host import real_host
@@ -30,19 +30,22 @@ LOG_LEVELS = ("info", "debug", "warning", "error")
 LOG_FORMATS = ("text", "json")
 
 
-def run_broker(properties_path: str | None, overrides: Sequence[str]) -> int:
-    """Run until told to stop; the exit code of the process."""
+class BrokerFailure(Exception):
+    """The broker could not start, or could not go on. The message says why, and what to do."""
+
+
+def run_broker(properties_path: str | None, overrides: Sequence[str], *, as_json: bool = False) -> None:
+    """Run until SIGTERM or SIGINT. With `as_json` the ready line is a JSON object."""
     try:
         configure_logs(level=_choice("ODRADEK_LOG_LEVEL", LOG_LEVELS), style=_choice("ODRADEK_LOG_FORMAT", LOG_FORMATS))
         config = _read_config(properties_path, overrides)
     except (PropertiesError, OSError) as problem:
-        return _complain(problem)
+        raise BrokerFailure(str(problem)) from problem
     raise_descriptor_limit()
     try:
-        run_on_fast_loop(lambda: _serve(config))
+        run_on_fast_loop(lambda: _serve(config, as_json=as_json))
     except (StoreError, LogDirectoryError, OSError) as problem:
-        return _complain(problem)
-    return 0
+        raise BrokerFailure(str(problem)) from problem
 
 
 def _choice(variable: str, choices: Sequence[str]) -> str:
@@ -68,12 +71,7 @@ def _read_config(properties_path: str | None, overrides: Sequence[str]) -> Broke
     return broker_config(properties)
 
 
-def _complain(problem: Exception) -> int:
-    print(f"odradek broker: {problem}", file=sys.stderr)
-    return 1
-
-
-async def _serve(config: BrokerConfig) -> None:
+async def _serve(config: BrokerConfig, *, as_json: bool) -> None:
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -81,7 +79,7 @@ async def _serve(config: BrokerConfig) -> None:
     broker = Broker(config, real_host())
     await broker.start()
     gc.freeze()  # what exists now stays: collections need not look at it again
-    print(broker.ready_line, flush=True)
+    print(json.dumps(broker.ready_facts) if as_json else broker.ready_line, flush=True)
     failure = asyncio.ensure_future(broker.wait_for_failure())
     failure.add_done_callback(lambda _: stopping.set())
     await stopping.wait()

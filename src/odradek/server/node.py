@@ -18,7 +18,7 @@ from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
 from odradek.handlers.registry import build_registry
 from odradek.host.logs import get_logger
-from odradek.log.log_directory import LogDirectory, LogDirectoryError, make_durable_directory
+from odradek.log.log_directory import LOCK_FILE, LogDirectory, LogDirectoryError, make_durable_directory
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
 from odradek.metadata.entities import BrokerImage
@@ -51,12 +51,7 @@ class Node:
         config, host = self._config, self._host
         paths = [host.disk.absolute_path(path) for path in config.log_dirs]
         first_directory = paths[0]
-        try:
-            await host.workers.run(make_durable_directory, first_directory, host)
-        except OSError as problem:
-            raise LogDirectoryError(
-                f"{first_directory} cannot be made ({problem.strerror}): set log.dirs to where this user may write"
-            ) from problem
+        await host.workers.run(_prepare_directory, first_directory, host)
         self._store = store = EmbeddedStore(host, f"{first_directory}/{FILE_NAME}")
         self._controller = controller = Controller(store, config, host.entropy)
         self._metadata = metadata = MetadataCache(store, config, host.clock)
@@ -138,6 +133,21 @@ class Node:
         await self._metadata.close()  # what is committed is applied before the table closes
         await self._table.close()
         await self._store.close()
+
+
+def _prepare_directory(path: str, host: Host) -> None:
+    """Create the directory if it is missing; LogDirectoryError unless it is a directory that can be written to."""
+    advice = "set log.dirs to a directory that this user may write to"
+    try:
+        make_durable_directory(path, host)
+    except OSError as problem:
+        raise LogDirectoryError(f"{path} cannot be created ({problem.strerror}): {advice}") from problem
+    if not host.disk.is_directory(path):
+        raise LogDirectoryError(f"{path} is a file, not a directory: {advice}")
+    try:
+        host.disk.open(f"{path}/{LOCK_FILE}", create=True).close()
+    except OSError as problem:
+        raise LogDirectoryError(f"{path} is not writable ({problem.strerror}): {advice}") from problem
 
 
 def _open_directories(paths: Sequence[str], host: Host, cluster_id: str, node_id: int) -> list[LogDirectory]:

@@ -1,12 +1,15 @@
-"""A real broker for a test: a process on a free port with a directory of its own, in well under a second.
+"""A real broker for a test: a process on a free port with its own directory, started in well under a second.
 
     from odradek.testing import broker
 
     with broker(num_partitions=3) as running:
         producer = Producer({"bootstrap.servers": running.bootstrap_servers})
 
-pytest users have the fixtures `odradek_broker` and `odradek_session_broker` (odradek.testing.plugin) without importing
-anything. Nothing is imported here until it is used: every pytest run of every user loads the plugin.
+With pytest, the fixtures `odradek_broker` and `odradek_session_broker` exist without an import; override the fixtures
+`odradek_broker_properties` and `odradek_session_broker_properties` to configure their brokers (odradek.testing.plugin).
+
+Groups do not wait for further members before their first rebalance: `group.initial.rebalance.delay.ms` is 0 unless a
+test sets it. Submodules are imported when they are used, because every pytest run of every user loads the plugin.
 """
 
 from __future__ import annotations
@@ -22,6 +25,6 @@ __all__ = ["BrokerError", "RunningBroker", "broker"]
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from odradek.testing import running_broker  # noqa: PLC0415 - lazy on purpose, see above
+    from odradek.testing import running_broker  # noqa: PLC0415 - imported when used, see above
 
     return getattr(running_broker, name)

@@ -1,4 +1,12 @@
-"""The pytest plugin: fixtures that give a test a real broker. Imports nothing but pytest until one is asked for."""
+"""The pytest plugin: fixtures that give a test a real broker. Imports nothing but pytest until one is used.
+
+Override `odradek_broker_properties` or `odradek_session_broker_properties` in a conftest.py, a module or a class to
+configure the brokers:
+
+    @pytest.fixture
+    def odradek_broker_properties():
+        return {"num.partitions": 3, "auto.create.topics.enable": False}
+"""
 
 from __future__ import annotations
 
@@ -7,24 +15,36 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from odradek.testing.running_broker import RunningBroker
+    from odradek.testing.running_broker import Property, RunningBroker
 
 
 @pytest.fixture
-def odradek_broker() -> Iterator[RunningBroker]:
-    """A fresh, empty broker for this test alone; it may be killed and restarted."""
-    from odradek.testing.running_broker import broker  # noqa: PLC0415 - paid for by its users only
+def odradek_broker_properties() -> Mapping[str, Property]:
+    """Properties of `odradek_broker`, by Kafka's names; override it to configure the broker."""
+    return {}
 
-    with broker() as running:
+
+@pytest.fixture
+def odradek_broker(odradek_broker_properties: Mapping[str, Property]) -> Iterator[RunningBroker]:
+    """A new, empty broker for this test alone; it may be killed and restarted."""
+    from odradek.testing.running_broker import broker  # noqa: PLC0415 - only its users load it
+
+    with broker(odradek_broker_properties) as running:
         yield running
 
 
 @pytest.fixture(scope="session")
-def odradek_session_broker() -> Iterator[RunningBroker]:
-    """One broker for all tests of the session (of the worker, with pytest-xdist): use topic names of your own."""
-    from odradek.testing.running_broker import broker  # noqa: PLC0415 - paid for by its users only
+def odradek_session_broker_properties() -> Mapping[str, Property]:
+    """Properties of `odradek_session_broker`, by Kafka's names; override it, session-scoped, in conftest.py."""
+    return {}
 
-    with broker() as running:
+
+@pytest.fixture(scope="session")
+def odradek_session_broker(odradek_session_broker_properties: Mapping[str, Property]) -> Iterator[RunningBroker]:
+    """One broker for all tests of the session (of the worker, with pytest-xdist). Use your own topic names."""
+    from odradek.testing.running_broker import broker  # noqa: PLC0415 - only its users load it
+
+    with broker(odradek_session_broker_properties) as running:
         yield running

@@ -1,4 +1,4 @@
-"""A broker process and its life: started on a free port, told apart by its ready line, stopped, killed, restarted."""
+"""A broker process for tests: started on a free port, stopped, killed and restarted."""
 
 from __future__ import annotations
 
@@ -17,19 +17,22 @@ from typing import IO, TYPE_CHECKING, Self
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+Property = str | int | float | bool
+
 READY_LINE = re.compile(
     r"odradek broker (?P<node>\d+) is ready on (?P<host>.+):(?P<port>\d+) \(data in (?P<data>.+)\)$"
 )
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 30.0
-LAST_WORDS_S = 1.0  # for a broker that has closed its output to end by itself, with an exit code of its own
+EXIT_TIMEOUT_S = 1.0  # after a broker has closed its output, for it to exit with its own exit code
 KEPT_LINES = 1000
-
-Property = str | int | float | bool
+DEFAULT_PROPERTIES: Mapping[str, Property] = {
+    "group.initial.rebalance.delay.ms": 0,  # the default of 3 s would delay the first poll of every group
+}
 
 
 class BrokerError(RuntimeError):
-    """The broker did not start, or did not stop; the message ends in what it printed."""
+    """The broker did not start or did not stop. The message ends with its output."""
 
 
 def property_text(value: Property) -> str:
@@ -37,15 +40,16 @@ def property_text(value: Property) -> str:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without settings meant for other brokers: what a test's broker does is said by the test alone."""
+    """This process's environment without ODRADEK_ variables: a test's broker is configured by the test alone."""
     return {name: value for name, value in os.environ.items() if not name.startswith("ODRADEK_")}
 
 
 class RunningBroker:
-    """A broker in a process of its own, with its data in a directory of its own.
+    """A broker in its own process, with its data in its own directory.
 
-    `properties` are Kafka's (`{"num.partitions": 3}`). Without `data_directory` a temporary one is made, and removed
-    by `close`. The process ends when this one does, however that happens.
+    `properties` have Kafka's names (`{"num.partitions": 3}`) and take precedence over DEFAULT_PROPERTIES. Without
+    `data_directory` a temporary directory is created, and removed by `close`. The broker stops when this process
+    ends, even if it is killed.
     """
 
     def __init__(
@@ -64,11 +68,11 @@ class RunningBroker:
         self.process: subprocess.Popen[str] | None = None
         self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
         self._is_ready = False
-        self._leash: int | None = None  # our end of the pipe that the broker watches: closed when we die
+        self._leash: int | None = None  # write end of a pipe; the broker stops when it is closed
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients take as `bootstrap.servers`."""
+        """Value of `bootstrap.servers` for clients."""
         return f"{self.host}:{self.port}"
 
     @property
@@ -83,14 +87,14 @@ class RunningBroker:
 
     @property
     def output(self) -> str:
-        """What the broker printed so far (the last thousand lines)."""
+        """Output of the broker: its last thousand lines."""
         return "\n".join(self._lines)
 
     def start(self) -> Self:
-        """Start the process and wait until it is ready; BrokerError with its output when it is not."""
+        """Start the process and wait until it is ready; BrokerError with its output if it does not start."""
         if self.is_running:
             return self
-        self._let_go()
+        self._close_leash()
         watched, self._leash = os.pipe()
         try:
             self.process = subprocess.Popen(
@@ -102,17 +106,17 @@ class RunningBroker:
                 env=_environment(),
                 text=True,
                 errors="replace",
-                start_new_session=True,  # Ctrl-C in the terminal is ours to handle, in our order
+                start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the broker
             )
         finally:
             os.close(watched)
         self._is_ready = False
-        is_settled = threading.Event()  # ready, or its output has ended
+        is_settled = threading.Event()  # the broker is ready, or its output has ended
         threading.Thread(target=self._read_output, args=(self.process.stdout, is_settled), daemon=True).start()
         is_settled.wait(START_TIMEOUT_S)
         if not self._is_ready:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(LAST_WORDS_S)
+                self.process.wait(EXIT_TIMEOUT_S)
             self.kill()
             code = self.process.returncode
             raise BrokerError(f"the broker did not start (exit code {code}); it printed:\n{self.output}")
@@ -121,6 +125,7 @@ class RunningBroker:
     def _command(self, watched: int) -> list[str]:
         settings: dict[str, Property] = {
             "log.dirs": self.data_directory,
+            **DEFAULT_PROPERTIES,
             **self.properties,
             "listeners": self.properties.get("listeners", f"PLAINTEXT://{self.host}:{self.port}"),
         }
@@ -128,7 +133,7 @@ class RunningBroker:
         return [sys.executable, "-m", "odradek", "broker", f"--stop-with={watched}", *overrides]
 
     def _read_output(self, stream: IO[str], is_settled: threading.Event) -> None:
-        """Keep what the broker prints, so that it never blocks on a full pipe, and look for the ready line."""
+        """Read the broker's output, so that it never blocks on a full pipe, and look for the ready line."""
         with stream:
             for line in stream:
                 self._lines.append(line.rstrip("\n"))
@@ -140,11 +145,11 @@ class RunningBroker:
         is_settled.set()
 
     def stop(self) -> None:
-        """Stop as a service manager does: SIGTERM, then wait. What was acknowledged is on disk."""
+        """Stop the broker with SIGTERM and wait for it, as a service manager does."""
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """SIGKILL: what a crash looks like."""
+        """Kill the broker with SIGKILL, as a crash would."""
         self._end(signal.SIGKILL)
 
     def _end(self, signal_number: signal.Signals) -> None:
@@ -159,21 +164,21 @@ class RunningBroker:
             self.process.wait()
             raise BrokerError(f"the broker did not stop on {signal_number.name}; it printed:\n{self.output}") from None
         finally:
-            self._let_go()
+            self._close_leash()
 
-    def _let_go(self) -> None:
-        """Close our end of the pipe; a broker that still watches the other end stops."""
+    def _close_leash(self) -> None:
+        """Close the write end of the pipe; a broker that is running stops."""
         if self._leash is not None:
             os.close(self._leash)
             self._leash = None
 
     def restart(self) -> Self:
-        """Stop (where it still runs) and start again, on the same port and data: clients reconnect by themselves."""
+        """Stop the broker if it runs, and start it on the same port and data. Clients reconnect by themselves."""
         self.stop()
         return self.start()
 
     def close(self) -> None:
-        """Stop, and remove the temporary directory."""
+        """Stop the broker and remove the temporary directory."""
         try:
             self.stop()
         finally:
@@ -191,7 +196,7 @@ class RunningBroker:
 def broker(properties: Mapping[str, Property] | None = None, /, **more: Property) -> Iterator[RunningBroker]:
     """A running broker: `with broker(num_partitions=3) as running:`.
 
-    Properties are Kafka's: a mapping with their dots, or keywords with underscores in their place.
+    Properties have Kafka's names: in a mapping with dots, as keywords with underscores instead.
     """
     named = {name.replace("_", "."): value for name, value in more.items()}
     running = RunningBroker({**(properties or {}), **named})

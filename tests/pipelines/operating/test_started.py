@@ -144,7 +144,7 @@ def test_one_that_cannot_run_says_why_and_leaves_nothing_behind(tmp_path: Path) 
     assert not mark_of(shown["pid"]).began
     assert run_odradek("pipeline", "stop", "away", **home).code == 0
     other = run_odradek("pipeline", "logs", "other", **home)
-    assert "no pipeline other was started here; there are away" in other.errors
+    assert "no pipeline other was started on this machine; started: away" in other.errors
 
 
 def test_a_status_that_cannot_be_read_is_told(tmp_path: Path) -> None:

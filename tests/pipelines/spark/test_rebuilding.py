@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import sqlalchemy as sa
 
-from odradek.cli.pipeline_places import parse_range
+from odradek.cli.pipeline.start_positions import parse_range
 from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.backoff import Healing

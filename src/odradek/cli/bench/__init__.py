@@ -1,20 +1,20 @@
-"""`odradek bench`: how fast a cluster takes records, gives them back, and passes one through."""
+"""`odradek bench`: throughput of producing and consuming, and end-to-end latency of a cluster."""
 
 from __future__ import annotations
 
-from odradek.cli.commands import group
+from odradek.cli.framework.commands import group
 
 
 @group(
     lazy={
-        "produce": ("odradek.cli.bench.produce:produce", "How many records a second the cluster takes."),
-        "consume": ("odradek.cli.bench.consume:consume", "How many records a second the cluster gives."),
-        "latency": ("odradek.cli.bench.latency:latency", "How long a record takes from producer to consumer."),
+        "produce": ("odradek.cli.bench.produce:produce", "Measure the throughput of producing."),
+        "consume": ("odradek.cli.bench.consume:consume", "Measure the throughput of consuming."),
+        "latency": ("odradek.cli.bench.latency:latency", "Measure the time from producer to consumer."),
     },
     examples=[
         ("a million records of 100 bytes", "odradek bench produce"),
         ("read them back", "odradek bench consume"),
-        ("10,000 records a second for ten seconds, end to end", "odradek bench latency --rate 10000 --duration 10s"),
+        ("latency at 10,000 records per second", "odradek bench latency --rate 10000 --duration 10s"),
     ],
 )
 def bench() -> None:

@@ -1,4 +1,4 @@
-"""`odradek bench consume`: how many records a second the cluster gives."""
+"""`odradek bench consume`: throughput of consuming."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from odradek.cli.bench.options import connections_option, duration_option, engin
 from odradek.cli.bench.raw_consume import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import check_plaintext, existing_topic
-from odradek.cli.commands import command
-from odradek.cli.consume_range import PartitionRange, Start, find_ranges
-from odradek.cli.failure import Failure
-from odradek.cli.options import cluster_options
-from odradek.cli.parameter_types import RECORD_COUNT, SIZE_BYTES
-from odradek.cli.record_reader import END_OF_PARTITION
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.parameter_types import RECORD_COUNT, SIZE_BYTES
+from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
+from odradek.cli.records.record_reader import END_OF_PARTITION
 
 if TYPE_CHECKING:
-    from odradek.cli.cluster import Cluster
+    from odradek.cli.client.cluster import Cluster
 
 CHUNK_RECORDS = 10_000
 STALL_S = 30.0
@@ -28,20 +28,22 @@ STALL_S = 30.0
 
 @command(
     examples=[
-        ("all that `odradek bench produce` wrote", "odradek bench consume"),
-        ("a topic of yours, at most a million records", "odradek bench consume --topic pump -n 1000000"),
-        ("what the broker can do, without a client in the way", "odradek bench consume --engine raw"),
+        ("everything that `odradek bench produce` has written", "odradek bench consume"),
+        ("at most a million records of another topic", "odradek bench consume --topic pump -n 1000000"),
+        ("the broker alone, without the cost of a client", "odradek bench consume --engine raw"),
     ]
 )
 @topic_option
-@click.option("--records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records; at the end if absent.")
+@click.option(
+    "--records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records. Default: at the end of the topic."
+)
 @click.option(
     "--fetch-size",
     type=SIZE_BYTES,
     default=1_048_576,
     show_default=True,
     metavar="BYTES",
-    help="Most bytes of a partition in one answer.",
+    help="Largest number of bytes per partition in one response.",
 )
 @duration_option
 @engine_option
@@ -58,7 +60,7 @@ def consume(
     cluster: Cluster,
     as_json: bool,
 ) -> None:
-    """How many records a second the cluster gives, from the beginning of a topic to its end."""
+    """Measure the throughput of consuming a topic from its beginning to its end."""
     if engine == "raw":
         check_plaintext(cluster)
     description = existing_topic(cluster, topic)
@@ -68,7 +70,7 @@ def consume(
     ]
     held = sum(r.end_offset - r.start_offset for r in ranges)
     if not held:
-        raise Failure(f"topic {topic} holds no records; `odradek bench produce` writes some")
+        raise Failure(f"topic {topic} is empty; `odradek bench produce` writes records")
     total = min(records or held, held)
     asked: dict[str, Any] = {
         "ranges": ranges,
@@ -95,7 +97,7 @@ def run_client(
     duration_ms: int | None,
     tick: Tick,
 ) -> Result:
-    """librdkafka's consumer; the clock starts when partitions are assigned. Records are counted, not looked at."""
+    """librdkafka's consumer; the time starts when partitions are assigned. Records are counted, not decoded."""
     consumer = cluster.consumer(
         {
             "fetch.message.max.bytes": fetch_size,
@@ -108,16 +110,16 @@ def run_client(
     unread = {r.partition for r in ranges}
     count = size_bytes = 0
     seconds = 0.0
-    began_at = heard_at = time.perf_counter()
+    began_at = received_at = time.perf_counter()
     try:
         consumer.assign([TopicPartition(topic, r.partition, r.start_offset) for r in ranges])
         while unread and count < total and (duration_ms is None or seconds * 1000 < duration_ms):
             messages = consumer.consume(CHUNK_RECORDS, 0.1)
             seconds = time.perf_counter() - began_at
             if messages:
-                heard_at = time.perf_counter()
-            elif time.perf_counter() - heard_at > STALL_S:
-                raise Failure(f"no record came for {STALL_S:.0f} s, {count:,} of {total:,} were read")
+                received_at = time.perf_counter()
+            elif time.perf_counter() - received_at > STALL_S:
+                raise Failure(f"no record within {STALL_S:.0f} s; {count:,} of {total:,} were read")
             for event in [message for message in messages if message.error() is not None]:
                 error = event.error()
                 if error is not None and error.name() != END_OF_PARTITION:

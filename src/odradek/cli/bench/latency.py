@@ -1,4 +1,4 @@
-"""`odradek bench latency`: how long a record takes from the producer's call to the consumer's hands."""
+"""`odradek bench latency`: time from the producer's call until the consumer has the record."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from odradek.cli.bench.options import (
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import bench_topic, payload
 from odradek.cli.bench.workload import ProduceWorkload
-from odradek.cli.commands import command
-from odradek.cli.consume_range import PartitionRange, Start, find_ranges
-from odradek.cli.failure import Failure
-from odradek.cli.options import cluster_options
-from odradek.cli.output import count_text
-from odradek.cli.parameter_types import POSITIVE, SIZE_BYTES
-from odradek.cli.times import DurationType
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import count_text
+from odradek.cli.framework.parameter_types import POSITIVE, SIZE_BYTES
+from odradek.cli.framework.times import DurationType
+from odradek.cli.records.consume_range import PartitionRange, Start, find_ranges
 
 if TYPE_CHECKING:
-    from odradek.cli.cluster import Cluster
+    from odradek.cli.client.cluster import Cluster
 
 STAMP = struct.Struct(">Qq")  # which run, and when (monotonic nanoseconds)
 WARM_UP_S = 0.5  # the first records pay for connections and caches
@@ -40,13 +40,13 @@ SWITCH_S = 0.0002  # producer and consumer share the interpreter: 5 ms, Python's
 
 @command(
     examples=[
-        ("1,000 records a second for five seconds", "odradek bench latency"),
-        ("10,000 a second, for a program", "odradek bench latency --rate 10000 --duration 10s --format json"),
+        ("1,000 records per second for five seconds", "odradek bench latency"),
+        ("10,000 records per second, as JSON", "odradek bench latency --rate 10000 --duration 10s --format json"),
         ("one partition, leader only", "odradek bench latency --topic lat-1 --partitions 1 --acks 1"),
     ]
 )
 @topic_option
-@click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records a second.")
+@click.option("--rate", type=POSITIVE, default=1000, show_default=True, metavar="N", help="Records per second.")
 @click.option(
     "--duration",
     "duration_ms",

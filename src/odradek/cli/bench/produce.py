@@ -1,4 +1,4 @@
-"""`odradek bench produce`: how many records a second the cluster takes, and how soon it acknowledges them."""
+"""`odradek bench produce`: throughput of producing, and the time until records are acknowledged."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from odradek.cli.bench.raw_produce import run_raw
 from odradek.cli.bench.results import Result, Tick, progress_bar
 from odradek.cli.bench.topics import bench_topic, check_plaintext, payload, written_so_far
 from odradek.cli.bench.workload import ProduceWorkload
-from odradek.cli.commands import command
-from odradek.cli.failure import Failure
-from odradek.cli.options import cluster_options
-from odradek.cli.output import count_text
-from odradek.cli.parameter_types import POSITIVE, RECORD_COUNT, SIZE_BYTES
-from odradek.cli.times import DurationType
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import count_text
+from odradek.cli.framework.parameter_types import POSITIVE, RECORD_COUNT, SIZE_BYTES
+from odradek.cli.framework.times import DurationType
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from confluent_kafka import KafkaError, Message
 
-    from odradek.cli.cluster import Cluster
+    from odradek.cli.client.cluster import Cluster
 
 CHUNK_RECORDS = 1000
 SAMPLE_EVERY_RECORDS = 100
@@ -46,8 +46,8 @@ SETTLE_S = 10.0
         ("a million records of 100 bytes", "odradek bench produce"),
         ("1 KB records in lz4 for half a minute", "odradek bench produce --size 1000 -z lz4 --duration 30s"),
         ("small batches", "odradek bench produce --batch-size 16384 --linger 0ms"),
-        ("what the broker can do, without a client in the way", "odradek bench produce --engine raw -n 5000000"),
-        ("50,000 records a second: how soon acknowledged?", "odradek bench produce --rate 50000 --duration 10s"),
+        ("the broker alone, without the cost of a client", "odradek bench produce --engine raw -n 5000000"),
+        ("time of acknowledgement at 50,000 records per second", "odradek bench produce --rate 50000 --duration 10s"),
     ]
 )
 @topic_option
@@ -56,7 +56,7 @@ SETTLE_S = 10.0
     "-n",
     type=RECORD_COUNT,
     metavar="N",
-    help="Records to write; a million if neither this nor --duration is given.",
+    help="Records to write. Default: a million, unless --duration is given.",
 )
 @size_option
 @click.option(
@@ -74,7 +74,7 @@ SETTLE_S = 10.0
     default="5ms",
     show_default=True,
     metavar="DURATION",
-    help="How long a batch waits for more records.",
+    help="Time that a batch waits for more records.",
 )
 @acks_option
 @compression_option
@@ -83,7 +83,7 @@ SETTLE_S = 10.0
     "--rate",
     type=POSITIVE,
     metavar="N",
-    help="Records a second; as fast as it goes if absent.",
+    help="Records per second. Default: no limit.",
 )
 @duration_option
 @engine_option
@@ -98,7 +98,7 @@ SETTLE_S = 10.0
 )
 @cluster_options
 def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine: str, **options: Any) -> None:
-    """How many records a second the cluster takes, and how soon it acknowledges them."""
+    """Measure the throughput of producing, and the time until records are acknowledged."""
     if engine == "raw":
         check_plaintext(cluster)
     description = bench_topic(cluster, topic, partitions)
@@ -108,7 +108,7 @@ def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine
     before = written_so_far(cluster, description)
 
     def settle(sent: int) -> None:
-        """Without acknowledgements only the log itself tells that the records have arrived."""
+        """Wait until the records are in the log, which acks=0 does not report."""
         deadline = time.monotonic() + SETTLE_S
         while workload.acks == "0" and written_so_far(cluster, description) < before + sent:
             if time.monotonic() > deadline:
@@ -122,17 +122,19 @@ def produce(cluster: Cluster, as_json: bool, topic: str, partitions: int, engine
             result = run_client(cluster, workload, tick, settle)
     written = written_so_far(cluster, description) - before
     if written < result.records:
-        raise Failure(f"only {written:,} of {count_text(result.records, 'record')} were written; {last_words(cluster)}")
+        raise Failure(
+            f"only {written:,} of {count_text(result.records, 'record')} were written; {last_error_text(cluster)}"
+        )
     result.facts = {"topic": topic, "partitions": len(description.partitions), **workload.facts()}
     result.show(as_json)
 
 
-def last_words(cluster: Cluster) -> str:
-    return str(cluster.last_error.str()) if cluster.last_error is not None else "the broker's log may tell why"
+def last_error_text(cluster: Cluster) -> str:
+    return str(cluster.last_error.str()) if cluster.last_error is not None else "see the broker's log"
 
 
 def run_client(cluster: Cluster, workload: ProduceWorkload, tick: Tick, settle: Callable[[int], None]) -> Result:
-    """As fast as librdkafka takes records, or at the rate asked for; one acknowledgement in a hundred is timed."""
+    """Produce at the requested rate, or without a limit. One acknowledgement in a hundred is measured."""
     latencies_ms: list[float] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:

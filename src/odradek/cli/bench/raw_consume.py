@@ -6,9 +6,10 @@ import selectors
 import time
 from typing import TYPE_CHECKING, cast
 
-from odradek.cli.bench.raw_connection import RawConnection, encode_frame
+from odradek.cli.bench.raw_connection import CLIENT_ID, RawConnection
 from odradek.cli.bench.results import Result, Tick
-from odradek.cli.failure import Failure
+from odradek.cli.client.wire_request import encode_frame
+from odradek.cli.framework.failure import Failure
 from odradek.protocol.batch import HEADER_SIZE_BYTES, read_batch_header
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
@@ -16,8 +17,8 @@ from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchR
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from odradek.cli.consume_range import PartitionRange
-    from odradek.cli.kafka_admin import TopicDescription
+    from odradek.cli.client.kafka_admin import TopicDescription
+    from odradek.cli.records.consume_range import PartitionRange
 
 VERSION = 12  # the newest that names topics
 RESPONSE_HEADER_BYTES = 5
@@ -27,7 +28,7 @@ STALL_S = 30.0
 
 
 class FetchConnection(RawConnection):
-    """One connection and its share of the partitions: where each is, and where it ends. One fetch is in flight."""
+    """One connection with its partitions, their next offsets and their ends. One fetch is in flight."""
 
     def __init__(self, host: str, port: int, topic: str, fetch_size: int) -> None:
         super().__init__(host, port)
@@ -39,7 +40,7 @@ class FetchConnection(RawConnection):
         self.size_bytes = 0
 
     def ask(self) -> None:
-        """Fetch every partition that is not at its end; the first of them takes turns, so that none starves."""
+        """Fetch every partition that is not at its end. Partitions rotate, so that each is first in turn."""
         partitions = [
             FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=self.fetch_size)
             for partition, offset in self.offsets.items()
@@ -52,7 +53,7 @@ class FetchConnection(RawConnection):
             max_bytes=MAX_BYTES,
             topics=[FetchTopic(topic=self.topic, partitions=partitions)],
         )
-        self.send(encode_frame(request, VERSION))
+        self.send(encode_frame(request, VERSION, CLIENT_ID))
 
     def take(self, answer: memoryview) -> None:
         response = FetchResponse.decode(answer, RESPONSE_HEADER_BYTES, VERSION)
@@ -64,7 +65,7 @@ class FetchConnection(RawConnection):
                     self._count(partition.partition_index, cast("memoryview", partition.records))
 
     def _count(self, partition: int, records: memoryview) -> None:
-        """Walk the whole batches of an answer by their headers; the last may be cut off, and is fetched again."""
+        """Count the complete batches of a response by their headers. An incomplete last batch is fetched again."""
         position, size_bytes = 0, len(records)
         offset = self.offsets[partition]
         while size_bytes - position >= HEADER_SIZE_BYTES:

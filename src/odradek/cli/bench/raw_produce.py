@@ -7,9 +7,10 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from odradek.cli.bench.raw_connection import CORRELATION_POSITION, RawConnection, encode_frame
+from odradek.cli.bench.raw_connection import CLIENT_ID, CORRELATION_POSITION, RawConnection
 from odradek.cli.bench.results import Result, Tick
-from odradek.cli.failure import Failure
+from odradek.cli.client.wire_request import encode_frame
+from odradek.cli.framework.failure import Failure
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.cli.bench.workload import ProduceWorkload
-    from odradek.cli.kafka_admin import TopicDescription
+    from odradek.cli.client.kafka_admin import TopicDescription
 
-VERSION = 9  # the newest that names topics and is old enough for every broker of today
+VERSION = 9  # the newest version that names topics, and that every supported broker has
 RESPONSE_HEADER_BYTES = 5
 RECORD_OVERHEAD_BYTES = 12
 LARGEST_BATCH_BYTES = 900_000
@@ -30,7 +31,7 @@ STALL_S = 30.0
 
 
 class ProduceConnection(RawConnection):
-    """One connection and its share of the partitions."""
+    """One connection with its partitions."""
 
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, port)
@@ -40,7 +41,7 @@ class ProduceConnection(RawConnection):
 
 
 def batch_of(workload: ProduceWorkload) -> tuple[bytes, int]:
-    """One encoded batch and how many records it holds; batches are as large as asked, within the broker's limit."""
+    """One encoded batch and its number of records. Batches have the requested size, within the broker's limit."""
     limit = min(workload.batch_size, LARGEST_BATCH_BYTES)
     count = max(1, limit // (len(workload.value) + RECORD_OVERHEAD_BYTES))
     now_ms = int(time.time() * 1000)
@@ -49,7 +50,7 @@ def batch_of(workload: ProduceWorkload) -> tuple[bytes, int]:
 
 
 def open_connections(description: TopicDescription, workload: ProduceWorkload, batch: bytes) -> list[ProduceConnection]:
-    """`connections` to each leader, its partitions dealt out among them."""
+    """Open `connections` to each leader, and distribute its partitions among them."""
     by_leader: dict[tuple[str, int], list[int]] = {}
     for partition in description.partitions:
         if partition.leader is None:
@@ -65,13 +66,13 @@ def open_connections(description: TopicDescription, workload: ProduceWorkload, b
                     partition_data=[PartitionProduceData(index=index, records=memoryview(batch))],
                 )
                 request = ProduceRequest(acks=ACKS[workload.acks], timeout_ms=30_000, topic_data=[data])
-                connection.frames.append(encode_frame(request, VERSION))
+                connection.frames.append(encode_frame(request, VERSION, CLIENT_ID))
             connections.append(connection)
     return connections
 
 
 class RawProducer:
-    """Keeps every connection busy until enough records are sent, then waits for the answers that are due."""
+    """Keeps every connection busy until all records are sent, then waits for the outstanding responses."""
 
     def __init__(self, workload: ProduceWorkload, connections: list[ProduceConnection], batch_records: int) -> None:
         self.workload = workload
@@ -83,11 +84,11 @@ class RawProducer:
         self.began_at = time.perf_counter()
 
     def run(self, tick: Tick) -> None:
-        """Send everything, and hear every answer."""
+        """Send everything, and wait for every response."""
         with selectors.DefaultSelector() as selector:
             for connection in self.connections:
                 selector.register(connection, selectors.EVENT_READ | selectors.EVENT_WRITE, connection)
-            heard_at = time.perf_counter()
+            received_at = time.perf_counter()
             while True:
                 now = time.perf_counter()
                 is_over = self.workload.is_over(self.sent, now - self.began_at)
@@ -99,8 +100,8 @@ class RawProducer:
                     selector.modify(connection, selectors.EVENT_READ | wants, connection)
                 events = selector.select(0.01)
                 if events:
-                    heard_at = now
-                elif now - heard_at > STALL_S:
+                    received_at = now
+                elif now - received_at > STALL_S:
                     raise Failure(f"the broker has not answered for {STALL_S:.0f} s")
                 for key, mask in events:
                     self._serve(key.data, mask)
@@ -145,7 +146,7 @@ def check_answer(answer: memoryview) -> None:
 def run_raw(
     description: TopicDescription, workload: ProduceWorkload, tick: Tick, settle: Callable[[int], None]
 ) -> Result:
-    """Whole batches are sent, so that slightly more records than asked for may be written."""
+    """Only complete batches are sent, so slightly more records than requested may be written."""
     batch, batch_records = batch_of(workload)
     connections = open_connections(description, workload, batch)
     try:

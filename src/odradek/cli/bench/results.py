@@ -1,4 +1,4 @@
-"""What a bench prints: rates and percentiles, for people and for programs; and the bar meanwhile."""
+"""Results of a bench, with rates and percentiles, as text or JSON; and its progress bar."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from odradek.cli.output import count_text, duration_text, print_json, say, shows_progress, size_text, strong
+from odradek.cli.framework.output import count_text, duration_text, print_json, say, shows_progress, size_text, strong
+from odradek.cli.framework.percentiles import percentiles
 
-PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
 REFRESH_S = 0.1
 
 Tick = Callable[[int], None]
@@ -18,7 +18,7 @@ Tick = Callable[[int], None]
 
 @dataclass
 class Result:
-    """One run. `latencies_ms` are a sample; `facts` are what was asked for."""
+    """The result of a run. `latencies_ms` are a sample; `facts` are the options of the run."""
 
     bench: str
     engine: str
@@ -57,23 +57,13 @@ class Result:
             say(f"  {self.latency_of}: {shown}")
 
 
-def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """p50 to p99.9 and the greatest, by nearest rank; nothing of nothing."""
-    ordered = sorted(values)
-    if not ordered:
-        return {}
-    last = len(ordered) - 1
-    named = {name: ordered[min(last, int(share * len(ordered)))] for name, share in PERCENTILES.items()}
-    return {**named, "max": ordered[-1]}
-
-
 @contextmanager
 def progress_bar(description: str, total: int | None) -> Iterator[Tick]:
-    """Yields a function that takes how many records are done; it draws ten times a second, where someone watches."""
+    """Yields a function that takes the number of records so far. It draws ten times a second, on a terminal only."""
     if not shows_progress():
         yield lambda _done: None
         return
-    from odradek.cli.progress import count_progress  # noqa: PLC0415 - rich is only for those who watch
+    from odradek.cli.framework.progress import count_progress  # noqa: PLC0415 - only progress bars need rich
 
     began_at = shown_at = time.monotonic()
 

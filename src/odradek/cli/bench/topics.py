@@ -1,23 +1,23 @@
-"""The topic that a bench runs on: found, or created with the partitions that were asked for."""
+"""The topic of a bench: an existing one, or a new one with the requested partitions."""
 
 from __future__ import annotations
 
 import random
 from typing import TYPE_CHECKING
 
-from odradek.cli.failure import Failure
-from odradek.cli.output import note
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import note
 
 if TYPE_CHECKING:
-    from odradek.cli.cluster import Cluster
-    from odradek.cli.kafka_admin import TopicDescription
+    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.kafka_admin import TopicDescription
 
 BENCH_TOPIC = "odradek-bench"
-PAYLOAD_WORDS = 100_000  # a larger value repeats them
+PAYLOAD_WORDS = 100_000  # a larger value repeats the text
 
 
 def bench_topic(cluster: Cluster, name: str, partitions: int) -> TopicDescription:
-    """The topic as it is, or a new one; its partitions have leaders when this returns."""
+    """The existing topic, or a new one. Its partitions have leaders when this returns."""
     if cluster.create_topic(name, partitions):
         note(f"created topic {name} with {partitions} partitions; `odradek topic delete {name}` removes it")
     description = existing_topic(cluster, name)
@@ -29,11 +29,11 @@ def existing_topic(cluster: Cluster, name: str) -> TopicDescription:
     try:
         return cluster.describe_topic(name)
     except Failure as failure:
-        raise Failure(f"{failure.message}; `odradek bench produce` makes and fills one") from None
+        raise Failure(f"{failure.message}; `odradek bench produce` creates and fills one") from None
 
 
 def written_so_far(cluster: Cluster, description: TopicDescription) -> int:
-    """The sum of the partitions' end offsets: its growth is what a run has really written."""
+    """The sum of the partitions' end offsets: its growth is the number of records that a run has written."""
     partitions = [partition.id for partition in description.partitions]
     return sum(cluster.latest_offsets(description.name, partitions).values())
 
@@ -46,7 +46,7 @@ def check_plaintext(cluster: Cluster) -> None:
 
 
 def payload(size_bytes: int) -> bytes:
-    """Text that compresses about as well as JSON does, the same on every run."""
+    """Text that compresses about as well as JSON. It is the same in every run."""
     words = random.Random(7).choices(
         [b"pressure", b"temperature", b"oil", b"rig", b"107", b"30", b"18", b"valve"], k=min(size_bytes, PAYLOAD_WORDS)
     )

@@ -1,4 +1,4 @@
-"""What a produce bench was asked for: how much, how large, how fast, in which batches."""
+"""Options of a produce bench: number and size of records, rate, batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PACE_SLICE_S = 0.001
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProduceWorkload:
-    """Records to write, and when to stop: after `records`, after `duration_ms`, or whichever comes first."""
+    """Records to write. A run ends after `records` or after `duration_ms`, whichever is first."""
 
     topic: str
     value: bytes
@@ -34,11 +34,11 @@ class ProduceWorkload:
         return self.duration_ms is not None and seconds * 1000 >= self.duration_ms
 
     def chunk_records(self, most: int) -> int:
-        """How many records to hand over at once: at a low rate as few as fall due in a millisecond."""
+        """Number of records to produce at once: at a low rate, those of one millisecond."""
         return most if self.rate is None else max(1, min(most, int(self.rate * PACE_SLICE_S)))
 
     def pace(self, sent: int, began_at: float, wait: Callable[[float], Any]) -> None:
-        """Wait until the next record is due; not at all when no rate was asked for, or when behind it."""
+        """Wait until the next record is due. Returns at once without a rate, or when behind it."""
         if self.rate is None:
             return
         ahead_s = sent / self.rate - (time.perf_counter() - began_at)

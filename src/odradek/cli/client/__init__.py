@@ -1,0 +1,1 @@
+"""The connection to a cluster, over the wire protocol only."""

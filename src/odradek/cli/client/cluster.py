@@ -1,0 +1,227 @@
+"""A cluster: its addresses, the Kafka clients for it, and the admin requests that several commands need.
+
+Reachability is tested by a TCP connection first, because librdkafka retries without reporting it.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+from typing import TYPE_CHECKING, Any, cast
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicCollection, TopicPartition
+
+from odradek.cli.client.kafka_admin import AdminClient, NewTopic, OffsetSpec, TopicDescription
+from odradek.cli.client.kafka_errors import NoSuchTopic, explain, unreachable
+from odradek.cli.framework.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from confluent_kafka import KafkaError
+
+CONNECT_TIMEOUT_S = 3.0
+REQUEST_TIMEOUT_S = 15.0
+LEADER_TIMEOUT_S = 5.0
+DEFAULT_PORT = 9092
+LEADER_ERRORS = frozenset({"NOT_LEADER_FOR_PARTITION", "LEADER_NOT_AVAILABLE"})
+PYTHON_ONLY_PROPERTIES = frozenset(  # their values are Python functions and objects
+    {"error_cb", "stats_cb", "throttle_cb", "oauth_cb", "logger", "on_delivery", "delivery.report.only.error"}
+)
+NO_SUCH_TOPIC_ERRORS = frozenset({"UNKNOWN_TOPIC_OR_PART", "_UNKNOWN_TOPIC"})
+CONNECTION_ERRORS = frozenset({"_TIMED_OUT", "_TRANSPORT", "_ALL_BROKERS_DOWN", "_MSG_TIMED_OUT"})
+
+
+def split_addresses(bootstrap_servers: str) -> list[tuple[str, int]]:
+    """Split `host:port,[::1]:port` into pairs; Failure for an invalid address."""
+    addresses = []
+    for part in bootstrap_servers.split(","):
+        text = part.strip()
+        host, colon, port = text.rpartition(":") if not text.endswith("]") else (text, "", "")
+        if not colon:
+            host, port = text, str(DEFAULT_PORT)
+        is_bare_ipv6 = ":" in host and not host.startswith("[")
+        if not host or is_bare_ipv6 or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise Failure(f"{text!r} is not an address; --bootstrap-server takes HOST:PORT[,HOST:PORT…]")
+        addresses.append((host.strip("[]"), int(port)))
+    return addresses
+
+
+class Cluster:
+    """Addresses and client properties of a cluster. Clients are created on demand."""
+
+    def __init__(self, bootstrap_servers: str, properties: Mapping[str, str]) -> None:
+        self.bootstrap_servers = properties.get("bootstrap.servers", bootstrap_servers)
+        self.properties = dict(properties)
+        self.last_error: KafkaError | None = None
+        self._is_reachable = False
+        self._admin: AdminClient | None = None
+
+    def check_reachable(self, timeout_s: float = CONNECT_TIMEOUT_S) -> None:
+        """Failure unless one of the addresses accepts a connection."""
+        if self._is_reachable:
+            return
+        reason = ""
+        for address in split_addresses(self.bootstrap_servers):
+            try:
+                socket.create_connection(address, timeout=timeout_s).close()
+            except UnicodeError:
+                reason = "invalid host name"
+            except OSError as error:
+                reason = (error.strerror or str(error) or type(error).__name__).lower()
+            else:
+                self._is_reachable = True
+                return
+        raise unreachable(self.bootstrap_servers, reason)
+
+    def admin(self) -> AdminClient:
+        if self._admin is None:
+            self._admin = _create(AdminClient, self._settings({}))
+        return self._admin
+
+    def producer(self, defaults: Mapping[str, Any], **callbacks: Any) -> Producer:
+        return cast("Producer", _create(Producer, {**self._settings(defaults), **callbacks}))
+
+    def consumer(self, defaults: Mapping[str, Any]) -> Consumer:
+        """A consumer for `assign`: without a `group.id` in `defaults`, no group is joined and nothing is committed."""
+        settings = {
+            "group.id": "odradek-cli",  # librdkafka requires a name; with assign() no group is joined
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            **defaults,
+        }
+        if not self.properties.get("group.id", "-"):
+            raise Failure("-X group.id= is empty; leave it out")  # librdkafka would abort the process
+        return cast("Consumer", _create(Consumer, self._settings(settings)))
+
+    def _settings(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """Properties of every client. Those of the user take precedence."""
+        self.check_reachable()
+        for name in self.properties:
+            if name in PYTHON_ONLY_PROPERTIES:
+                raise Failure(f"-X {name} is not a property that can be set on a command line")
+        silent = logging.getLogger("odradek.cli.librdkafka")
+        silent.propagate = False
+        silent.addHandler(logging.NullHandler())
+        return {
+            "client.id": "odradek-cli",
+            "socket.connection.setup.timeout.ms": 5000,
+            **defaults,
+            "bootstrap.servers": self.bootstrap_servers,
+            "error_cb": self._remember,
+            "logger": silent,
+            **self.properties,
+        }
+
+    def _remember(self, error: KafkaError) -> None:
+        self.last_error = error
+
+    def topic_names(self, timeout_s: float = REQUEST_TIMEOUT_S) -> list[str]:
+        self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
+        return sorted(self.admin().list_topics(timeout=timeout_s).topics)
+
+    def group_names(self, timeout_s: float = REQUEST_TIMEOUT_S) -> list[str]:
+        self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))
+        found = self.finish(self.admin().list_consumer_groups(request_timeout=timeout_s), "groups")
+        return sorted(each.group_id for each in found.valid)
+
+    def create_topic(
+        self, name: str, partitions: int = -1, replication_factor: int = -1, configs: Mapping[str, str] | None = None
+    ) -> bool:
+        """False if the topic already exists. The broker chooses numbers that are −1."""
+        wanted = NewTopic(
+            name, num_partitions=partitions, replication_factor=replication_factor, config=dict(configs or {})
+        )
+        try:
+            self.admin().create_topics([wanted])[name].result()
+        except KafkaException as error:
+            if error.args[0].name() == "TOPIC_ALREADY_EXISTS":
+                return False
+            raise self.failure(error.args[0], f"topic {name}") from None
+        return True
+
+    def describe_topic(self, name: str) -> TopicDescription:
+        """The topic's partitions; Failure if it does not exist. A metadata request could create it."""
+        return self.describe_topics([name])[0]
+
+    def has_topic(self, name: str) -> bool:
+        """Whether the topic exists; True if the broker does not say."""
+        try:
+            self.describe_topic(name)
+        except NoSuchTopic:
+            return False
+        except Failure:
+            return True
+        return True
+
+    def describe_topics(self, names: Iterable[str]) -> list[TopicDescription]:
+        futures = self.admin().describe_topics(TopicCollection(list(names)), request_timeout=REQUEST_TIMEOUT_S)
+        return [self.finish(future, f"topic {name}") for name, future in futures.items()]
+
+    def choose_partitions(self, topic: str, wanted: Sequence[int]) -> list[int]:
+        """The wanted partitions of a topic, or all; Failure for one that does not exist."""
+        existing = sorted(partition.id for partition in self.describe_topic(topic).partitions)
+        missing = sorted(set(wanted) - set(existing))
+        if missing:
+            has = f"partitions 0–{existing[-1]}" if len(existing) > 1 else "partition 0 only"
+            raise Failure(f"topic {topic} has no partition {missing[0]}; it has {has}")
+        return sorted(set(wanted)) or existing
+
+    def finish(self, future: Future[Any], subject: str) -> Any:
+        """The result of an admin request; Failure that names the subject if the broker refuses."""
+        try:
+            return future.result()
+        except KafkaException as error:
+            raise self.failure(error.args[0], subject) from None
+
+    def earliest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return self._offsets(topic, partitions, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
+
+    def latest_offsets(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        return self._offsets(topic, partitions, OffsetSpec.latest())  # type: ignore[no-untyped-call]
+
+    def offsets_at(self, topic: str, partitions: Iterable[int], time_ms: int) -> dict[int, int]:
+        """Offset of the first record at or after a time; −1 if there is none."""
+        return self._offsets(topic, partitions, OffsetSpec.for_timestamp(time_ms))
+
+    def _offsets(self, topic: str, partitions: Iterable[int], spec: OffsetSpec) -> dict[int, int]:
+        """Retries for some seconds while a partition has no leader, as after the creation of a topic."""
+        asked = {TopicPartition(topic, partition): spec for partition in partitions}
+        found: dict[int, int] = {}
+        deadline = time.monotonic() + LEADER_TIMEOUT_S
+        while asked:
+            futures = self.admin().list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S)
+            asked = {}
+            for partition, future in futures.items():
+                try:
+                    found[partition.partition] = future.result().offset
+                except KafkaException as error:
+                    if error.args[0].name() not in LEADER_ERRORS or time.monotonic() > deadline:
+                        raise self.failure(error.args[0], f"topic {topic}, partition {partition.partition}") from None
+                    asked[partition] = spec
+            if asked:
+                time.sleep(0.05)
+        return found
+
+    def failure(self, error: KafkaError, subject: str = "") -> Failure:
+        """A Kafka error as a Failure. Connection errors include the last error that the client reported."""
+        line = explain(error, subject)
+        if error.name() in CONNECTION_ERRORS:
+            reported = self.last_error
+            detail = (
+                ""
+                if reported is None or reported.name() in CONNECTION_ERRORS
+                else f": {reported.str().split(' (after', maxsplit=1)[0]}"
+            )
+            line += f" [{self.bootstrap_servers}{detail}]"
+        return NoSuchTopic(line) if error.name() in NO_SUCH_TOPIC_ERRORS else Failure(line)
+
+
+def _create(kind: Any, settings: dict[str, Any]) -> Any:
+    try:
+        return kind(settings)
+    except KafkaException as error:
+        raise Failure(f"invalid client property: {error.args[0].str()}") from None

@@ -1,0 +1,53 @@
+"""One request and its response over a plain socket, for requests that the Kafka client library cannot make."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from odradek.cli.framework.failure import Failure
+
+if TYPE_CHECKING:
+    from odradek.protocol.schema import Request, Response
+
+TIMEOUT_S = 15.0
+LARGEST_RESPONSE_BYTES = 64 * 1024 * 1024
+CORRELATION_ID_BYTES = 4
+_HEADER = struct.Struct(">ihhih")
+
+R = TypeVar("R", bound="Response")
+
+
+def encode_frame(request: Request, version: int, client_id: bytes) -> bytearray:
+    """Length, request header and body. The correlation id is zero."""
+    body = b"".join(cast("list[bytes]", request.encode(version)))
+    tags = b"\0" if request.is_flexible(version) else b""
+    size_bytes = _HEADER.size - 4 + len(client_id) + len(tags) + len(body)
+    head = _HEADER.pack(size_bytes, request.api_key, version, 0, len(client_id))
+    return bytearray(head + client_id + tags + body)
+
+
+def call(address: tuple[str, int], request: Request, response_type: type[R], version: int) -> R:
+    """Send a request of a version with the old header (one that is not flexible) and return the response."""
+    assert not request.is_flexible(version)
+    try:
+        with socket.create_connection(address, timeout=TIMEOUT_S) as connection:
+            connection.sendall(encode_frame(request, version, b"odradek-cli"))
+            size_bytes = int.from_bytes(_receive(connection, 4), "big")
+            if not CORRELATION_ID_BYTES <= size_bytes <= LARGEST_RESPONSE_BYTES:
+                raise Failure(f"{address[0]}:{address[1]} sent a response of {size_bytes} bytes; is it a Kafka broker?")
+            data = _receive(connection, size_bytes)
+    except OSError as error:
+        raise Failure(f"no response from {address[0]}:{address[1]}: {error.strerror or error}") from None
+    return response_type.decode(memoryview(data), CORRELATION_ID_BYTES, version)
+
+
+def _receive(connection: socket.socket, size_bytes: int) -> bytes:
+    received = bytearray()
+    while len(received) < size_bytes:
+        piece = connection.recv(min(size_bytes - len(received), 1 << 20))
+        if not piece:
+            raise ConnectionResetError("the broker closed the connection")
+        received += piece
+    return bytes(received)

@@ -1,0 +1,121 @@
+"""`odradek cluster info`: brokers, controller, and the state of the partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import count_text, print_columns, print_json, say, strong
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+REQUEST_TIMEOUT_S = 15.0
+
+
+@dataclass(slots=True)
+class PartitionCounts:
+    """Partitions of the cluster, internal topics included."""
+
+    topics: int = 0
+    partitions: int = 0
+    without_leader: int = 0
+    under_replicated: int = 0
+    led: Counter[int] = field(default_factory=Counter)  # by broker
+    replicas: Counter[int] = field(default_factory=Counter)  # by broker
+
+    def add(self, leader: int, replicas: list[int], in_sync: list[int]) -> None:
+        self.partitions += 1
+        self.without_leader += leader < 0
+        self.under_replicated += len(in_sync) < len(replicas)
+        if leader >= 0:
+            self.led[leader] += 1
+        self.replicas.update(replicas)
+
+
+@command(
+    examples=[
+        ("brokers, controller, topics, partitions", "odradek cluster info"),
+        ("the cluster id, for a script", "odradek cluster info --format json | jq -r .cluster_id"),
+    ]
+)
+@cluster_options
+def info(cluster: Cluster, as_json: bool) -> None:
+    """Show the brokers of a cluster, and the state of its partitions."""
+    described = cluster.finish(cluster.admin().describe_cluster(request_timeout=REQUEST_TIMEOUT_S), "cluster")
+    counts = count_partitions(cluster)
+    controller = described.controller.id if described.controller is not None else None
+    facts: dict[str, Any] = {
+        "cluster_id": described.cluster_id,
+        "controller": controller,
+        "topics": counts.topics,
+        "partitions": counts.partitions,
+        "partitions_without_leader": counts.without_leader,
+        "under_replicated_partitions": counts.under_replicated,
+        "groups": count_groups(cluster),
+        "brokers": [
+            {
+                "id": node.id,
+                "host": node.host,
+                "port": node.port,
+                "rack": node.rack,
+                "controller": node.id == controller,
+                "leads": counts.led[node.id],
+                "replicas": counts.replicas[node.id],
+            }
+            for node in sorted(described.nodes, key=lambda node: node.id)
+        ],
+    }
+    if as_json:
+        print_json(facts)
+    else:
+        print_facts(facts)
+
+
+def count_partitions(cluster: Cluster) -> PartitionCounts:
+    counts = PartitionCounts()
+    for topic in cluster.admin().list_topics(timeout=REQUEST_TIMEOUT_S).topics.values():
+        counts.topics += 1
+        for partition in topic.partitions.values():
+            counts.add(partition.leader, list(partition.replicas), list(partition.isrs))
+    return counts
+
+
+def count_groups(cluster: Cluster) -> int | None:
+    """None if the cluster does not list its groups."""
+    try:
+        return len(cluster.group_names())
+    except Failure:
+        return None
+
+
+def print_facts(facts: dict[str, Any]) -> None:
+    shown = [
+        count_text(len(facts["brokers"]), "broker"),
+        count_text(facts["topics"], "topic"),
+        count_text(facts["partitions"], "partition"),
+    ]
+    shown += [] if facts["groups"] is None else [count_text(facts["groups"], "group")]
+    say(f"{strong(facts['cluster_id'] or 'cluster')}  {' · '.join(shown)}")
+    problems = {"without a leader": "partitions_without_leader", "under-replicated": "under_replicated_partitions"}
+    found = [f"{count_text(facts[key], 'partition')} {words}" for words, key in problems.items() if facts[key]]
+    say(", ".join(found) or "all partitions have a leader and all their replicas in sync")
+    say()
+    print_columns(
+        ["BROKER", "ADDRESS", "RACK", "LEADS", "REPLICAS", "ROLE"],
+        [
+            (
+                broker["id"],
+                f"{broker['host']}:{broker['port']}",
+                broker["rack"] or "-",
+                broker["leads"],
+                broker["replicas"],
+                "controller" if broker["controller"] else "",
+            )
+            for broker in facts["brokers"]
+        ],
+    )

@@ -1,0 +1,1 @@
+"""`odradek completion`, and the names that a shell completes."""

@@ -1,0 +1,64 @@
+"""Settings that apply to all brokers of a cluster.
+
+Their resource has an empty name, which librdkafka refuses, so these requests are sent over a plain socket.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.settings import Setting, source_name
+from odradek.cli.client.wire_request import call
+from odradek.cli.framework.failure import Failure
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.cli.client.kafka_admin import ConfigEntry
+
+BROKER_RESOURCE = 4
+DESCRIBE_VERSION = 1
+ALTER_VERSION = 0
+
+
+def read_broker_defaults(address: tuple[str, int]) -> list[Setting]:
+    """The settings that were changed for all brokers."""
+    asked = DescribeConfigsResource(resource_type=BROKER_RESOURCE, resource_name="", configuration_keys=None)
+    response = call(address, DescribeConfigsRequest(resources=[asked]), DescribeConfigsResponse, DESCRIBE_VERSION)
+    (result,) = response.results
+    _check(result.error_code, result.error_message)
+    return [
+        Setting(each.name, each.value, source_name(each.config_source), False, each.read_only, each.is_sensitive)
+        for each in sorted(result.configs, key=lambda each: each.name)
+    ]
+
+
+def alter_broker_defaults(address: tuple[str, int], changes: Sequence[ConfigEntry]) -> None:
+    configs = [
+        AlterableConfig(name=each.name, config_operation=each.incremental_operation.value, value=each.value)
+        for each in changes
+        if each.incremental_operation is not None
+    ]
+    asked = AlterConfigsResource(resource_type=BROKER_RESOURCE, resource_name="", configs=configs)
+    request = IncrementalAlterConfigsRequest(resources=[asked])
+    response = call(address, request, IncrementalAlterConfigsResponse, ALTER_VERSION)
+    (result,) = response.responses
+    _check(result.error_code, result.error_message)
+
+
+def _check(error_code: int, message: str | None) -> None:
+    if error_code:
+        name = ErrorCode(error_code).name
+        raise Failure(f"broker-default: {f'{message} ({name})' if message else name}")

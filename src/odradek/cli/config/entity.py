@@ -1,0 +1,94 @@
+"""What has settings: a topic, a broker, all brokers (`broker-default`), or a consumer group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from odradek.cli.client.cluster import split_addresses
+from odradek.cli.client.kafka_admin import ResourceType
+from odradek.cli.client.name_completion import complete_groups, complete_topics
+from odradek.cli.framework.commands import OptionalArgument
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.parameter_types import TEXT
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from odradek.cli.client.cluster import Cluster
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+BROKER_DEFAULT = "broker-default"
+RESOURCE_TYPES = {"topic": ResourceType.TOPIC, "broker": ResourceType.BROKER, "group": ResourceType.GROUP}
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """`name` is empty for the defaults of all brokers."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}".rstrip()
+
+    @property
+    def is_broker_default(self) -> bool:
+        return self.kind == BROKER_DEFAULT
+
+    @property
+    def resource_type(self) -> ResourceType:
+        return RESOURCE_TYPES[self.kind]
+
+
+def complete_entities(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Names of the kind that stands before: topics or groups."""
+    kind = context.params.get("kind")
+    if kind == "topic":
+        return complete_topics(context, parameter, incomplete)
+    return complete_groups(context, parameter, incomplete) if kind == "group" else []
+
+
+def entity_arguments(function: F) -> F:
+    """`TYPE [NAME]`, passed to the command as `kind` and `name`."""
+    name = click.argument(
+        "name", metavar="NAME", required=False, cls=OptionalArgument, type=TEXT, shell_complete=complete_entities
+    )
+    kind = click.argument("kind", metavar="TYPE", type=click.Choice([*RESOURCE_TYPES, BROKER_DEFAULT]))
+    return kind(name(function))
+
+
+def find_entity(cluster: Cluster, kind: str, name: str | None) -> Entity:
+    """The entity that TYPE and NAME stand for. The name of the only broker may be left out."""
+    if kind == BROKER_DEFAULT:
+        if name is not None:
+            raise click.UsageError(f"{BROKER_DEFAULT} takes no name: it applies to all brokers")
+        return Entity(kind, "")
+    if name:
+        if kind == "topic":
+            cluster.describe_topic(name)
+        return Entity(kind, name)
+    if kind != "broker":
+        raise click.UsageError(f"name the {kind}: `odradek {kind} list` shows those that exist")
+    brokers = broker_ids(cluster)
+    if len(brokers) > 1:
+        raise click.UsageError(f"name a broker of {', '.join(map(str, brokers))}, or use {BROKER_DEFAULT} for all")
+    return Entity(kind, str(brokers[0]))
+
+
+def broker_ids(cluster: Cluster) -> list[int]:
+    found = cluster.finish(cluster.admin().describe_cluster(), "cluster")
+    return sorted(node.id for node in found.nodes)
+
+
+def plaintext_address(cluster: Cluster) -> tuple[str, int]:
+    """The address for requests that the client library cannot make. They know neither TLS nor SASL."""
+    protocol = cluster.properties.get("security.protocol", "plaintext")
+    if protocol.lower() != "plaintext":
+        raise Failure(f"{BROKER_DEFAULT} needs a plaintext listener, not {protocol}; alter each broker by its id")
+    cluster.check_reachable()
+    return split_addresses(cluster.bootstrap_servers)[0]

@@ -1,0 +1,159 @@
+"""`odradek demo`: a broker, a topic, a producer and a consumer, with the records on the screen."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import click
+from confluent_kafka import KafkaException, TopicPartition
+
+from odradek.cli.client.cluster import Cluster
+from odradek.cli.client.kafka_errors import NoSuchTopic
+from odradek.cli.demo.local_broker import check_port, start_broker
+from odradek.cli.demo.record import sent_header
+from odradek.cli.demo.screen import Screen, chosen_screen
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.parameter_types import POSITIVE
+from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
+from odradek.pipelines.rigs.producer import RigProducer, producer_settings
+
+if TYPE_CHECKING:
+    from confluent_kafka import Uuid
+
+TOPIC = "rigs"
+PARTITIONS = 3
+PUMPS = 12
+SEED = 7
+DRAIN_S = 3.0
+LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
+
+
+@command(
+    examples=[
+        ("until Ctrl-C", "odradek demo"),
+        ("ten seconds, on another port, and keep the data", "odradek demo --seconds 10 --port 9192 --data-dir data"),
+        ("in another terminal, while the demo runs", "odradek consume rigs --from-beginning"),
+    ]
+)
+@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
+@click.option(
+    "--port",
+    type=click.IntRange(min=0, max=65535),
+    default=9092,
+    show_default=True,
+    metavar="PORT",
+    help="Port of the broker; 0 for a free one.",
+)
+@click.option(
+    "--data-dir", type=click.Path(file_okay=False), help="Data directory of the broker. Default: a temporary one."
+)
+@click.option(
+    "--rate",
+    type=POSITIVE,
+    default=50,
+    show_default=True,
+    metavar="N",
+    help="Records per second.",
+)
+@format_option
+def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as_json: bool) -> None:
+    """Run a broker, a producer and a consumer, and show the records.
+
+    Simulated readings of oil rigs go to the topic `rigs`. Ctrl-C stops everything. The first half second is not part of
+    the latency.
+    """
+    check_port(port, "demo")
+    began_at = time.monotonic()
+    running = start_broker(port, data_dir)
+    try:
+        screen = chosen_screen(running.bootstrap_servers, TOPIC, time.monotonic() - began_at, as_json)
+        stream(Cluster(running.bootstrap_servers, {}), screen, seconds, rate)
+    finally:
+        running.close()
+    screen.print_summary()
+
+
+class RigsThread(threading.Thread):
+    """A thread that produces the records of a small fleet, without late or broken ones."""
+
+    def __init__(self, cluster: Cluster, run_id: str, rate: float) -> None:
+        super().__init__(name="demo-producer", daemon=True)
+        self.cluster = cluster
+        self.is_stopped = threading.Event()
+        self.failure: Failure | None = None
+        self.rigs = RigProducer(
+            cluster.producer({**producer_settings(rate), "linger.ms": 0}),
+            TOPIC,
+            Fleet(FleetSettings(pumps=PUMPS, seed=SEED, late_share=0, broken_share=0)),
+            rate,
+            headers=lambda: sent_header(run_id, time.perf_counter_ns()),
+        )
+
+    @property
+    def sent(self) -> int:
+        return self.rigs.counts.sent
+
+    def run(self) -> None:
+        try:
+            self.rigs.run(self.is_stopped)
+        except KafkaException as error:  # errors of the client; `stream` notices a deleted topic
+            self.fail(self.cluster.failure(error.args[0], f"topic {TOPIC}"))
+
+    def fail(self, failure: Failure) -> None:
+        self.failure = self.failure or failure
+        self.is_stopped.set()
+
+
+def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float) -> None:
+    """Produce and consume until the time is over, or until Ctrl-C."""
+    cluster.create_topic(TOPIC, PARTITIONS)  # it may exist: --data-dir of an earlier demo
+    consumer = cluster.consumer({"fetch.wait.max.ms": 100})
+    topic = cluster.describe_topic(TOPIC)
+    partitions = [partition.id for partition in topic.partitions]
+    ends = cluster.latest_offsets(TOPIC, partitions)
+    consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
+    field = RigsThread(cluster, screen.run_id, rate)
+    deadline = None if seconds is None else time.monotonic() + seconds
+
+    def take_records(timeout_s: float) -> None:
+        first = consumer.poll(timeout_s)
+        for message in [] if first is None else [first, *consumer.consume(1000, 0)]:
+            screen.take(message, time.perf_counter_ns())
+
+    try:
+        with screen, stop_on_interrupt(field.is_stopped):
+            field.start()
+            looked_at = time.monotonic()
+            while not field.is_stopped.is_set() and (deadline is None or time.monotonic() < deadline):
+                take_records(0.1)
+                screen.refresh(field.sent)
+                if time.monotonic() - looked_at >= LOOK_INTERVAL_S:
+                    looked_at = time.monotonic()
+                    if not topic_exists(cluster, topic.topic_id):
+                        field.fail(Failure(f"topic {TOPIC} was deleted; start the demo again to create it"))
+            field.is_stopped.set()
+            field.join()
+            drained_by = time.monotonic() + (DRAIN_S if field.failure is None else 0.0)
+            while screen.received < field.sent and time.monotonic() < drained_by:
+                take_records(0.1)
+            screen.finish(field.sent)
+    finally:
+        field.is_stopped.set()
+        consumer.close()
+    if field.failure is not None:
+        raise field.failure
+
+
+def topic_exists(cluster: Cluster, topic_id: Uuid) -> bool:
+    """Compare by topic id, because a broker may create a deleted topic again when it is written to."""
+    try:
+        return str(cluster.describe_topic(TOPIC).topic_id) == str(topic_id)
+    except NoSuchTopic:
+        return False
+    except Failure:
+        return True  # other failures reach the producer, too

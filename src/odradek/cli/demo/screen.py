@@ -1,0 +1,221 @@
+"""Output of the demo: a live table on a terminal, otherwise a line per second, as text or JSON."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import uuid
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
+from odradek.cli.demo.record import DemoRecord, read_demo_record
+from odradek.cli.framework.executable import command_name
+from odradek.cli.framework.output import count_text, duration_text, print_json, say
+from odradek.cli.framework.percentiles import percentiles
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+    from rich.console import RenderableType
+    from rich.live import Live
+    from rich.text import Text
+
+RECENT_RECORDS = 12
+LATENCIES_KEPT = 20_000
+LINE_EVERY_S = 1.0
+FRAME_EVERY_S = 0.1
+WARM_UP_NS = 500_000_000  # after the first record; until then connections are opened and caches filled
+COLUMNS = {  # title and width: 78 characters in all, for a terminal of 80
+    "partition": 9, "offset": 10, "time": 8, "rig": 3, "production": 10, "pressure": 8, "temperature": 11, "oil %": 5
+}  # fmt: skip
+
+
+class Screen:
+    """Counts consumed records, and prints a line every second."""
+
+    def __init__(self, address: str, topic: str, start_s: float) -> None:
+        self.address = address
+        self.topic = topic
+        self.start_s = start_s
+        self.run_id = uuid.uuid4().hex
+        self.sent = 0
+        self.received = 0  # records of this run
+        self.others = 0  # records that other producers wrote to the topic
+        self.latencies_ms: deque[float] = deque(maxlen=LATENCIES_KEPT)
+        self.measured_from_ns: int | None = None  # latencies are those of records sent since then
+        self.recent: deque[DemoRecord] = deque(maxlen=RECENT_RECORDS)
+        self.began_at = self.shown_at = time.monotonic()
+        self.shown_received = 0
+        self.seconds = 0.0
+
+    def __enter__(self) -> Screen:
+        self.began_at = self.shown_at = time.monotonic()
+        self.begin()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.end()
+
+    def take(self, message: Message, now_ns: int) -> None:
+        """Count a record from the consumer."""
+        if message.error() is not None:
+            return
+        record = read_demo_record(message, self.run_id)
+        self.recent.append(record)
+        if record.sent_ns is None:
+            self.others += 1
+            return
+        self.received += 1
+        if self.measured_from_ns is None:
+            self.measured_from_ns = now_ns + WARM_UP_NS
+        if record.sent_ns >= self.measured_from_ns:
+            self.latencies_ms.append((now_ns - record.sent_ns) / 1e6)
+
+    def refresh(self, sent: int) -> None:
+        self.sent = sent
+        now = time.monotonic()
+        if now - self.shown_at >= self.interval_s:
+            rate = (self.received - self.shown_received) / (now - self.shown_at)
+            self.show(rate)
+            self.shown_at, self.shown_received = now, self.received
+
+    def finish(self, sent: int) -> None:
+        """End the measurement: nothing more is sent or read."""
+        self.sent = sent
+        self.seconds = time.monotonic() - self.began_at
+
+    @property
+    def interval_s(self) -> float:
+        return LINE_EVERY_S
+
+    def begin(self) -> None:
+        say(f"broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}; Ctrl-C stops")
+
+    def end(self) -> None:
+        pass
+
+    def show(self, rate: float) -> None:
+        spread = percentiles(self.latencies_ms)
+        latency = f"latency p50 {duration_text(spread['p50'])}, p99 {duration_text(spread['p99'])}" if spread else ""
+        last = self.recent[-1].text if self.recent else ""
+        say(f"{self.received:>8,} consumed  {rate:>7,.0f}/s  {latency}  {last}")
+
+    def summary(self) -> dict[str, Any]:
+        return {
+            "produced": self.sent,
+            "consumed": self.received,
+            "of_others": self.others,
+            "seconds": round(self.seconds or time.monotonic() - self.began_at, 3),
+            "latency_ms": {name: round(value, 3) for name, value in percentiles(self.latencies_ms).items()},
+        }
+
+    def print_summary(self) -> None:
+        facts = self.summary()
+        spread = percentiles(self.latencies_ms)
+        latency = ", ".join(f"{name} {duration_text(value)}" for name, value in spread.items())
+        say(
+            f"{count_text(facts['produced'], 'record')} produced, {facts['consumed']:,} consumed "
+            f"in {facts['seconds']:.1f} s"
+        )
+        if self.others:
+            say(f"{count_text(self.others, 'record')} from other producers")
+        if latency:
+            say(f"end-to-end latency: {latency}")
+        say(
+            "all records were consumed; the broker has stopped"
+            if facts["produced"] == facts["consumed"]
+            else "the broker has stopped"
+        )
+
+
+class JsonScreen(Screen):
+    """One object per second, and one at the end."""
+
+    def begin(self) -> None:
+        print_json({"kind": "ready", "bootstrap_servers": self.address, "topic": self.topic})
+
+    def show(self, rate: float) -> None:
+        print_json({"kind": "progress", "records_per_second": round(rate, 1), **self.summary()})
+
+    def print_summary(self) -> None:
+        print_json({"kind": "summary", **self.summary()})
+
+
+class LiveScreen(Screen):
+    """A table that is redrawn in place."""
+
+    live: Live
+
+    @property
+    def interval_s(self) -> float:
+        return FRAME_EVERY_S
+
+    def begin(self) -> None:
+        from rich.live import Live  # noqa: PLC0415 - only the live screen needs rich
+
+        self.rates: deque[tuple[float, int]] = deque(maxlen=int(2 / FRAME_EVERY_S))
+        self.live = Live(self.picture(0), auto_refresh=False)
+        self.live.start()
+
+    def end(self) -> None:
+        self.live.stop()
+
+    def show(self, rate: float) -> None:
+        now = time.monotonic()
+        self.rates.append((now, self.received))
+        then, received = self.rates[0]
+        steady = (self.received - received) / (now - then) if now > then else rate
+        self.live.update(self.picture(steady), refresh=True)
+
+    def picture(self, rate: float) -> RenderableType:
+        from rich.console import Group  # noqa: PLC0415 - only the live screen needs rich
+        from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
+
+        spread = percentiles(self.latencies_ms)
+        head = Text.assemble(
+            ("Odradek", "bold cyan"),
+            f"  broker on {self.address}, started in {self.start_s:.2f} s; topic {self.topic}\n\n",
+            ("produced ", "dim"), (f"{self.sent:,}", "bold"), ("   consumed ", "dim"), (f"{self.received:,}", "bold"),
+            ("   rate ", "dim"), (f"{rate:,.0f}/s", "bold"),
+            *([("   other producers ", "dim"), (f"{self.others:,}", "bold")] if self.others else []),
+            ("\nlatency p50 ", "dim"), (duration_text(spread.get("p50", 0.0)), "bold green"),
+            ("   p99 ", "dim"), (duration_text(spread.get("p99", 0.0)), "bold green"),
+        )  # fmt: skip
+        rows = [title_line(), *map(record_line, self.recent), *[Text()] * (RECENT_RECORDS - len(self.recent))]
+        return Group(head, Text(), *rows, Text(), self.footer())
+
+    def footer(self) -> Text:
+        from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
+
+        is_default = self.address == DEFAULT_BOOTSTRAP_SERVER and not os.environ.get("ODRADEK_BOOTSTRAP_SERVER")
+        where = "" if is_default else f" -b {self.address}"
+        return Text.assemble(
+            ("Ctrl-C stops. In another terminal, read the topic with:", "dim"),
+            f"\n{command_name()} consume {self.topic} --from-beginning{where}",
+        )
+
+
+def title_line() -> Text:
+    from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
+
+    return Text("  ".join(title.rjust(width) for title, width in COLUMNS.items()), style="dim", no_wrap=True)
+
+
+def record_line(record: DemoRecord) -> Text:
+    """The readings in their columns; a record of another producer as text, cut to the line."""
+    from rich.text import Text  # noqa: PLC0415 - only the live screen needs rich
+
+    cells = [str(record.partition), f"{record.offset:,}", *record.readings]
+    padded = [cell.rjust(width) for cell, width in zip(cells, COLUMNS.values(), strict=False)]
+    line = Text("  ", no_wrap=True, overflow="ellipsis").join(
+        Text(cell, style="red" if record.is_hot and title == "pressure" else "")
+        for cell, title in zip(padded, COLUMNS, strict=False)
+    )
+    return line if record.readings else line.append(f"  {record.text}", style="italic")
+
+
+def chosen_screen(address: str, topic: str, start_s: float, as_json: bool) -> Screen:
+    if as_json:
+        return JsonScreen(address, topic, start_s)
+    return (LiveScreen if sys.stdout.isatty() else Screen)(address, topic, start_s)

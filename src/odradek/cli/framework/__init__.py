@@ -1,0 +1,1 @@
+"""What every command is built on: commands with examples, options, parameter types, output, failures."""

@@ -1,0 +1,31 @@
+"""Suggestions for mistyped names: "did you mean …?"."""
+
+from __future__ import annotations
+
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MOST_SUGGESTIONS = 3
+LEAST_SIMILARITY = 0.6
+LARGEST_DIFFERENCE = 0.08  # to the most similar name
+
+
+def similar_names(name: str, known: Iterable[str]) -> list[str]:
+    """The known names that are most like `name`, best first."""
+    rated = sorted(((SequenceMatcher(a=name, b=each).ratio(), each) for each in known), key=lambda pair: -pair[0])
+    if not rated:
+        return []
+    least = max(LEAST_SIMILARITY, rated[0][0] - LARGEST_DIFFERENCE)
+    return [each for similarity, each in rated[:MOST_SUGGESTIONS] if similarity >= least]
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`did you mean retention.ms or retention.bytes?`, or nothing if no known name is similar."""
+    names = similar_names(name, known)
+    if not names:
+        return ""
+    first = ", ".join(names[:-1])
+    return f"did you mean {f'{first} or {names[-1]}' if first else names[-1]}?"

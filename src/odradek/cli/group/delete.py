@@ -1,0 +1,45 @@
+"""`odradek group delete`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.options import cluster_options, groups_argument
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import print_json, say
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+
+REQUEST_TIMEOUT_S = 15.0
+
+
+@command(
+    examples=[
+        ("after a question", "odradek group delete billing"),
+        ("several, without a question", "odradek group delete billing audit --yes"),
+    ]
+)
+@groups_argument
+@yes_option
+@cluster_options
+def delete(names: tuple[str, ...], yes: bool, cluster: Cluster, as_json: bool) -> None:
+    """Delete groups and their committed offsets. A group with members is not deleted."""
+    confirm(f"Delete {', '.join(names)} and their committed offsets?", yes)
+    failures = []
+    unique = list(dict.fromkeys(names))
+    for name, future in cluster.admin().delete_consumer_groups(unique, request_timeout=REQUEST_TIMEOUT_S).items():
+        try:
+            cluster.finish(future, f"group {name}")
+        except Failure as failure:
+            failures.append(failure)
+            continue
+        if as_json:
+            print_json({"group": name, "deleted": True})
+        else:
+            say(f"deleted group {name}")
+    if failures:
+        raise Failure("; ".join(failure.message for failure in failures))

@@ -1,0 +1,168 @@
+"""State, members, committed offsets and lag of a group, read by admin requests."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+
+from odradek.cli.framework.failure import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.cli.client.cluster import Cluster
+
+REQUEST_TIMEOUT_S = 15.0
+TIME_LAG_PATIENCE_S = 5.0  # to read the first unread record of each partition
+PartitionKey = tuple[str, int]  # topic, partition
+
+STATE_NAMES = {
+    "PREPARING_REBALANCING": "PreparingRebalance",
+    "COMPLETING_REBALANCING": "CompletingRebalance",
+    "STABLE": "Stable",
+    "EMPTY": "Empty",
+    "DEAD": "Dead",
+    "UNKNOWN": "Rebalancing",  # librdkafka has no names for Assigning and Reconciling of the consumer protocol
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMember:
+    member_id: str
+    client_id: str
+    host: str
+    instance_id: str | None
+    assignment: tuple[PartitionKey, ...]
+
+
+@dataclass(slots=True)
+class PartitionLag:
+    """`committed_offset` is None if nothing is committed, `end_offset` if the topic does not exist."""
+
+    topic: str
+    partition: int
+    committed_offset: int | None
+    end_offset: int | None
+    member: GroupMember | None = None
+    time_lag_ms: int | None = None
+
+    @property
+    def lag(self) -> int | None:
+        if self.committed_offset is None or self.end_offset is None:
+            return None
+        return max(self.end_offset - self.committed_offset, 0)
+
+
+@dataclass(slots=True)
+class GroupState:
+    name: str
+    state: str
+    kind: str
+    assignor: str
+    coordinator: str
+    members: list[GroupMember] = field(default_factory=list)
+
+    @property
+    def is_active(self) -> bool:
+        return self.state not in ("Empty", "Dead")
+
+
+def state_name(state: Any) -> str:
+    name: str = state.name
+    return STATE_NAMES.get(name, name.capitalize())
+
+
+def read_group(cluster: Cluster, name: str) -> GroupState:
+    """Failure if there is no such group."""
+    futures = cluster.admin().describe_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S)
+    described = cluster.finish(futures[name], f"group {name}")
+    state = state_name(described.state)
+    if state == "Dead":
+        raise Failure(f"there is no group {name}; `odradek group list` shows those that exist")
+    members = [
+        GroupMember(
+            member.member_id,
+            member.client_id,
+            member.host.removeprefix("/"),
+            member.group_instance_id,
+            tuple(sorted((each.topic, each.partition) for each in member.assignment.topic_partitions)),
+        )
+        for member in described.members
+    ]
+    node = described.coordinator
+    return GroupState(
+        name=name,
+        state=state,
+        kind=described.type.name.lower() if described.type is not None else "",
+        assignor=described.partition_assignor or "",
+        coordinator="" if node is None else f"{node.host}:{node.port}",
+        members=sorted(members, key=lambda member: (member.client_id, member.member_id)),
+    )
+
+
+def read_offsets(cluster: Cluster, name: str) -> dict[PartitionKey, int]:
+    """The committed offsets of the group."""
+    request = ConsumerGroupTopicPartitions(name)
+    futures = cluster.admin().list_consumer_group_offsets([request], request_timeout=REQUEST_TIMEOUT_S)
+    found = cluster.finish(futures[name], f"group {name}").topic_partitions
+    return {(each.topic, each.partition): each.offset for each in found if each.offset >= 0}
+
+
+def read_lags(cluster: Cluster, group: GroupState) -> list[PartitionLag]:
+    """The lag of every partition with a committed offset or an owner, in order."""
+    committed = read_offsets(cluster, group.name)
+    owners = {key: member for member in group.members for key in member.assignment}
+    ends = read_ends(cluster, committed.keys() | owners.keys())
+    return [
+        PartitionLag(*key, committed.get(key), ends.get(key), owners.get(key))
+        for key in sorted(committed.keys() | owners.keys())
+    ]
+
+
+def read_ends(cluster: Cluster, keys: Iterable[PartitionKey]) -> dict[PartitionKey, int]:
+    """End offsets of partitions; topics that do not exist are left out."""
+    ends: dict[PartitionKey, int] = {}
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in keys:
+        by_topic.setdefault(topic, []).append(partition)
+    existing = set(cluster.topic_names()) if by_topic else set()
+    for topic, partitions in by_topic.items():
+        if topic in existing:
+            ends.update(
+                ((topic, partition), offset) for partition, offset in cluster.latest_offsets(topic, partitions).items()
+            )
+    return ends
+
+
+def add_time_lags(cluster: Cluster, lags: list[PartitionLag]) -> None:
+    """Set the time lag of each partition: the age of the first record that the group has not read."""
+    behind = {(each.topic, each.partition): each for each in lags if each.lag}
+    for each in lags:
+        if each.lag == 0:
+            each.time_lag_ms = 0
+    if not behind:
+        return
+    # Small fetches: one record of each partition is enough.
+    consumer = cluster.consumer(
+        {"auto.offset.reset": "earliest", "fetch.wait.max.ms": 50, "fetch.message.max.bytes": 65_536}
+    )
+    try:
+        consumer.assign([TopicPartition(*key, lag.committed_offset or 0) for key, lag in behind.items()])
+        deadline = time.monotonic() + TIME_LAG_PATIENCE_S
+        while behind and time.monotonic() < deadline:
+            for message in consumer.consume(100, 0.1):
+                key = (message.topic() or "", message.partition() or 0)
+                lag = behind.pop(key, None)
+                if lag is None or message.error() is not None:
+                    continue
+                consumer.pause([TopicPartition(*key)])
+                kind, written_ms = message.timestamp()
+                if kind != TIMESTAMP_NOT_AVAILABLE:
+                    lag.time_lag_ms = max(int(time.time() * 1000) - written_ms, 0)
+    except KafkaException as error:
+        raise cluster.failure(error.args[0], "time lag") from None
+    finally:
+        consumer.close()

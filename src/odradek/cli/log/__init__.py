@@ -1,0 +1,20 @@
+"""`odradek log`: show, check and repair the files of a broker, Odradek's or Apache Kafka's (the formats are equal)."""
+
+from __future__ import annotations
+
+from odradek.cli.framework.commands import group
+
+
+@group(
+    lazy={
+        "dump": ("odradek.cli.log.dump:dump", "Show segments, indexes, snapshots and checkpoints."),
+        "verify": ("odradek.cli.log.verify:verify", "Check files for damage; changes nothing."),
+        "repair": ("odradek.cli.log.repair:repair", "Repair damaged files; removed bytes are kept."),
+    },
+    examples=[
+        ("the segments of a partition", "odradek log dump data/pump-0"),
+        ("check all partitions", "odradek log verify data"),
+    ],
+)
+def log() -> None:
+    """Show, check and repair the files of a broker, Odradek's or Apache Kafka's."""

@@ -1,0 +1,241 @@
+"""Reads the files of a partition and finds what is wrong with them.
+
+Nothing is written, so the check may run while a broker uses the files. Then the end of the newest segment may be a
+write in progress, and files may disappear.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from odradek.cli.log.dump import mapped
+from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
+from odradek.cli.log.segment_scan import LARGEST_BATCH_BYTES, TornTail, scan_segment
+from odradek.cli.log.side_files import offset_index_rows, time_index_rows
+from odradek.log.compaction.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
+from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
+from odradek.log.compaction.transactions import decode_transaction_index
+from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
+from odradek.log.leader_epochs import decode_leader_epochs
+from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX, decode_snapshot
+from odradek.log.segment import (
+    DELETED_SUFFIX,
+    LARGEST_RELATIVE_OFFSET,
+    LOG_SUFFIX,
+    NAME_DIGITS,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
+from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, has_valid_checksum
+from odradek.protocol.compression import decompress
+from odradek.protocol.malformed import MalformedMessage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+_SEGMENT_FILE = re.compile(rf"(\d{{{NAME_DIGITS}}})(\.[a-z]+)")
+_INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+_UNFINISHED = (CLEANED_SUFFIX, SWAP_SUFFIX, DELETED_SUFFIX)
+
+
+def check_partition(
+    path: str, on_progress: Callable[[int], None], *, is_live: bool, only: str | None = None
+) -> PartitionCheck:
+    """`is_live` if a broker uses the partition; `only` is the file name of a single segment."""
+    check = PartitionCheck(path)
+    names = sorted(os.listdir(path))
+    matches = [match for match in map(_SEGMENT_FILE.fullmatch, names) if match]
+    segments = [match[0] for match in matches if match[2] == LOG_SUFFIX]
+    for name in segments if only is None else [only]:
+        segment = _check_with_indexes(
+            os.path.join(path, name), on_progress, is_last=name == segments[-1], is_live=is_live
+        )
+        if segment is not None:
+            _check_segment_order(check, segment)
+            check.segments.append(segment)
+    if only is None:
+        _check_side_files(check, names, is_live=is_live)
+    return check
+
+
+def _check_with_indexes(
+    path: str, on_progress: Callable[[int], None], *, is_last: bool, is_live: bool
+) -> SegmentCheck | None:
+    """Check a segment with its indexes; None if the segment was removed.
+
+    A running broker may replace the segment by a compacted one during the check, so findings are confirmed by a second
+    check."""
+    for _attempt in range(2 if is_live else 1):
+        try:
+            segment = check_segment(path, on_progress)
+        except FileNotFoundError:
+            if not is_live:
+                raise
+            return None
+        _judge_damage(segment, is_last=is_last, is_live=is_live)
+        if not is_last and not segment.damaged:
+            _check_indexes(segment)
+        if not segment.findings:
+            break
+    return segment
+
+
+def check_segment(path: str, on_progress: Callable[[int], None]) -> SegmentCheck:
+    base_offset = int(os.path.basename(path)[:NAME_DIGITS])
+    check = SegmentCheck(path, base_offset, next_offset=base_offset)
+    with mapped(path) as data:
+        check.size_bytes = len(data)
+        for item in scan_segment(data, verify=False):
+            if isinstance(item, TornTail):
+                check.damaged.append((item.position, len(data)))
+                check.findings.append(Finding(path, f"position {item.position}: {item.problem}", Remedy.SALVAGE))
+                return check
+            end = item.position + item.header.size_bytes
+            problem = batch_problem(data, item.position, item.header, check)
+            if problem:
+                check.damaged.append((item.position, end))
+                check.findings.append(Finding(path, f"position {item.position}: {problem}", Remedy.SALVAGE))
+            else:
+                check.batches += 1
+                check.records += item.header.record_count
+                check.next_offset = item.header.last_offset + 1
+                check.max_timestamp = max(check.max_timestamp, item.header.max_timestamp)
+                check.batch_offsets[item.position] = (item.header.base_offset, item.header.last_offset)
+            on_progress(item.header.size_bytes)
+    return check
+
+
+def batch_problem(data: memoryview, position: int, header: BatchHeader, check: SegmentCheck) -> str | None:
+    """The first problem of a batch, or None. Each check relies on those before it."""
+    if header.magic != 2:
+        return f"magic {header.magic} is not supported"
+    if not has_valid_checksum(data, position, header):
+        return "the checksum does not match"
+    if header.base_offset < check.next_offset or header.last_offset_delta < 0:
+        return (
+            f"offsets {header.base_offset}–{header.last_offset} where offset {check.next_offset} or later was expected"
+        )
+    if header.last_offset - check.base_offset > LARGEST_RELATIVE_OFFSET:
+        return f"offset {header.last_offset} is too far from the segment's base offset"
+    try:
+        return _records_problem(data, position, header)
+    except MalformedMessage as problem:
+        return f"the records are malformed: {problem}"
+
+
+def _records_problem(data: memoryview, position: int, header: BatchHeader) -> str | None:
+    count = header.record_count
+    if not count:
+        return None
+    section = data[position + HEADER_SIZE_BYTES : position + header.size_bytes]
+    records = decompress(header.compression, section, LARGEST_BATCH_BYTES)
+    read_keys(records, 0, len(records), count)
+    deltas = read_offset_deltas(records, 0, count)
+    if any(later <= earlier for earlier, later in zip([-1, *deltas], deltas, strict=False)):
+        return "the records' offsets are out of order"
+    if deltas[-1] > header.last_offset_delta:
+        return f"a record at offset {header.base_offset + deltas[-1]}, after the last offset of the batch"
+    return None
+
+
+def _check_segment_order(check: PartitionCheck, segment: SegmentCheck) -> None:
+    if check.segments and segment.batches and segment.base_offset < check.segments[-1].next_offset:
+        earlier = check.segments[-1]
+        name, last_offset = os.path.basename(earlier.path), earlier.next_offset - 1
+        text = f"begins at offset {segment.base_offset}, before {name} ends at {last_offset}"
+        segment.findings.append(Finding(segment.path, text, Remedy.ASK))
+
+
+def _judge_damage(segment: SegmentCheck, *, is_last: bool, is_live: bool) -> None:
+    """An incomplete batch at the end of the newest segment is an interrupted write, or one in progress."""
+    is_tail = len(segment.damaged) == 1 and segment.damaged[0][1] == segment.size_bytes
+    if is_last and is_tail:
+        (tail,) = segment.findings
+        segment.findings = [
+            Finding(tail.path, tail.text, Remedy.NOTHING if is_live else Remedy.CUT_TAIL, is_problem=not is_live)
+        ]
+
+
+def _check_indexes(segment: SegmentCheck) -> None:
+    """Check the indexes of a segment that is not the newest. A broker keeps those of the newest in memory."""
+    stem = segment.path.removesuffix(LOG_SUFFIX)
+    for suffix, problems in ((OFFSET_INDEX_SUFFIX, _offset_index_problems), (TIME_INDEX_SUFFIX, _time_index_problems)):
+        try:
+            with open(stem + suffix, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            segment.findings.append(Finding(stem + suffix, "is missing", Remedy.REBUILD))
+            continue
+        problem = next(problems(stem + suffix, data, segment), None)
+        if problem:
+            segment.findings.append(Finding(stem + suffix, problem, Remedy.REBUILD))
+
+
+def _offset_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
+    if len(data) % 8:
+        yield f"{len(data)} bytes are not a multiple of an index entry"
+    previous = segment.base_offset - 1
+    for row in offset_index_rows(path, data):
+        offset, position = row["offset"], row["position"]
+        first, _last = segment.batch_offsets.get(position, (None, None))
+        if offset <= previous:
+            yield f"offset {offset} comes after {previous}"
+        if first is None:
+            yield f"offset {offset} points to position {position}, where no batch begins"
+        elif offset < first:
+            yield f"offset {offset} points to position {position}, where offset {first} begins"
+        previous = offset
+
+
+def _time_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
+    if len(data) % 12:
+        yield f"{len(data)} bytes are not a multiple of an index entry"
+    timestamp, offset = -1, segment.base_offset
+    for row in time_index_rows(path, data):
+        if row["timestamp"] <= timestamp or row["offset"] < offset:
+            yield f"timestamp {row['timestamp']} at offset {row['offset']} comes after {timestamp} at {offset}"
+        timestamp, offset = row["timestamp"], row["offset"]
+    if timestamp != segment.max_timestamp:
+        yield f"ends with timestamp {timestamp}, and the segment's largest is {segment.max_timestamp}"
+
+
+def _check_side_files(check: PartitionCheck, names: list[str], *, is_live: bool) -> None:
+    base_offsets = {segment.base_offset for segment in check.segments}
+    for name in names:
+        path = os.path.join(check.path, name)
+        match = _SEGMENT_FILE.fullmatch(name)
+        if name.endswith(_UNFINISHED) and not is_live:
+            text = "left by an unfinished deletion or compaction"
+            check.findings.append(Finding(path, text, Remedy.NOTHING, is_problem=False))
+        elif match and match[2] in _INDEX_SUFFIXES and int(match[1]) not in base_offsets and not is_live:
+            check.findings.append(Finding(path, "an index without its segment", Remedy.SET_ASIDE))
+        decode = _decoder(name)
+        problem = _problem_of(path, decode) if decode else None
+        if problem and not (
+            is_live and name.endswith(SNAPSHOT_SUFFIX)
+        ):  # a snapshot may be incomplete while it is written
+            check.findings.append(Finding(path, problem, Remedy.SET_ASIDE))
+
+
+def _decoder(name: str) -> Callable[[bytes], object] | None:
+    if name == LEADER_EPOCHS_FILE:
+        return decode_leader_epochs
+    if name.endswith(SNAPSHOT_SUFFIX):
+        return lambda data: list(decode_snapshot(data))
+    if name.endswith(TRANSACTION_INDEX_SUFFIX):
+        return lambda data: list(decode_transaction_index(data))
+    return None
+
+
+def _problem_of(path: str, decode: Callable[[bytes], object]) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            decode(file.read())
+    except FileNotFoundError:
+        return None  # removed during the check
+    except MalformedMessage as problem:
+        return str(problem)
+    return None

@@ -1,0 +1,38 @@
+"""`odradek pipeline`: check, draw, test, run and operate declared pipelines."""
+
+from __future__ import annotations
+
+from odradek.cli.framework.commands import group
+
+
+@group(
+    lazy={
+        "validate": (
+            "odradek.cli.pipeline.validate:validate",
+            "Check definitions and report every error with its line.",
+        ),
+        "graph": ("odradek.cli.pipeline.graph:graph", "Draw the lineage of a pipeline."),
+        "test": ("odradek.cli.pipeline.test:test", "Test pipelines: given rows, expected rows, no broker."),
+        "run": ("odradek.cli.pipeline.run:run", "Run a pipeline until Ctrl-C."),
+        "start": ("odradek.cli.pipeline.start:start", "Start pipelines in the background."),
+        "stop": ("odradek.cli.pipeline.stop:stop", "Stop started pipelines."),
+        "status": ("odradek.cli.pipeline.status:status", "Show state, rates and lag of the started pipelines."),
+        "logs": ("odradek.cli.pipeline.logs:logs", "Show the log of a started pipeline."),
+        "watch": ("odradek.cli.pipeline.watch:watch", "Show a started pipeline live."),
+        "checkpoints": ("odradek.cli.pipeline.reset:checkpoints", "Show the offsets that a pipeline has reached."),
+        "reset": ("odradek.cli.pipeline.reset:reset", "Discard the checkpoints of a pipeline."),
+        "backfill": ("odradek.cli.pipeline.backfill:backfill", "Process a range of offsets or times as a batch."),
+        "rebuild": ("odradek.cli.pipeline.backfill:rebuild", "Rebuild views from the log."),
+    },
+    examples=[
+        ("check it", "odradek pipeline validate pipeline.yml"),
+        ("show its lineage", "odradek pipeline graph pipeline.yml"),
+        ("run it", "odradek pipeline run pipeline.yml"),
+        ("run it in the background", "odradek pipeline start pipeline.yml"),
+    ],
+)
+def pipeline() -> None:
+    """Declared pipelines: sources → steps → sinks, in YAML or in Python.
+
+    `validate` and `graph` start nothing; `test` starts Spark and needs no broker.
+    """

@@ -1,0 +1,136 @@
+"""`odradek pipeline backfill` and `rebuild`: process a range of the log as a batch, and rebuild views."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import threading
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.output import count_text, note, print_json, say
+from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.loading import choose, load
+from odradek.cli.pipeline.options import overridden, plain_override_options
+from odradek.cli.pipeline.run import launch, require_spark
+from odradek.cli.pipeline.start_positions import parse_range
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.model import Pipeline, View
+    from odradek.pipelines.spark.progress import BatchReport
+
+POSITIONS = "earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable)"
+
+
+@command(
+    examples=[
+        ("a day", "odradek pipeline backfill p.yml --from 2026-01-30T00:00 --to 2026-01-31T00:00"),
+        ("the last hour, into one sink", "odradek pipeline backfill pipeline.yml --from -1h --only archive"),
+        ("some offsets", "odradek pipeline backfill p.yml --from rigs:0:1000 --to rigs:0:2000"),
+    ]
+)
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.option(
+    "--from", "from_positions", metavar="POSITION", type=TEXT, multiple=True, required=True, help=f"Start: {POSITIONS}."
+)
+@click.option(
+    "--to", "to_positions", metavar="POSITION", type=TEXT, multiple=True,
+    help="End, exclusive: latest (default), a time, or TOPIC:PARTITION:OFFSET (repeatable).",
+)  # fmt: skip
+@click.option("--only", metavar="NAME", type=TEXT, multiple=True, help="Only this sink or view. Repeatable.")
+@plain_override_options
+@format_option
+def backfill(
+    file: str, from_positions: tuple[str, ...], to_positions: tuple[str, ...], only: tuple[str, ...], name: str | None,
+    overrides: dict[str, Any], as_json: bool,
+) -> None:  # fmt: skip
+    """Process a range of the log again as one batch. The stream may be running.
+
+    The checkpoints of the stream do not change. Views that cannot be computed from a part of the log are skipped: those
+    of aggregates, and those of latest rows without an order.
+    """
+    found = overridden(choose(file, load(file, "batch"), name), overrides)
+    require_spark()
+    span = parse_range(from_positions, to_positions, found)
+    chosen = narrowed(found, only)
+    from odradek.pipelines.operating.effects import backfill_effects  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.spark.launching import Audience, Wishes  # noqa: PLC0415
+
+    note(f"{found.name} {' '.join(('from', *from_positions, 'to', *(to_positions or ('the end',))))}")
+    for line in backfill_effects(chosen.sinks):
+        note(f"  {line}")
+
+    def report(done: BatchReport) -> None:
+        if as_json:
+            print_json(dataclasses.asdict(done))
+        else:
+            say(str(done))
+
+    is_stopped = threading.Event()
+    with stop_on_interrupt(is_stopped, signal.SIGTERM):
+        launch(chosen, Wishes(span=span), is_stopped, Audience(note, report))
+
+
+def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
+    """The pipeline with the chosen sinks and views, without views that need the whole log."""
+    from odradek.pipelines.operating.effects import is_safe_to_backfill  # noqa: PLC0415 - help does not need it
+
+    names = {sink.name for sink in found.sinks} | {view.name for view in found.views}
+    for each in only:
+        if each not in names:
+            raise Failure(f"{found.name} has no sink or view {each}; it has {', '.join(sorted(names))}")
+    meant = set(only) or names
+    for view in found.views:
+        if view.name in meant and not is_safe_to_backfill(view):
+            why = f"view {view.name} needs the whole log; use `odradek pipeline rebuild`"
+            if view.name in only:
+                raise Failure(why)
+            note(f"{why} (skipped)")
+    sinks = tuple(each for each in found.sinks if each.name in meant)
+    views = tuple(each for each in found.views if each.name in meant and is_safe_to_backfill(each))
+    return dataclasses.replace(found, sinks=sinks, views=views)
+
+
+@command(
+    examples=[
+        ("all views", "odradek pipeline rebuild pipeline.yml"),
+        ("one of them", "odradek pipeline rebuild pipeline.yml pump_state"),
+    ]
+)
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.argument("views", metavar="VIEW...", nargs=-1, cls=OptionalArgument, type=TEXT)
+@plain_override_options
+@format_option
+def rebuild(file: str, views: tuple[str, ...], name: str | None, overrides: dict[str, Any], as_json: bool) -> None:
+    """Rebuild views of a stopped pipeline from the whole log.
+
+    Each view is built in a new table, which replaces the old one in one transaction: readers see the old view or the
+    new one. The checkpoints of the stream do not change.
+    """
+    found = overridden(choose(file, load(file, "standard"), name), overrides)
+    require_spark()
+    known = {each.name: each for each in found.views}
+    for each in views:
+        if each not in known:
+            raise Failure(f"{found.name} has no view {each}; it has {', '.join(known) or 'none'}")
+    chosen = [known[each] for each in dict.fromkeys(views)] or list(found.views)
+    if not chosen:
+        raise Failure(f"{found.name} has no views")
+    from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
+    from odradek.pipelines.spark.rebuilding import rebuild_views  # noqa: PLC0415
+
+    def done(view: View, rows: int) -> None:
+        if as_json:
+            print_json({"pipeline": found.name, "view": view.name, "rows": rows})
+        else:
+            say(f"{view.name}: {count_text(rows, 'row')}")
+
+    try:
+        rebuild_views(found, chosen, note, done)
+    except PipelineError as error:
+        raise Failure(str(error)) from error

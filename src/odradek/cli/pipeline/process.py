@@ -1,0 +1,94 @@
+"""`odradek pipeline run` as a child process of another command, which stops it when it ends."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import IO, TYPE_CHECKING, Self
+
+from odradek.cli.framework.failure import Failure, without_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+STOP_TIMEOUT_S = 30.0
+ENDING_S = 5.0
+RUNNING = " runs: "  # in the line which reports that all flows have been started
+KEPT_LINES = 20
+
+
+class PipelineProcess:
+    """Reports its output until it runs. `is_stopped` is set when the process ends by itself."""
+
+    def __init__(self, arguments: Sequence[str], is_stopped: threading.Event, report: Callable[[str], None]) -> None:
+        self._arguments = arguments
+        self._is_stopped = is_stopped
+        self._report = report
+        self._lines: collections.deque[str] = collections.deque(maxlen=KEPT_LINES)
+        self._is_running = threading.Event()
+        self._has_output_ended = threading.Event()  # its standard error has ended
+        self._is_stop_requested = False
+
+    def __enter__(self) -> Self:
+        watched, self._leash = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "odradek", "pipeline", "run", f"--stop-with={watched}", *self._arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=[watched],
+                text=True,
+                errors="replace",
+                start_new_session=True,  # Ctrl-C in the terminal reaches this process only, which then stops the child
+            )
+        finally:
+            os.close(watched)
+        threading.Thread(target=self._read, args=(self._process.stderr,), daemon=True).start()
+        return self
+
+    def _read(self, stream: IO[str]) -> None:
+        with stream:
+            for line in stream:
+                self._lines.append(line.rstrip("\n"))
+                if not self._is_running.is_set():
+                    self._report(self._lines[-1])
+                if RUNNING in line:
+                    self._is_running.set()
+        self._has_output_ended.set()
+        self._is_running.set()
+        self._is_stopped.set()
+
+    def wait_until_running(self) -> None:
+        while not self._is_running.wait(0.1) and not self._is_stopped.is_set():
+            pass
+
+    def __exit__(self, *_error: object) -> None:
+        self._is_stop_requested = not self._has_ended()
+        if self._is_stop_requested:
+            self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        finally:
+            os.close(self._leash)
+
+    def _has_ended(self) -> bool:
+        """Whether it has ended, or is about to: its output has ended."""
+        if self._has_output_ended.is_set():
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(ENDING_S)
+        return self._process.poll() is not None
+
+    def raise_failure(self) -> None:
+        """Raise a Failure if the process ended without being stopped."""
+        if not self._is_stop_requested and self._process.returncode:
+            last = without_prefix(self._lines[-1]) if self._lines else f"exit code {self._process.returncode}"
+            raise Failure(f"the pipeline ended: {last}")

@@ -1,0 +1,232 @@
+"""`odradek pipeline checkpoints` and `reset`: show and discard the checkpoints of a pipeline."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.output import age_text, note, print_columns, print_json, say, size_text
+from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.loading import choose, load
+from odradek.cli.pipeline.options import checkpoints_option, name_option, overridden, yes_option
+from odradek.cli.pipeline.start_positions import parse_position, position_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.pipelines.definition.model import Pipeline, Start
+    from odradek.pipelines.operating.checkpoint_files import Checkpoints, FlowCheckpoint
+    from odradek.pipelines.operating.locks import Taken
+    from odradek.pipelines.spark.flows import Flow
+
+
+@command(
+    examples=[
+        ("offsets of all flows", "odradek pipeline checkpoints pipeline.yml"),
+        ("the offsets of one flow", "odradek pipeline checkpoints p.yml --format json | jq 'select(.flow==\"rigs\")'"),
+    ]
+)
+@click.argument("file", metavar="FILE", type=click.Path())
+@name_option
+@checkpoints_option
+@format_option
+def checkpoints(file: str, name: str | None, checkpoints: str | None, as_json: bool) -> None:
+    """Show the checkpoints of a pipeline: the offsets that its flows have reached.
+
+    A batch that was begun and not finished is repeated. Offsets are the next ones to read after the batch.
+    """
+    found = overridden(choose(file, load(file, None), name), {"checkpoints": checkpoints})
+    kept = local_checkpoints(found)
+    flows = kept.flows()
+    if as_json:
+        for flow in flows:
+            print_json({"pipeline": found.name, "folder": str(kept.flow_folder(flow.flow)), **dataclasses.asdict(flow)})
+        return
+    say(f"{found.name}: {kept.place}")
+    if not flows:
+        say("no checkpoints" if kept.starts() else "no checkpoints: it begins at the start of its sources")
+    else:
+        print_columns(
+            ["FLOW", "BATCH", "FINISHED", "BEGUN", "TOPIC", "PARTITION", "OFFSET", "SIZE"],
+            [row for flow in flows for row in flow_rows(flow)],
+        )
+    for reset_flow, start in sorted(kept.starts().items()):
+        say(f"flow {reset_flow} begins at {position_text(start)}")
+
+
+def flow_rows(flow: FlowCheckpoint) -> list[tuple[object, ...]]:
+    """A row for each partition; the first row has what they share."""
+    age = "-" if flow.time_ms is None else age_text(int(time.time() * 1000) - flow.time_ms) + " ago"
+    places: list[tuple[object, ...]] = [
+        (topic, int(partition), offset)
+        for topic, partitions in flow.positions.items()
+        for partition, offset in sorted(partitions.items(), key=lambda item: int(item[0]))
+    ] or [("-", None, None)]
+    finished = "yes" if flow.begun == flow.finished else "no"
+    first = (flow.flow, flow.begun, finished, age, *places[0], size_text(flow.size_bytes))
+    return [first, *(("", None, "", "", *place, "") for place in places[1:])]
+
+
+def start_text(start: Start | None) -> str:
+    return "the start of its sources" if start is None else position_text(start)
+
+
+def local_checkpoints(found: Pipeline) -> Checkpoints:
+    from odradek.pipelines.operating.checkpoint_files import Checkpoints  # noqa: PLC0415 - help does not need it
+
+    kept = Checkpoints(found)
+    if not kept.is_local:
+        raise Failure(
+            f"the checkpoints of {found.name} are in {kept.place}; only local folders can be read; "
+            "to reset a flow, remove its folder there"
+        )
+    return kept
+
+
+@command(
+    examples=[
+        ("begin at the start of the sources", "odradek pipeline reset pipeline.yml"),
+        ("begin at a time", "odradek pipeline reset pipeline.yml --to 2026-01-31T12:00"),
+        ("only new records", "odradek pipeline reset pipeline.yml --to latest --yes"),
+        ("begin at offsets", "odradek pipeline reset pipeline.yml --to rigs:0:1200 --to rigs:1:900"),
+        ("one flow", "odradek pipeline reset pipeline.yml --flow files-archive"),
+    ]
+)
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.option(
+    "--to",
+    "places",
+    metavar="POSITION",
+    type=TEXT,
+    multiple=True,
+    help="Begin at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable). Default: the sources' start.",
+)
+@click.option("--flow", "chosen", metavar="NAME", type=TEXT, multiple=True, help="Only this flow. Repeatable.")
+@name_option
+@checkpoints_option
+@yes_option
+@format_option
+def reset(
+    file: str, places: tuple[str, ...], chosen: tuple[str, ...], name: str | None, checkpoints: str | None,
+    is_sure: bool, as_json: bool,
+) -> None:  # fmt: skip
+    """Discard the checkpoints and the state of a stopped pipeline, so that its next run begins elsewhere.
+
+    Shows the effects on topics, tables, views and files first, and asks for confirmation.
+    """
+    found = overridden(choose(file, load(file, None), name), {"checkpoints": checkpoints})
+    start = parse_position(places, found) if places else None
+    done = forget(found, start, chosen, is_sure=is_sure)
+    if as_json:
+        place = None if start is None else position_text(start)
+        print_json({"pipeline": found.name, "forgotten": done, "start": place})
+    else:
+        flows = f", flow {', '.join(chosen)}," if chosen else ""
+        say(f"{found.name}{flows} begins at {start_text(start)} with its next run")
+
+
+def forget_and_begin(found: Pipeline, places: Sequence[str], is_sure: bool) -> None:
+    """For `run --from` and `start --from`."""
+    forget(found, parse_position(places, found), (), is_sure=is_sure)
+
+
+def check_reset(found: Pipeline, places: Sequence[str]) -> None:
+    """Failure for what `forget_and_begin` would refuse, before anything is discarded."""
+    from odradek.pipelines.operating.locks import Taken, held  # noqa: PLC0415 - help does not need it
+
+    parse_position(places, found)
+    kept = local_checkpoints(found)
+    begun = kept.begun()
+    for name, flow in flows_of(found).items():
+        if name in begun:
+            files_folder(found, flow)
+    try:
+        with held(kept.lock, "a reset"):
+            pass
+    except Taken as taken:
+        raise at_work(found, taken) from None
+
+
+def at_work(found: Pipeline, taken: Taken) -> Failure:
+    return Failure(f"{found.name} is running ({taken.owner}); stop it first")
+
+
+def forget(found: Pipeline, start: Start | None, chosen: Sequence[str], *, is_sure: bool) -> list[str]:
+    """Discard checkpoints, and return the names of their flows."""
+    from odradek.pipelines.operating.locks import Taken, held  # noqa: PLC0415 - help does not need it
+
+    kept = local_checkpoints(found)
+    try:
+        with held(kept.lock, "a reset"):
+            return forget_flows(found, kept, start, chosen, is_sure=is_sure)
+    except Taken as taken:
+        raise at_work(found, taken) from None
+
+
+def forget_flows(
+    found: Pipeline, kept: Checkpoints, start: Start | None, chosen: Sequence[str], *, is_sure: bool
+) -> list[str]:
+    from odradek.pipelines.operating.effects import reset_effects  # noqa: PLC0415
+
+    flows = flows_of(found)
+    begun = {each.flow for each in kept.flows()}
+    unknown = [name for name in chosen if name not in begun and name not in flows]
+    if unknown:
+        raise Failure(f"{found.name} has no flow {unknown[0]}; it has {', '.join(sorted(begun | flows.keys()))}")
+    names = sorted(begun & set(chosen) if chosen else begun)
+    aside = [folder for name in names if name in flows and (folder := files_folder(found, flows[name])) is not None]
+    if names:
+        note(f"{found.name} discards its checkpoints: {', '.join(names)}")
+        for line in reset_effects([flows[name] for name in names if name in flows], start):
+            note(f"  {line}")
+        if not is_sure:
+            click.confirm("Continue?", abort=True, err=True)
+    # In this order an interrupted reset loses nothing and can be repeated.
+    try:
+        kept.note_start(chosen or sorted(begun | flows.keys()), start)
+        for folder in aside:
+            set_aside(folder)
+        for name in names:
+            kept.forget(name)
+    except OSError as error:
+        raise Failure(f"{error.filename or kept.place}: {error.strerror}; fix that, then repeat the reset") from error
+    return names
+
+
+def flows_of(found: Pipeline) -> dict[str, Flow]:
+    from odradek.pipelines.definition.graph import build_graph  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
+    from odradek.pipelines.operating.fingerprints import REALTIME_FLOW  # noqa: PLC0415
+    from odradek.pipelines.spark.flows import Flow, split_flows  # noqa: PLC0415
+
+    if found.engine is Engine.REALTIME:
+        return {REALTIME_FLOW: Flow(REALTIME_FLOW, "", sinks=found.sinks)}
+    return {flow.name: flow for flow in split_flows(found, build_graph(found))}
+
+
+def files_folder(found: Pipeline, flow: Flow) -> Path | None:
+    """The folder to which the flow writes files; Failure if it is not local."""
+    from odradek.pipelines.spark.sources import below  # noqa: PLC0415
+
+    target: Any = None if flow.files is None else flow.files.target
+    if target is None:
+        return None
+    place = below(found, target.path)
+    if "://" in place:
+        raise Failure(f"{place} is not local and cannot be renamed; remove its _spark_metadata, or use another path")
+    return Path(place)
+
+
+def set_aside(folder: Path) -> None:
+    """Rename the folder: Spark's file sink keeps its own batch numbers, and would skip those of a new checkpoint."""
+    if folder.exists():
+        aside = folder.with_name(f"{folder.name}.before-{time.strftime('%Y%m%dT%H%M%S')}")
+        folder.rename(aside)
+        note(f"  {folder} is now {aside.name}")

@@ -1,0 +1,169 @@
+"""`odradek pipeline run`: a pipeline in the foreground, with a line for each batch or a live view."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import queue
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.parameter_types import POSITIVE
+from odradek.cli.pipeline.loading import choose, load, require_packages
+from odradek.cli.pipeline.options import from_option, metrics_options, overridden, override_options, yes_option
+from odradek.pipelines.operating.events import EventPipe, failed, note
+from odradek.pipelines.operating.screens import LiveView, chosen_screen
+
+if TYPE_CHECKING:
+    from odradek.cli.pipeline.options import Metrics
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.operating.events import Event
+    from odradek.pipelines.operating.publishing import Publisher
+    from odradek.pipelines.spark.launching import Audience, Wishes
+    from odradek.pipelines.spark.progress import BatchReport
+
+SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow", "sqlalchemy": "SQLAlchemy"}
+
+
+@command(
+    "run",
+    examples=[
+        ("until Ctrl-C", "odradek pipeline run pipeline.yml"),
+        ("everything up to now, then stop", "odradek pipeline run pipeline.yml --until-caught-up"),
+        ("once, as a batch", "odradek pipeline run pipeline.yml --engine batch"),
+        ("on a Spark cluster", "odradek pipeline run pipeline.yml --master spark://host:7077"),
+        ("start again an hour ago", "odradek pipeline run pipeline.yml --from -1h"),
+        (
+            "restarted on failure, with metrics for Prometheus",
+            "odradek pipeline run pipeline.yml --restart --metrics-port 9464",
+        ),
+    ],
+)
+@click.argument("file", metavar="FILE", type=click.Path())
+@override_options
+@from_option
+@yes_option
+@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
+@click.option("--until-caught-up", is_flag=True, help="Stop when all present records are processed.")
+@click.option("--restart", is_flag=True, help="Restart it after a failure, with increasing pauses.")
+@metrics_options
+@click.option("--stop-with", type=int, hidden=True, help="Descriptor; stop when its other end is closed.")
+@click.option("--events", type=int, hidden=True, help="Descriptor to which events are written.")
+@click.option("--state-folder", type=click.Path(), hidden=True, help="Folder of log and status of a started pipeline.")
+@format_option
+def run(
+    file: str, engine: str | None, name: str | None, overrides: dict[str, Any], from_positions: tuple[str, ...],
+    is_sure: bool, seconds: float | None, until_caught_up: bool, restart: bool, metrics: Metrics,
+    stop_with: int | None, events: int | None, state_folder: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Run a pipeline until Ctrl-C.
+
+    It continues at its checkpoints, or starts at --from. On a terminal it shows rates, lag, state and expectations;
+    otherwise one line for each batch with rows.
+    """
+    found = overridden(choose(file, load(file, engine), name), overrides)
+    require_spark()
+    if from_positions:
+        if found.engine == "batch":
+            raise Failure(
+                "a batch has no checkpoints to discard; for a part of the log: "
+                f"`odradek pipeline backfill {file} --from {' --from '.join(from_positions)}`"
+            )
+        from odradek.cli.pipeline.reset import forget_and_begin  # noqa: PLC0415 - most runs continue
+
+        forget_and_begin(found, from_positions, is_sure)
+    is_stopped = threading.Event()
+    with stop_on_interrupt(is_stopped, signal.SIGTERM):
+        if restart:
+            from odradek.cli.pipeline.supervised import run_supervised  # noqa: PLC0415 - does not need Spark
+
+            limits = [*([f"--seconds={seconds}"] if seconds else []), *(["--until-caught-up"] * until_caught_up)]
+            run_supervised(file, found, engine, overrides, limits, metrics, state_folder, is_stopped, as_json=as_json)
+            return
+        from odradek.pipelines.spark.launching import Wishes  # noqa: PLC0415 - help does not need Spark
+
+        if stop_with is not None:
+            threading.Thread(target=stop_with_owner, args=(stop_with, is_stopped), daemon=True).start()
+        wanted = Wishes(seconds, until_caught_up)
+        if events is not None:
+            run_for_owner(found, wanted, is_stopped, EventPipe(events))
+        else:
+            run_here(found, wanted, is_stopped, metrics, as_json=as_json)
+
+
+def require_spark() -> None:
+    require_packages(SPARK_PACKAGES)
+
+
+def stop_with_owner(descriptor: int, is_stopped: threading.Event) -> None:
+    """Stop when the other end of the pipe is closed: the process that held it has ended."""
+    while os.read(descriptor, 1):
+        pass
+    is_stopped.set()
+
+
+def batch_event(report: BatchReport) -> Event:
+    return {"kind": "batch", "text": str(report), **dataclasses.asdict(report)}
+
+
+def run_for_owner(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, pipe: EventPipe) -> None:
+    """Run as the child of a supervisor, which gets all events, failures included."""
+    from odradek.pipelines.spark.healing import healing_of  # noqa: PLC0415 - help does not need Spark
+    from odradek.pipelines.spark.launching import Audience  # noqa: PLC0415
+
+    audience = Audience(lambda line: pipe.send(note(line)), lambda report: pipe.send(batch_event(report)), pipe.send)
+    try:
+        launch(found, wishes, is_stopped, audience)
+    except Exception as error:
+        text = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+        pipe.send(failed(text, str(healing_of(error))))
+        sys.exit(1)
+
+
+def run_here(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, metrics: Metrics, *, as_json: bool) -> None:
+    """Run in this process. Batches are reported on Spark's threads, and shown on the main thread."""
+    from odradek.cli.pipeline.supervised import published  # noqa: PLC0415 - help does not need it
+    from odradek.pipelines.spark.launching import Audience  # noqa: PLC0415
+
+    events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+    screen = chosen_screen(as_json=as_json)
+    with published(found, screen, None, metrics) as publisher:
+
+        def say(line: str) -> None:
+            events.put(note(line))
+            drain(events, publisher)
+
+        def turn() -> None:
+            drain(events, publisher)
+            publisher.turn()
+
+        try:
+            is_watched = metrics.port is not None or isinstance(screen, LiveView)
+            send = events.put if is_watched else None
+            audience = Audience(say, lambda report: events.put(batch_event(report)), send, turn)
+            launch(found, wishes, is_stopped, audience)
+        finally:
+            turn()
+
+
+def drain(events: queue.SimpleQueue[Event], publisher: Publisher) -> None:
+    while not events.empty():
+        publisher.take(events.get())
+
+
+def launch(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, audience: Audience) -> None:
+    from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
+    from odradek.pipelines.spark.launching import run_pipeline  # noqa: PLC0415
+
+    try:
+        run_pipeline(found, wishes, is_stopped.is_set, audience)
+    except PipelineError as error:
+        raise Failure(str(error)) from error

@@ -1,0 +1,152 @@
+"""`odradek sql`: queries over topics, sources and views, run by Spark."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import os
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.client.options import DEFAULT_BOOTSTRAP_SERVER
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import note, print_columns, print_json
+from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
+from odradek.cli.pipeline.loading import choose, load, require_packages
+from odradek.cli.pipeline.run import SPARK_PACKAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.pipelines.spark.querying import Answer, Surroundings
+
+SERVER_VARIABLE = "ODRADEK_BOOTSTRAP_SERVER"
+SHOWN_ROWS = 100  # of text output, unless --limit is given
+SETTINGS = {"spark.sql.session.timeZone": "UTC"}
+
+
+@command(
+    examples=[
+        ("views and tables of a pipeline", "odradek sql --definition p.yml 'select * from pump_state'"),
+        ("a topic: key, value, timestamp, partition, offset, headers", "odradek sql 'select key, value from warnings'"),
+        ("names with dashes in backticks", "odradek sql 'select count(*) from `rigs-dead-letters`'"),
+        ("JSON as columns", "odradek sql 'select avg(pressure) from pressure' --infer pressure"),
+        ("", "odradek sql 'select id from t' --schema 't=id BIGINT' --format csv"),
+    ]
+)
+@click.argument("query", type=TEXT)
+@click.option(
+    "--definition",
+    metavar="FILE",
+    type=click.Path(),
+    help="Definition whose sources, steps and warehouse can be queried.",
+)
+@click.option(
+    "--pipeline", "name", metavar="NAME", type=TEXT, help="Name of the pipeline, if a Python file defines several."
+)
+@click.option(
+    "--warehouse", metavar="URL", type=TEXT, help="Database whose tables can be queried, as a SQLAlchemy URL."
+)
+@click.option(
+    "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT,
+    help=f"Brokers of the topics. Default: the definition's, ${SERVER_VARIABLE}, or {DEFAULT_BOOTSTRAP_SERVER}.",
+)  # fmt: skip
+@click.option("-X", "client_properties", metavar="KEY=VALUE", type=PAIR, multiple=True, help="Client property.")
+@click.option(
+    "--schema", "schemas", metavar="TOPIC=DDL", type=PAIR, multiple=True, help="Columns of a topic of JSON records."
+)
+@click.option(
+    "--infer", metavar="TOPIC", type=TEXT, multiple=True, help="Infer the columns of a topic of JSON records."
+)
+@click.option(
+    "--limit", metavar="N", type=RECORD_COUNT, help=f"At most N rows. Default: {SHOWN_ROWS} for text, otherwise all."
+)
+@click.option("--master", metavar="URL", type=TEXT, help="Spark's master.")
+@click.option(
+    "--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
+    help="A table, one JSON object per line, or CSV.",
+)  # fmt: skip
+def sql(query: str, output: str, limit: int | None, master: str | None, **context: Any) -> None:
+    """Query topics, sources and views in Spark's SQL.
+
+    The name of a table is looked up in the warehouse, then in the sources and steps of the definition, then in the
+    topics.
+    """
+    require_packages()
+    require_packages(SPARK_PACKAGES)
+    check_query(query)
+    from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
+    from odradek.pipelines.spark.querying import answer  # noqa: PLC0415
+
+    try:
+        with answer(query, surroundings(**context), SETTINGS, master, note) as found:
+            if output == "text":
+                print_table(found, SHOWN_ROWS if limit is None else limit)
+            elif output == "json":
+                for row in islice(found.rows, limit):
+                    print_json(row)
+            else:
+                print_csv(found.names, islice(found.rows, limit))
+    except PipelineError as error:
+        raise Failure(str(error)) from None
+
+
+def check_query(query: str) -> None:
+    """Failure for a query that cannot be parsed, before Spark is started."""
+    from odradek.pipelines.definition.sql_text import SqlError, parse_query  # noqa: PLC0415 - help does not need it
+
+    try:
+        parse_query(query)
+    except SqlError as error:
+        hint = "; put names with dashes in backticks" if "-" in query else ""
+        raise Failure(f"the query, line {error.line}, column {error.column}: {error.message}{hint}") from None
+
+
+def surroundings(
+    definition: str | None,
+    name: str | None,
+    warehouse: str | None,
+    bootstrap_server: str | None,
+    client_properties: tuple[tuple[str, str], ...],
+    schemas: tuple[tuple[str, str], ...],
+    infer: tuple[str, ...],
+) -> Surroundings:
+    from odradek.pipelines.definition.ddl import DdlError, parse_ddl  # noqa: PLC0415
+    from odradek.pipelines.definition.model import Pipeline  # noqa: PLC0415
+    from odradek.pipelines.spark.querying import Surroundings  # noqa: PLC0415
+
+    found = Pipeline("sql") if definition is None else choose(definition, load(definition, None), name)
+    for topic, ddl in schemas:
+        try:
+            parse_ddl(ddl)
+        except DdlError as error:
+            raise Failure(f"--schema of {topic}: {error.message}; {error.hint}") from None
+    of_variable = os.environ.get(SERVER_VARIABLE) if definition is None else None
+    servers = bootstrap_server or of_variable or found.bootstrap_servers
+    kafka = {**found.kafka, **dict(client_properties)}
+    found = dataclasses.replace(found, bootstrap_servers=servers, kafka=kafka)
+    return Surroundings(found, warehouse, dict(schemas), frozenset(infer))
+
+
+def print_table(found: Answer, limit: int) -> None:
+    shown = list(islice(found.rows, limit + 1))
+    print_columns(found.names, [[cell(row[name]) for name in found.names] for row in shown[:limit]])
+    if len(shown) > limit:
+        note(f"only the first {limit:,} rows are shown; --limit changes that")
+
+
+def print_csv(names: list[str], rows: Iterable[dict[str, Any]]) -> None:
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([cell(row[name]) for name in names] for row in rows)
+
+
+def cell(value: Any) -> Any:
+    if isinstance(value, bool | dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return value

@@ -1,0 +1,156 @@
+"""`odradek pipeline test`: given rows → expected rows, in one Spark session and without a broker."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.output import count_text, faint, print_json, say, strong
+from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.loading import require_packages
+from odradek.cli.pipeline.run import SPARK_PACKAGES
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.places import Problem
+    from odradek.pipelines.trial.comparing import Difference
+    from odradek.pipelines.trial.model import CaseFile
+    from odradek.pipelines.trial.running import Result
+
+INDENT = " " * 6
+
+
+@command(
+    "test",
+    examples=[
+        ("all tests in and below the current directory", "odradek pipeline test"),
+        ("the tests of a definition, in pipeline.test.yml", "odradek pipeline test pipeline.yml"),
+        ("one case", "odradek pipeline test pipeline.yml --case 'high pressure warns'"),
+        ("messages of the failed cases", "odradek pipeline test --format json | jq '.differences[].message'"),
+    ],
+)
+@click.argument("files", metavar="[FILE...]", nargs=-1, type=click.Path())
+@click.option("--case", "only", metavar="NAME", type=TEXT, help="Only the case with this name.")
+@format_option
+def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
+    """Test pipelines: given rows, expected rows, no broker.
+
+    FILE is a file of tests (`….test.yml`), a definition with a test file beside it, or a folder.
+    The exit code is 1 if a case fails.
+    """
+    require_packages()
+    require_packages(SPARK_PACKAGES)
+    from odradek.pipelines.definition.places import ProblemList  # noqa: PLC0415 - help does not need it
+
+    try:
+        found = read_files(files or (".",), only)
+    except ProblemList as error:
+        for each in error:
+            click.echo(f"{each.place}: {each.text}", err=True)
+        raise Failure(f"{count_text(len(error.problems), 'error')}, nothing was run") from None
+    results = run_all(found, only, as_json)
+    failed = sum(not each.is_passed for each in results)
+    if failed:
+        raise Failure(f"{failed} of {count_text(len(results), 'case')} failed")
+    if not as_json:
+        say(strong(f"{count_text(len(results), 'case')} passed"))
+
+
+def read_files(named: tuple[str, ...], only: str | None) -> list[CaseFile]:
+    """Read all files before Spark is started."""
+    from odradek.pipelines.definition.nearest import suggestion  # noqa: PLC0415
+    from odradek.pipelines.definition.places import ProblemList  # noqa: PLC0415
+    from odradek.pipelines.trial.files import find_files, read_case_file  # noqa: PLC0415
+
+    problems: list[Problem] = []
+    found: list[CaseFile] = []
+    for file in find_files(named):
+        try:
+            found.append(read_case_file(file, os.environ))
+        except ProblemList as error:
+            problems += error.problems
+    if problems:
+        raise ProblemList(problems)
+    names = [case.name for each in found for case in each.cases]
+    if only is not None and only not in names:
+        raise Failure(f"there is no case '{only}'; {suggestion(only, names, what='there are')}")
+    return found
+
+
+def run_all(found: list[CaseFile], only: str | None, as_json: bool) -> list[Result]:
+    from odradek.pipelines.spark.session import start_session  # noqa: PLC0415 - takes seconds
+    from odradek.pipelines.trial.running import MASTER, SETTINGS, run_file  # noqa: PLC0415
+
+    session = start_session(
+        "odradek pipeline test", SETTINGS, MASTER, lambda line: click.echo(line, err=True), has_connector=False
+    )
+    results = []
+    try:
+        for cases in found:
+            for result in run_file(session, cases, only):
+                results.append(result)
+                if as_json:
+                    print_json(as_object(result))
+                else:
+                    print_result(result)
+    finally:
+        session.stop()
+    return results
+
+
+def print_result(result: Result) -> None:
+    place = result.case.place
+    verdict = click.style("ok  ", fg="green") if result.is_passed else click.style("FAIL", fg="red", bold=True)
+    say(f"{verdict}  {result.case.name}  {faint(f'{place.file}:{place.line}, {result.seconds:.1f} s')}")
+    for each in result.differences:
+        say(f"{INDENT}line {each.place.line}: {each.where}: {each.message}")
+        for line in detail(each):
+            say(f"{INDENT}    {line}")
+
+
+def detail(difference: Difference) -> list[str]:
+    if difference.kind == "missing":
+        return [f"expected  {spelled(difference.expected)}"]
+    if difference.kind == "unexpected":
+        return [f"found     {spelled(difference.found)}"]
+    if difference.kind != "different":
+        return []
+    width = max(len(each.path) for each in difference.fields)
+    return [
+        f"{each.path.ljust(width)}  expected {spelled(each.expected)}, "
+        f"found {'no such column' if each.is_absent else spelled(each.found)}"
+        for each in difference.fields
+    ]
+
+
+def spelled(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def as_object(result: Result) -> dict[str, Any]:
+    return {
+        "file": result.file,
+        "line": result.case.place.line,
+        "case": result.case.name,
+        "passed": result.is_passed,
+        "seconds": round(result.seconds, 3),
+        "differences": [
+            {
+                "where": each.where,
+                "kind": each.kind,
+                "line": each.place.line,
+                "message": each.message,
+                "expected": each.expected,
+                "found": each.found,
+                "fields": [
+                    {"column": every.path, "expected": every.expected, "found": every.found} for every in each.fields
+                ],
+            }
+            for each in result.differences
+        ],
+    }

@@ -1,0 +1,163 @@
+"""`odradek consume`: records of a topic, from any offset, with or without a consumer group."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.client.name_completion import complete_groups
+from odradek.cli.client.options import cluster_options, topic_argument
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.parameter_types import BYTES, GROUP_NAME, OFFSET, PARTITION, RECORD_COUNT
+from odradek.cli.framework.times import DurationType, TimeType
+from odradek.cli.records.consume_range import Start, find_ranges
+from odradek.cli.records.format_string import FormatError
+from odradek.cli.records.group_reader import GroupReader
+from odradek.cli.records.record_output import RecordWriter, format_writer, json_writer
+from odradek.cli.records.record_reader import RecordReader
+from odradek.cli.records.start_offset import StartOffsetType
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+FORMAT_HELP = (
+    r"Format of a record: %t topic, %p partition, %o offset, %k key, %v (or %s) value, %h headers (a=1,b=2), "
+    r"%T timestamp in ms, %D timestamp as ISO 8601, %K and %S size of key and value in bytes (-1: null), %% percent "
+    r"sign; \n \t \r \0 \e \\ \xHH. Default: %v\n."
+)
+START_OPTIONS = ("from_beginning", "from_end", "from_time", "offset", "last")
+
+
+@command(
+    examples=[
+        ("new records as they arrive, until Ctrl-C", "odradek consume pump"),
+        ("all records, then stop", "odradek consume pump --from-beginning --until-end"),
+        ("the last ten of each partition, with time and key", "odradek consume pump -o -10 --timestamps --keys"),
+        ("the last hour of partitions 0 and 3", "odradek consume pump --from-time -1h -p 0 -p 3"),
+        ("as a member of a group, which commits what it has read", "odradek consume pump --group audit"),
+        ("with a format of your own", r"odradek consume pump --from-beginning -f '%p:%o %k = %v\n'"),
+        ("for a program", "odradek consume pump --from-beginning --until-end --format json | jq .value"),
+    ]
+)
+@topic_argument
+@click.option("--from-beginning", is_flag=True, help="Start at the earliest record.")
+@click.option("--from-end", is_flag=True, help="Start after the latest record (default without --until-end).")
+@click.option("--from-time", type=TimeType(), metavar="TIME", help="Start at a time: ISO, epoch ms, or -1h.")
+@click.option(
+    "--offset", "-o", type=StartOffsetType(), metavar="OFFSET",
+    help="Start at this offset: a number, earliest, latest, or -N for N records before the end of each partition.",
+)  # fmt: skip
+@click.option("--last", type=OFFSET, metavar="N", help="Start N records before the end of each partition (as -o -N).")
+@click.option(
+    "--group", "-g", type=GROUP_NAME, metavar="NAME", shell_complete=complete_groups,
+    help="Join this consumer group: start at its committed offsets, and commit what was read. --from-beginning and "
+    "-o earliest or latest apply where nothing is committed.",
+)  # fmt: skip
+@click.option(
+    "--partition", "-p", "partitions", type=PARTITION, metavar="N", multiple=True,
+    help="Read only this partition. Repeatable.",
+)  # fmt: skip
+@click.option("--max-records", "-n", type=RECORD_COUNT, metavar="N", help="Stop after N records.")
+@click.option("--until-end", "-e", is_flag=True, help="Stop at the end of the topic.")
+@click.option(
+    "--timeout", type=DurationType(), metavar="DURATION", help="Stop after this long without a record, such as 5s."
+)
+@click.option("--output-format", "-f", metavar="FORMAT", help=FORMAT_HELP)
+@click.option("--keys", is_flag=True, help="Print the key before the value.")
+@click.option("--headers", is_flag=True, help="Print the headers before the value.")
+@click.option("--timestamps", is_flag=True, help="Print the timestamp before the value.")
+@click.option("--offsets", is_flag=True, help="Print partition:offset before the value.")
+@click.option(
+    "--null-marker", metavar="TEXT", type=BYTES, default="", help="Text for a null key or value. Default: nothing."
+)
+@cluster_options
+def consume(
+    *,
+    topic: str,
+    group: str | None,
+    partitions: tuple[int, ...],
+    max_records: int | None,
+    until_end: bool,
+    timeout: int | None,
+    cluster: Cluster,
+    as_json: bool,
+    **rest: Any,
+) -> None:
+    """Read records from a topic, and wait for more until Ctrl-C.
+
+    Without --group no consumer group is joined and no offset is committed.
+    """
+    write = json_writer if as_json else chosen_writer(rest)
+    start = chosen_start(rest, until_end and group is None)
+    reader: RecordReader | GroupReader
+    if group is not None:
+        check_group_options(rest, partitions)
+        cluster.describe_topic(topic)  # a subscription would wait for a topic that does not exist
+        reader = GroupReader(
+            cluster, topic, group,
+            from_beginning=start.from_beginning or (until_end and not given_starts(rest)),
+            until_end=until_end, idle_timeout_ms=timeout,
+        )  # fmt: skip
+    else:
+        ranges = find_ranges(cluster, topic, cluster.choose_partitions(topic, partitions), start)
+        reader = RecordReader(cluster, topic, ranges, until_end=until_end, idle_timeout_ms=timeout)
+    output = sys.stdout.buffer
+    with reader:
+        left = max_records
+        for batch in reader.batches():
+            messages = batch if left is None else batch[:left]
+            output.write(b"".join(map(write, messages)))
+            output.flush()
+            reader.mark_written(messages)
+            if left is not None:
+                left -= len(messages)
+                if not left:
+                    break
+
+
+def given_starts(options: dict[str, Any]) -> list[str]:
+    """The options that were given of those that say where to start."""
+    return [name for name in START_OPTIONS if options[name] is not None and options[name] is not False]
+
+
+def chosen_start(options: dict[str, Any], until_end: bool) -> Start:
+    given = given_starts(options)
+    if len(given) > 1:
+        names = " and ".join("--" + name.replace("_", "-") for name in given)
+        raise click.UsageError(f"{names} exclude each other: each says where to start")
+    if options["offset"] is not None:
+        start: Start = options["offset"]
+        return start
+    return Start(
+        from_beginning=options["from_beginning"] or (until_end and not given),
+        from_time_ms=options["from_time"],
+        last=options["last"],
+    )
+
+
+def check_group_options(options: dict[str, Any], partitions: tuple[int, ...]) -> None:
+    """A member of a group starts at the group's offsets, and reads the partitions that it is assigned."""
+    if partitions:
+        raise click.UsageError("--group and --partition exclude each other: the group assigns partitions")
+    start: Start | None = options["offset"]
+    has_position = start is not None and (start.offset is not None or start.last is not None)
+    if options["from_time"] is not None or options["last"] is not None or has_position:
+        raise click.UsageError(
+            "--group starts at committed offsets; where there are none, at --from-beginning or --from-end "
+            "(`odradek group reset` moves committed offsets)"
+        )
+
+
+def chosen_writer(options: dict[str, Any]) -> RecordWriter:
+    """The writer for --output-format, or for the columns of --keys, --headers, --timestamps and --offsets."""
+    columns = {"timestamps": "%D", "offsets": "%p:%o", "keys": "%k", "headers": "%h"}
+    asked = [verb for name, verb in columns.items() if options[name]]
+    text = options["output_format"]
+    if text is not None and asked:
+        raise click.UsageError("--output-format excludes --keys, --headers, --timestamps and --offsets")
+    try:
+        return format_writer(text or "\\t".join([*asked, "%v"]) + "\\n", options["null_marker"])
+    except FormatError as error:
+        raise click.UsageError(f"--output-format: {error}") from None

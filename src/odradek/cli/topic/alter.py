@@ -1,0 +1,82 @@
+"""`odradek topic alter`: more partitions, other settings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.cli.client.kafka_admin import AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
+from odradek.cli.client.name_completion import complete_topic_assignments, complete_topic_settings, complete_topics
+from odradek.cli.client.options import cluster_options
+from odradek.cli.client.setting_names import suggesting_names
+from odradek.cli.client.settings import alter_settings
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.output import count_text, print_json, say
+from odradek.cli.framework.parameter_types import PAIR, PARTITION_COUNT, SETTING_NAME, TOPIC_NAME
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@command(
+    examples=[
+        ("grow to twelve partitions", "odradek topic alter pump --partitions 12"),
+        ("keep records for an hour", "odradek topic alter pump --config retention.ms=3600000"),
+        ("back to the default", "odradek topic alter pump --delete-config retention.ms"),
+    ]
+)
+@click.argument("name", type=TOPIC_NAME, shell_complete=complete_topics)
+@click.option(
+    "--partitions",
+    "-p",
+    type=PARTITION_COUNT,
+    metavar="N",
+    help="New number of partitions. It can only grow.",
+)
+@click.option(
+    "--config",
+    "-c",
+    "configs",
+    metavar="KEY=VALUE",
+    type=PAIR,
+    multiple=True,
+    shell_complete=complete_topic_assignments,
+    help="Set a setting. Repeatable.",
+)
+@click.option(
+    "--delete-config",
+    "-d",
+    "deletions",
+    metavar="KEY",
+    type=SETTING_NAME,
+    multiple=True,
+    shell_complete=complete_topic_settings,
+    help="Return a setting to its default. Repeatable.",
+)
+@cluster_options
+def alter(
+    *, name: str, partitions: int | None, configs: Pairs, deletions: tuple[str, ...], cluster: Cluster, as_json: bool
+) -> None:
+    """Add partitions to a topic, or change its settings."""
+    if partitions is None and not configs and not deletions:
+        raise click.UsageError("nothing to alter: give --partitions, --config or --delete-config")
+    if configs or deletions:
+        changes = [ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET) for key, value in configs]
+        changes += [ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE) for key in deletions]
+        with suggesting_names([*dict(configs), *deletions]):
+            alter_settings(cluster, ConfigResource(ResourceType.TOPIC, name, incremental_configs=changes))
+    if partitions is not None:
+        cluster.finish(cluster.admin().create_partitions([NewPartitions(name, partitions)])[name], f"topic {name}")
+    if as_json:
+        print_json({"topic": name, "partitions": partitions, "set": dict(configs), "deleted": list(deletions)})
+        return
+    if partitions is not None:
+        say(f"topic {name} now has {count_text(partitions, 'partition')}")
+    for key, value in configs:
+        say(f"topic {name}: {key} = {value}")
+    for key in deletions:
+        say(f"topic {name}: {key} has its default value again")

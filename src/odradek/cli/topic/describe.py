@@ -1,0 +1,139 @@
+"""`odradek topic describe`: the partitions of topics, the offsets that they hold, and the topics' settings."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.client.kafka_admin import ResourceType
+from odradek.cli.client.name_completion import complete_topics
+from odradek.cli.client.options import cluster_options
+from odradek.cli.client.settings import read_settings
+from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.output import count_text, faint, print_columns, print_json, say, strong
+from odradek.cli.framework.parameter_types import TOPIC_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.cli.client.cluster import Cluster
+    from odradek.cli.client.kafka_admin import TopicDescription
+
+PATTERN_CHARACTERS = frozenset("*?[")  # none of them may stand in the name of a topic
+
+
+@command(
+    examples=[
+        ("partitions, offsets, and settings that differ from the default", "odradek topic describe pump"),
+        ("every topic but the internal ones", "odradek topic describe"),
+        ("topics whose names match a pattern", "odradek topic describe 'rig-*'"),
+        ("every setting, and where its value comes from", "odradek topic describe pump --all-configs"),
+        ("offsets of each partition", "odradek topic describe pump --format json | jq .partitions"),
+    ]
+)
+@click.argument(
+    "names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TOPIC_NAME, shell_complete=complete_topics
+)
+@click.option("--internal", is_flag=True, help="Include internal topics when describing all, or by a pattern.")
+@click.option("--all-configs", is_flag=True, help="Show every setting, not only those that differ from the default.")
+@cluster_options
+def describe(names: tuple[str, ...], internal: bool, all_configs: bool, cluster: Cluster, as_json: bool) -> None:
+    """Show partitions, offsets and settings of topics: the named ones, or all.
+
+    A name with *, ? or [ ] is a pattern, as in a shell; quote it.
+    """
+    chosen = choose_topics(cluster, names, internal)
+    if not chosen and not as_json:
+        say("no topics; `odradek topic create NAME` creates one")
+    for number, description in enumerate(cluster.describe_topics(chosen) if chosen else ()):
+        topic = collect(cluster, description, all_configs)
+        if as_json:
+            print_json(topic)
+        else:
+            if number:
+                say()
+            print_topic(topic, all_configs)
+
+
+def choose_topics(cluster: Cluster, names: Sequence[str], internal: bool) -> list[str]:
+    """The topics to describe, in the order of the arguments; Failure for a pattern that matches none."""
+    if names and not any(PATTERN_CHARACTERS.intersection(name) for name in names):
+        return list(dict.fromkeys(names))
+    existing = [name for name in cluster.topic_names() if internal or not name.startswith("__")]
+    chosen: dict[str, None] = dict.fromkeys(() if names else existing)
+    for name in names:
+        if not PATTERN_CHARACTERS.intersection(name):
+            chosen[name] = None
+            continue
+        matching = [each for each in existing if fnmatch.fnmatchcase(each, name)]
+        if not matching:
+            raise Failure(f"no topic matches {name}; `odradek topic list` shows those that exist")
+        chosen.update(dict.fromkeys(matching))
+    return list(chosen)
+
+
+def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) -> dict[str, Any]:
+    """Everything that is shown of one topic, as an object of the JSON output."""
+    with_leader = [partition.id for partition in description.partitions if partition.leader is not None]
+    earliest = cluster.earliest_offsets(description.name, with_leader)
+    latest = cluster.latest_offsets(description.name, with_leader)
+    partitions = [
+        {
+            "partition": partition.id,
+            "leader": partition.leader.id if partition.leader is not None else None,
+            "replicas": [node.id for node in partition.replicas],
+            "in_sync_replicas": [node.id for node in partition.isr],
+            "earliest_offset": earliest.get(partition.id),
+            "latest_offset": latest.get(partition.id),
+        }
+        for partition in sorted(description.partitions, key=lambda partition: partition.id)
+    ]
+    settings = read_settings(cluster, ResourceType.TOPIC, description.name)
+    return {
+        "topic": description.name,
+        "topic_id": str(description.topic_id).replace("+", "-").replace("/", "_"),  # as Kafka's own tools print it
+        "internal": description.is_internal,
+        "partitions": partitions,
+        "configs": {each.name: each.as_object() for each in settings if all_configs or not each.is_default},
+    }
+
+
+def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
+    partitions = topic["partitions"]
+    copies = len(partitions[0]["replicas"]) if partitions else 0
+    records = sum((p["latest_offset"] or 0) - (p["earliest_offset"] or 0) for p in partitions)
+    facts = [
+        count_text(len(partitions), "partition"),
+        f"replication factor {copies}",
+        f"at most {count_text(records, 'record')}",
+    ]
+    say(f"{strong(topic['topic'])}  {' · '.join(facts)}{' · internal' if topic['internal'] else ''}")
+    say(faint(f"topic id {topic['topic_id']}"))
+    say()
+    print_columns(
+        ["PARTITION", "LEADER", "REPLICAS", "IN SYNC", "EARLIEST", "LATEST"],
+        [
+            (
+                partition["partition"],
+                partition["leader"],
+                ",".join(map(str, partition["replicas"])),
+                ",".join(map(str, partition["in_sync_replicas"])),
+                partition["earliest_offset"],
+                partition["latest_offset"],
+            )
+            for partition in partitions
+        ],
+    )
+    say()
+    if not topic["configs"]:
+        say("All settings have their default values.")
+        return
+    if not all_configs:
+        say("Settings that differ from the default:")
+    print_columns(
+        ["SETTING", "VALUE", "SOURCE"],
+        [(key, config["value"], config["source"]) for key, config in topic["configs"].items()],
+    )

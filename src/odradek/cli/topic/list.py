@@ -1,0 +1,43 @@
+"""`odradek topic list`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.output import print_columns, print_json, say
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+
+REQUEST_TIMEOUT_S = 15.0
+
+
+@command(
+    "list",
+    examples=[
+        ("all topics but the internal ones", "odradek topic list"),
+        ("names only, for a script", "odradek topic list --format json | jq -r .topic"),
+    ],
+)
+@click.option("--internal", is_flag=True, help="Include internal topics, whose names start with __.")
+@cluster_options
+def list_topics(internal: bool, cluster: Cluster, as_json: bool) -> None:
+    """List the topics of the cluster."""
+    found = cluster.admin().list_topics(timeout=REQUEST_TIMEOUT_S).topics
+    rows = [
+        (name, len(metadata.partitions), len(metadata.partitions[0].replicas) if 0 in metadata.partitions else 0)
+        for name, metadata in sorted(found.items())
+        if internal or not name.startswith("__")
+    ]
+    if as_json:
+        for name, partitions, replicas in rows:
+            print_json({"topic": name, "partitions": partitions, "replication_factor": replicas})
+    elif rows:
+        print_columns(["TOPIC", "PARTITIONS", "REPLICAS"], rows)
+    else:
+        say("no topics; `odradek topic create NAME` creates one")

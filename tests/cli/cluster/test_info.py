@@ -1,0 +1,39 @@
+"""`odradek cluster info`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.cli.cluster.info import PartitionCounts
+
+if TYPE_CHECKING:
+    from tests.cli.conftest import Run
+
+
+def test_brokers_and_partitions_are_counted(odradek: Run, topic: str, bootstrap_server: str) -> None:
+    facts = odradek("cluster", "info", "--format", "json").row
+    (broker,) = facts["brokers"]
+    assert f"{broker['host']}:{broker['port']}" == bootstrap_server
+    assert broker["id"] == facts["controller"]
+    assert facts["cluster_id"]
+    assert facts["topics"] >= 1
+    assert facts["partitions"] >= 2
+    assert (facts["partitions_without_leader"], facts["under_replicated_partitions"]) == (0, 0)
+
+
+def test_the_text_names_the_cluster_and_its_brokers(odradek: Run, topic: str, bootstrap_server: str) -> None:
+    cluster_id = odradek("cluster", "info", "--format", "json").row["cluster_id"]
+    ran = odradek("cluster", "info")
+    assert ran.code == 0
+    assert ran.output.startswith(f"{cluster_id}  1 broker · ")
+    assert "all partitions have a leader" in ran.output
+    assert bootstrap_server in ran.output
+
+
+def test_partitions_without_leader_or_replicas_are_counted() -> None:
+    counts = PartitionCounts()
+    counts.add(1, [1, 2], [1, 2])
+    counts.add(2, [1, 2], [2])
+    counts.add(-1, [2], [])
+    assert (counts.partitions, counts.without_leader, counts.under_replicated) == (3, 1, 2)
+    assert (counts.led, counts.replicas) == ({1: 1, 2: 1}, {1: 2, 2: 3})

@@ -1,0 +1,128 @@
+"""`odradek demo`: a broker, a stream and a consumer that start, run and end together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Never, cast
+
+import pytest
+from confluent_kafka import Uuid
+
+from odradek.cli.client.kafka_errors import NoSuchTopic
+from odradek.cli.demo.command import topic_exists
+from odradek.cli.framework.failure import Failure
+from tests.cli.conftest import run_odradek
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from odradek.cli.client.cluster import Cluster
+    from tests.cli.conftest import Run
+
+
+def test_it_streams_for_the_time_asked_and_loses_nothing(offline: Run) -> None:
+    ran = offline("demo", "--port", "0", "--seconds", "2", "--rate", "100", "--format", "json")
+    assert ran.code == 0, ran.errors
+    ready, *_, summary = ran.rows
+    assert (ready["kind"], ready["topic"], summary["kind"]) == ("ready", "rigs", "summary")
+    assert summary["produced"] == summary["consumed"] > 50
+    assert summary["latency_ms"]["p50"] > 0
+
+
+def test_plain_lines_where_there_is_no_terminal(offline: Run) -> None:
+    ran = offline("demo", "--port", "0", "--seconds", "2")
+    assert ran.code == 0, ran.errors
+    first, *lines, summary, latency, last = ran.output.splitlines()
+    assert first.startswith("broker on 127.0.0.1:")
+    assert latency.startswith("end-to-end latency: p50 ")
+    assert all('"sensor_readings"' in line for line in lines)
+    assert " produced, " in summary
+    assert last == "all records were consumed; the broker has stopped"
+
+
+def test_a_port_that_is_taken_is_told_with_another(offline: Run) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        ran = offline("demo", "--port", str(port))
+    assert (ran.code, ran.output) == (1, "")
+    assert f"127.0.0.1:{port}" in ran.errors
+    assert "--port" in ran.errors
+
+
+def test_data_is_kept_where_asked_and_found_again(offline: Run, tmp_path: Path) -> None:
+    where = ("--port", "0", "--data-dir", str(tmp_path / "kept"), "--seconds", "1", "--format", "json")
+    for _ in range(2):
+        ran = offline("demo", *where)
+        assert ran.code == 0, ran.errors
+        assert ran.rows[-1]["consumed"] == ran.rows[-1]["produced"]
+    assert (tmp_path / "kept" / "rigs-0").is_dir()
+
+
+def test_ctrl_c_is_a_good_end_and_leaves_no_broker() -> None:
+    command = [sys.executable, "-m", "odradek", "demo", "--port", "0", "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["bootstrap_servers"]
+        process.stdout.readline()
+        os.kill(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+        assert process.returncode == 0
+    summary = json.loads(output.splitlines()[-1])
+    assert summary["produced"] == summary["consumed"]
+    host, port = address.split(":")
+    with socket.socket() as probe:
+        assert probe.connect_ex((host, int(port))) != 0
+
+
+def test_records_of_others_are_shown_and_not_counted() -> None:
+    command = [sys.executable, "-m", "odradek", "demo", "--port", "0", "--rate", "5"]
+    with subprocess.Popen([*command, "--format", "json"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["bootstrap_servers"]
+        for arguments in (["-v", "hello"], ["-v", '{"a":1}'], ["-k", "k", "--null-value"]):
+            ran = run_odradek("produce", "rigs", "-b", address, *arguments)
+            assert ran.code == 0, ran.errors
+        for line in process.stdout:
+            if json.loads(line)["of_others"] == 3:
+                break
+        os.kill(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    summary = json.loads(output.splitlines()[-1])
+    assert (summary["kind"], summary["of_others"]) == ("summary", 3)
+    assert summary["produced"] == summary["consumed"]
+
+
+def test_a_deleted_topic_ends_it_with_a_line() -> None:
+    command = [sys.executable, "-m", "odradek", "demo", "--port", "0", "--seconds", "60", "--format", "json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["bootstrap_servers"]
+        process.stdout.readline()
+        ran = run_odradek("topic", "delete", "rigs", "--yes", "-b", address)
+        assert ran.code == 0, ran.errors
+        _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert errors.splitlines() == ["odradek: error: topic rigs was deleted; start the demo again to create it"]
+
+
+@pytest.mark.parametrize(("failure", "expected"), [(NoSuchTopic("gone"), False), (Failure("no answer in time"), True)])
+def test_only_a_deleted_topic_counts_as_deleted(failure: Failure, expected: bool) -> None:
+    class Failing:
+        def describe_topic(self, _: str) -> Never:
+            raise failure
+
+    assert topic_exists(cast("Cluster", Failing()), Uuid(0, 1)) is expected
+
+
+def test_a_broker_that_does_not_start_is_told_in_its_own_words(offline: Run) -> None:
+    ran = offline("demo", "--port", "0", "--data-dir", "/proc/nowhere")
+    assert ran.code == 1
+    assert ran.errors.startswith("odradek: error: the broker did not start: /proc/nowhere")

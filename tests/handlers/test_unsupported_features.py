@@ -1,0 +1,71 @@
+"""A request for a feature that this broker does not have leaves one line in the log, at a limited rate."""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.handlers.unsupported_features import INTERVAL_MS, UnsupportedFeatures
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from tests.handlers.brokers import SimulatedBroker
+
+
+def features(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [
+        record.odradek_fields["feature"]  # type: ignore[attr-defined]
+        for record in caplog.records
+        if record.getMessage() == "unsupported feature requested"
+    ]
+
+
+def test_a_transactional_producer_is_reported(simulated: SimulatedBroker, caplog: pytest.LogCaptureFixture) -> None:
+    request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000)
+    simulated.call(request, InitProducerIdResponse, 5)
+    assert features(caplog) == ["transactions"]
+
+
+@pytest.mark.parametrize(("key_type", "feature"), [(1, "transactions"), (2, "share groups")])
+def test_a_search_for_a_coordinator_is_reported(
+    simulated: SimulatedBroker, caplog: pytest.LogCaptureFixture, key_type: int, feature: str
+) -> None:
+    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["a", "b"])
+    simulated.call(request, FindCoordinatorResponse, 6)
+    assert features(caplog) == [feature]
+
+
+@pytest.mark.parametrize(("api_key", "feature"), [(26, "transactions"), (76, "share groups"), (88, "streams groups")])
+def test_an_api_of_the_feature_is_reported(
+    simulated: SimulatedBroker, caplog: pytest.LogCaptureFixture, api_key: int, feature: str
+) -> None:
+    frame = struct.pack(">hhih", api_key, 0, 7, 1) + b"c"
+    with pytest.raises(MalformedMessage):
+        simulated.node.dispatcher.handle(memoryview(bytearray(frame)), simulated.client)
+    assert features(caplog) == [feature]
+
+
+def test_a_plain_producer_is_not_reported(simulated: SimulatedBroker, caplog: pytest.LogCaptureFixture) -> None:
+    simulated.call(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), InitProducerIdResponse, 5)
+    assert features(caplog) == []
+
+
+class FixedClock:
+    now = 0.0
+
+    def monotonic_ms(self) -> float:
+        return self.now
+
+
+def test_a_feature_is_reported_once_a_minute_with_the_number_of_repetitions(caplog: pytest.LogCaptureFixture) -> None:
+    reporter, clock = UnsupportedFeatures(), FixedClock()
+    for now in (0, 1, 2, INTERVAL_MS - 1, INTERVAL_MS):
+        clock.now = now
+        reporter.report("transactions", clock, client="a", client_id="c")  # type: ignore[arg-type]
+    fields = [record.odradek_fields for record in caplog.records]  # type: ignore[attr-defined]
+    assert [each.get("repeated") for each in fields] == [None, 3]
+    assert fields[0] == {"feature": "transactions", "client": "a", "client_id": "c"}
