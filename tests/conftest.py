@@ -1,5 +1,5 @@
-"""What all tests share: one Apache Kafka for the whole run, or one line that says why there is none; the settings of
-Spark and Hypothesis; and the order in which they run."""
+"""What all tests share: the choice of the suite, groups and order of tests; one Apache Kafka for the whole run, or one
+line that says why there is none; the settings of Spark and Hypothesis."""
 
 import os
 import signal
@@ -13,6 +13,7 @@ import pytest
 from odradek.testing import RunningBroker, broker
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
+from tests.suites import DEFAULT_SUITE, SUITES, assign_groups, needs_spark, start_order, suite_of
 
 _SHARED = pytest.StashKey[SharedKafka]()
 _WORKER_INPUT = "shared_kafka_directory"
@@ -21,6 +22,10 @@ _WORKER_INPUT = "shared_kafka_directory"
 _UNHURRIED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("unhurried", _UNHURRIED)
 hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--suite", choices=SUITES, default=DEFAULT_SUITE, help="which tests to run (see docs/testing.md)")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,22 +48,21 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[_WORKER_INPUT] = str(node.config.stash[_SHARED].directory)
 
 
-@pytest.hookimpl(trylast=True)  # after those were left out that nobody asked for
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is long comes first, so that no worker is left with it at the end; what needs Spark before the rest, so that
-    one worker does most of it in one warm session while the other does what is short, and steals.
-    """
-    if any(item.get_closest_marker("spark") is not None for item in items):
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Keep the tests of the suite; name their groups before pytest-xdist reads them, order them after all filters."""
+    suite = config.getoption("suite")
+    others = [item for item in items if suite_of(item) != suite]
+    if others:
+        items[:] = [item for item in items if suite_of(item) == suite]
+        config.hook.pytest_deselected(items=others)
+    assign_groups(items)
+    yield
+    if any(needs_spark(item) for item in items):
         from tests.jvm.spark_archive import use_archive
 
         use_archive()
-    items.sort(key=lambda item: (item.get_closest_marker("spark") is None, -longest_s(item)))
-
-
-def longest_s(item: pytest.Item) -> float:
-    """How long a test may take, where it says so."""
-    marker = item.get_closest_marker("timeout")
-    return float(marker.args[0]) if marker is not None else 0.0
+    items.sort(key=start_order)
 
 
 @pytest.fixture(scope="session")

@@ -32,7 +32,7 @@ def missing() -> str | None:
     return None
 
 
-def _run(command: list[str], purpose: str) -> None:
+def run_build_command(command: list[str], purpose: str) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{purpose} failed: {(done.stdout + done.stderr).strip()[-2000:]}")
@@ -43,7 +43,7 @@ def libraries() -> Path:
 
     def fetch(directory: Path) -> None:
         command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
-        _run(command, f"fetching Apache Kafka {KAFKA_VERSION} through mvn")
+        run_build_command(command, f"fetching Apache Kafka {KAFKA_VERSION} through mvn")
 
     return build_once(_kafka_directory() / "libs", [POM], fetch)
 
@@ -53,7 +53,7 @@ def classpath() -> str:
 
     def compile_sources(directory: Path) -> None:
         command = ["javac", "-nowarn", "-Xlint:none", "-d", str(directory), "-cp", f"{jars}/*", *map(str, SOURCES)]
-        _run(command, "compiling the tests' Java sources")
+        run_build_command(command, "compiling the tests' Java sources")
 
     # A directory per content: another run's JVM may still load classes that this checkout has changed.
     sources = [POM, *SOURCES]

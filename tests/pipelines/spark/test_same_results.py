@@ -156,7 +156,7 @@ def found(stage: Stage) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(params=["odradek", pytest.param("apache_kafka", marks=pytest.mark.jvm)])
+@pytest.fixture(params=["odradek", pytest.param("apache_kafka", marks=[pytest.mark.jvm, pytest.mark.oracle])])
 def servers(request: pytest.FixtureRequest) -> str:
     name = "odradek_session_broker" if request.param == "odradek" else "apache_kafka"
     running: RunningBroker | KafkaAddress = request.getfixturevalue(name)
