@@ -26,6 +26,7 @@ hypothesis.settings.load_profile("unhurried")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--suite", choices=SUITES, default=DEFAULT_SUITE, help="which tests to run (see docs/testing.md)")
+    parser.addoption("--update", action="store_true", help="record the answers of Apache Kafka again (--suite oracle)")
 
 
 def pytest_configure(config: pytest.Config) -> None:

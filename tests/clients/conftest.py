@@ -35,6 +35,12 @@ def target(request: pytest.FixtureRequest) -> Target:
 
 
 @pytest.fixture
+def is_recording(request: pytest.FixtureRequest) -> bool:
+    """True in `make oracle ARGS=--update`: the answers of Apache Kafka are written to `expected`."""
+    return bool(request.config.getoption("update"))
+
+
+@pytest.fixture
 def connection(target: Target) -> Iterator[Connection]:
     """A bare connection to the broker."""
     with Connection(target.bootstrap_servers) as connection:
