@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Tests start hundreds of Python processes: without bytecode files, each would compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: up test check oracle conformance bench soak fuzz lock clean help
 
-# Tests mostly wait, so more of them run at once than there are cores. A group (a file, or files that share a Spark
-# session) runs in one worker.
+# Tests mostly wait, so more of them run at once than there are cores. tests/suites.py says which share a worker.
 WORKERS ?= 6
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadgroup
 
@@ -44,12 +45,13 @@ conformance: $(READY) ## Apache Kafka's own tests on Odradek, one class at a tim
 bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
 	$(BIN)/python -m bench $(ARGS)
 
-soak: $(READY) ## A thousand more seeds of the simulation (SEEDS=first-last), 200 crashes (CRASH_ROUNDS), groups under longer loads (GROUP_SEEDS) and back within 5 s, pipelines killed more often (KILLS)
+soak: $(READY) ## Long tests that rarely fail: SEEDS of the simulation, CRASH_ROUNDS, GROUP_SEEDS under load, KILLS of pipelines, every client
 	ODRADEK_SIMULATION_SEEDS=$(or $(SEEDS),1000-1999) $(BIN)/pytest -n 2 -q tests/simulation -k remembered
 	CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) CRASH_SEED=$(or $(CRASH_SEED),2) $(BIN)/pytest -q -rP tests/crash
-	ODRADEK_GROUP_RECORDS=5000000 ODRADEK_GROUP_SEEDS=$(or $(GROUP_SEEDS),2-4) $(BIN)/pytest -q -rP tests/groups/test_under_load.py
-	GROUP_RECOVERY_S=5 $(BIN)/pytest -q -rP tests/groups/test_broker_restart.py
-	PIPELINE_KILLS=$(or $(KILLS),20) $(BIN)/pytest -q -rP tests/pipelines/kills
+	ODRADEK_GROUP_RECORDS=5000000 ODRADEK_GROUP_SEEDS=$(or $(GROUP_SEEDS),2-4) $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_under_load.py
+	GROUP_RECOVERY_S=5 $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_broker_restart.py
+	PIPELINE_KILLS=$(or $(KILLS),20) $(BIN)/pytest -q -rP --suite test,soak tests/pipelines/kills
+	$(PYTEST) -q --suite soak --ignore tests/groups/test_under_load.py --ignore tests/groups/test_broker_restart.py --ignore tests/pipelines/kills
 
 fuzz: $(READY) ## Ten minutes of coverage-guided fuzzing (FUZZ_SECONDS=… for longer)
 	@mkdir -p build/fuzz

@@ -13,7 +13,8 @@ import pytest
 from odradek.testing import RunningBroker, broker
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
-from tests.suites import DEFAULT_SUITE, SUITES, assign_groups, needs_spark, start_order, suite_of
+from tests.slow_files import write_report
+from tests.suites import DEFAULT_SUITE, SUITES, assign_groups, chosen_suites, needs_spark, start_order, suite_of
 
 _SHARED = pytest.StashKey[SharedKafka]()
 _WORKER_INPUT = "shared_kafka_directory"
@@ -25,8 +26,15 @@ hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--suite", choices=SUITES, default=DEFAULT_SUITE, help="which tests to run (see docs/testing.md)")
+    suites = f"which tests to run: a comma-separated list of {', '.join(SUITES)} (see docs/testing.md)"
+    parser.addoption("--suite", default=DEFAULT_SUITE, help=suites)
     parser.addoption("--update", action="store_true", help="record the answers of Apache Kafka again (--suite oracle)")
+    parser.addoption("--slow-files", type=int, metavar="N", help="report the N test files that took the longest")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if count := config.getoption("slow_files"):
+        write_report(terminalreporter, count)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,10 +60,10 @@ def pytest_configure_node(node: Any) -> None:
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Keep the tests of the suite; name their groups before pytest-xdist reads them, order them after all filters."""
-    suite = config.getoption("suite")
-    others = [item for item in items if suite_of(item) != suite]
+    suites = chosen_suites(config.getoption("suite"))
+    others = [item for item in items if suite_of(item) not in suites]
     if others:
-        items[:] = [item for item in items if suite_of(item) == suite]
+        items[:] = [item for item in items if suite_of(item) in suites]
         config.hook.pytest_deselected(items=others)
     assign_groups(items)
     yield

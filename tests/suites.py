@@ -16,17 +16,29 @@ if TYPE_CHECKING:
 DEFAULT_SUITE = "test"
 OTHER_SUITES = ("oracle", "conformance", "soak")
 SUITES = (DEFAULT_SUITE, *OTHER_SUITES)
-SPARK_GROUPS = 2  # a group has one Spark session: a JVM of 1 GiB that takes seconds to start
+SPARK_SESSIONS = 2  # a session is a JVM of about 1 GiB that takes seconds to start
+# Tests in these folders start processes and wait for them: the tests of a file run side by side, too.
+WAITING_FOLDERS = (
+    "tests/bench/",
+    "tests/cli/",
+    "tests/clients/",
+    "tests/crash/",
+    "tests/groups/",
+    "tests/server/",
+    "tests/testing/",
+)
+
+
+def chosen_suites(option: str) -> list[str]:
+    """The suites in a comma-separated list."""
+    names = option.split(",")
+    if unknown := [name for name in names if name not in SUITES]:
+        raise pytest.UsageError(f"--suite: unknown suite {', '.join(unknown)}; choose from {', '.join(SUITES)}")
+    return names
 
 
 def suite_of(item: pytest.Item) -> str:
     return next((name for name in OTHER_SUITES if item.get_closest_marker(name) is not None), DEFAULT_SUITE)
-
-
-def longest_s(item: pytest.Item) -> float:
-    """The time limit of a test that has one of its own; 0 otherwise."""
-    marker = item.get_closest_marker("timeout")
-    return float(marker.args[0]) if marker is not None else 0.0
 
 
 def needs_spark(item: pytest.Item) -> bool:
@@ -34,23 +46,35 @@ def needs_spark(item: pytest.Item) -> bool:
 
 
 def start_order(item: pytest.Item) -> tuple[bool, float]:
-    """Tests with Spark come first, then those with the longest limits, so that no worker gets a long one at the end."""
-    return not needs_spark(item), -longest_s(item)
+    """Tests with Spark come first, then those with the longest time limits, so that the last ones are short."""
+    marker = item.get_closest_marker("timeout")
+    return not needs_spark(item), -float(marker.args[0]) if marker is not None else 0.0
 
 
 def assign_groups(items: Iterable[pytest.Item]) -> None:
-    """One worker runs the tests of a file, which share its fixtures; files with Spark share few warm sessions.
-
-    A test that is marked `alone` has fixtures of its own and takes long: any worker may take it.
-    """
     spark_files: dict[str, int] = {}
     for item in items:
-        if item.get_closest_marker("alone") is not None:
-            continue
-        file = item.nodeid.partition("::")[0]
-        if needs_spark(item):
-            number = spark_files.setdefault(file, len(spark_files) % SPARK_GROUPS)
-            group = f"spark-{number}"
-        else:
-            group = file.replace("/", ".").removesuffix(".py")
-        item.add_marker(pytest.mark.xdist_group(group))
+        if (group := group_of(item, spark_files)) is not None:
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def group_of(item: pytest.Item, spark_files: dict[str, int]) -> str | None:
+    """The group of a test; None if any worker may run it beside the others of its file.
+
+    `spark_files` numbers the files that share a Spark session; a group starts one session, or at most one process with
+    a session of its own at a time.
+    """
+    file = item.nodeid.partition("::")[0]
+    if needs_spark(item):
+        if "spark" not in getattr(item, "fixturenames", ()):
+            return "spark-processes"
+        return f"spark-{spark_files.setdefault(file, len(spark_files)) % SPARK_SESSIONS}"
+    if file.startswith(WAITING_FOLDERS) and not shares_fixtures(item):
+        return None
+    return file.replace("/", ".").removesuffix(".py")
+
+
+def shares_fixtures(item: pytest.Item) -> bool:
+    """Whether the test uses a fixture of its module or class, which another worker would make a second time."""
+    definitions = item._fixtureinfo.name2fixturedefs if isinstance(item, pytest.Function) else {}
+    return any(each.scope in ("class", "module") for found in definitions.values() for each in found)

@@ -56,6 +56,7 @@ def test_librdkafka_measures_what_it_can(tmp_path: Path, capsys: pytest.CaptureF
     assert "not figures to quote" in (tmp_path / "benchmarks.md").read_text()
 
 
+@pytest.mark.soak
 @pytest.mark.go
 @pytest.mark.skipif(not HAS_GO, reason="needs a Go toolchain on the PATH")
 def test_franz_go_measures_what_librdkafka_cannot(tmp_path: Path) -> None:
@@ -65,6 +66,7 @@ def test_franz_go_measures_what_librdkafka_cannot(tmp_path: Path) -> None:
     check(results, ODRADEK)
 
 
+@pytest.mark.soak
 @pytest.mark.spark
 def test_pipelines_are_measured(tmp_path: Path) -> None:
     """In a process of its own: Spark's session is the process's, and other tests have theirs."""
@@ -77,6 +79,7 @@ def test_pipelines_are_measured(tmp_path: Path) -> None:
     check(results, ODRADEK)
 
 
+@pytest.mark.soak
 def test_the_life_of_a_log_is_measured(tmp_path: Path) -> None:
     results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(SCALES))
     assert [experiment.name for experiment in results.experiments] == list(SCALES)
@@ -84,6 +87,7 @@ def test_the_life_of_a_log_is_measured(tmp_path: Path) -> None:
     assert "The life of a log" in (tmp_path / "benchmarks.md").read_text()
 
 
+@pytest.mark.soak
 @pytest.mark.jvm
 @pytest.mark.skipif(jars.missing() is not None, reason=jars.missing() or "")
 def test_apache_kafka_is_measured_beside_odradek(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from odradek.testing import RunningBroker, broker
 from tests.groups.conftest import QUICK
-from tests.groups.kinds import INCREMENTAL, WITH_RANGE, Kind, parameters
+from tests.groups.kinds import EACH_CLIENT, Kind, parameters
 from tests.groups.members.wish import CALM_SESSION_MS
 from tests.groups.processed import Processed
 from tests.groups.running_member import wait_until
@@ -28,10 +28,9 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.timeout(300)
 
-# The slowest of each: two rounds where rebalances are incremental, the oldest protocol where a client has no other.
-KINDS = [*INCREMENTAL, *(kind for kind in WITH_RANGE if kind.library == "aiokafka")]
 RECOVERY_S = float(os.environ.get("GROUP_RECOVERY_S", "15"))  # beside other tests; less than a session
 PARTITION_COUNT = 6
+IN_EVERY_RUN = ["aiokafka-classic-range", "confluent-classic-cooperative-sticky", "java-consumer-uniform"]
 HEARTBEAT_MS = 1000  # with the default of 3 s, two rounds alone may take longer than what is asked for
 
 
@@ -45,8 +44,8 @@ def running() -> Iterator[RunningBroker]:
         yield running
 
 
-@pytest.mark.parametrize("way", ["SIGTERM", "SIGKILL"])
-@pytest.mark.parametrize("kind", parameters(KINDS))
+@pytest.mark.parametrize("way", [pytest.param("SIGTERM", marks=pytest.mark.soak), "SIGKILL"])
+@pytest.mark.parametrize("kind", parameters(EACH_CLIENT, IN_EVERY_RUN))
 def test_a_group_recovers_when_the_broker_ends_in_the_middle_of_a_rebalance(
     running: RunningBroker,
     topics: Topics,

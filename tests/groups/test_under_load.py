@@ -71,7 +71,7 @@ def concerning(line: dict[str, Any], partitions: set[Partition]) -> list[Any]:
 
 @pytest.mark.parametrize("consumer_session_ms", [3000], ids=["short-session"])
 @pytest.mark.parametrize("seed", range(FIRST_SEED, LAST_SEED + 1))
-@pytest.mark.parametrize("mixed", [MIXED[0], MIXED[-1]], ids=str)
+@pytest.mark.parametrize("mixed", [pytest.param(MIXED[0], marks=pytest.mark.soak), MIXED[-1]], ids=str)
 def test_every_record_is_processed_and_no_offset_regresses(
     topics: Topics, start: Start, mixed: MixedGroup, seed: int, record_property: Any
 ) -> None:
