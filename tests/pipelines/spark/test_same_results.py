@@ -164,8 +164,15 @@ def servers(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.timeout(300)  # five queries at once, which begin with a Python process each
-@pytest.mark.parametrize("connector", list(Connector))
-@pytest.mark.parametrize("engine", ["standard", "batch"])
+@pytest.mark.parametrize(
+    ("engine", "connector"),
+    [
+        ("standard", Connector.JVM),
+        ("batch", Connector.PYTHON),
+        pytest.param("standard", Connector.PYTHON, marks=pytest.mark.soak),
+        pytest.param("batch", Connector.JVM, marks=pytest.mark.soak),
+    ],
+)
 def test_results_are_the_same(
     spark: SparkSession, servers: str, connector: Connector, engine: str, tmp_path: Path
 ) -> None:
