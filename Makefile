@@ -8,9 +8,9 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: up test check oracle conformance bench soak fuzz lock clean help
 
-# Tests mostly wait, so more of them run at once than there are cores. tests/suites.py says which share a worker.
+# Tests mostly wait, so more of them run at once than there are cores. tests/worker_groups.py says which share a worker.
 WORKERS ?= 6
-PYTEST := $(BIN)/pytest -n $(WORKERS) --dist loadgroup
+PYTEST := $(BIN)/pytest -n $(WORKERS)
 
 help: ## Show the commands
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 10

@@ -14,10 +14,12 @@ from odradek.testing import RunningBroker, broker
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
 from tests.slow_files import write_report
-from tests.suites import DEFAULT_SUITE, SUITES, assign_groups, chosen_suites, needs_spark, start_order, suite_of
+from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, start_order, suite_of
+from tests.worker_groups import GroupScheduling, write_groups
 
 _SHARED = pytest.StashKey[SharedKafka]()
 _WORKER_INPUT = "shared_kafka_directory"
+_GROUPS = "groups.json"
 
 # An example takes as long as it takes: by default 200 ms are a failure, and a busy machine may pause for longer.
 _UNHURRIED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
@@ -57,21 +59,26 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[_WORKER_INPUT] = str(node.config.stash[_SHARED].directory)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Keep the tests of the suite; name their groups before pytest-xdist reads them, order them after all filters."""
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
+    """Called by pytest-xdist in the controller."""
+    return GroupScheduling(config, log, config.stash[_SHARED].directory / _GROUPS)
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     suites = chosen_suites(config.getoption("suite"))
     others = [item for item in items if suite_of(item) not in suites]
     if others:
         items[:] = [item for item in items if suite_of(item) in suites]
         config.hook.pytest_deselected(items=others)
-    assign_groups(items)
-    yield
     if any(needs_spark(item) for item in items):
         from tests.jvm.spark_archive import use_archive
 
         use_archive()
     items.sort(key=start_order)
+    if hasattr(config, "workerinput"):
+        write_groups(items, Path(config.workerinput[_WORKER_INPUT]) / _GROUPS)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.suites import chosen_suites, group_of, start_order
+from tests.suites import chosen_suites, start_order
+from tests.worker_groups import group_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ON_BOTH_BROKERS = "tests/clients/test_topic_settings.py"
@@ -50,11 +51,21 @@ def test_files_with_spark_share_two_sessions_and_one_place_for_other_processes()
 
 
 def test_tests_that_wait_are_spread_and_others_stay_with_their_file() -> None:
-    assert group_of(fake_item("tests/groups/test_each_client.py::one"), {}) is None
-    assert group_of(fake_item("tests/log/test_segment.py::one"), {}) == "tests.log.test_segment"
+    waiting = "tests/groups/test_each_client.py::one"
+    assert group_of(fake_item(waiting), {}) == waiting
+    assert group_of(fake_item("tests/log/test_segment.py::one"), {}) == "tests/log/test_segment.py"
 
 
 def test_longest_tests_start_first() -> None:
     short, long = fake_item("short"), fake_item("long", timeout=(300,))
     spark = fake_item("spark", spark=())
     assert sorted([short, long, spark], key=start_order) == [spark, long, short]
+
+
+def test_a_worker_runs_all_tests_of_a_group() -> None:
+    files = ["tests/protocol/test_varints.py", "tests/protocol/test_framing.py"]
+    command = [sys.executable, "-m", "pytest", "-v", "-n", "2", "-p", "no:randomly", *files]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    passed = [line.split() for line in done.stdout.splitlines() if " PASSED " in line]
+    workers = {(next(word for word in words if "::" in word).partition("::")[0], words[0]) for words in passed}
+    assert sorted(file for file, _worker in workers) == sorted(files)

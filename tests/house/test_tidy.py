@@ -123,6 +123,15 @@ def test_no_tracked_file_names_this_machine() -> None:
     assert not found
 
 
+def test_nothing_outside_the_checkout_is_read() -> None:
+    beside = re.compile(r"ROOT\.parent\b|\.\./shared")
+    sources = [
+        path for path in tracked_files() if path.suffix in {".py", ".toml", ".sh", ""} or path.name == "Makefile"
+    ]
+    found = [path.relative_to(ROOT) for path in sources if path != Path(__file__) and beside.search(path.read_text())]
+    assert not found
+
+
 def test_every_silenced_check_says_why() -> None:
     """`# noqa: RULE - reason`; a reason given once in a file serves the same rule below it."""
     found = []
