@@ -37,6 +37,7 @@ class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]  # pytest-xdis
 
     def __init__(self, config: pytest.Config, log: Any, groups_file: Path) -> None:
         super().__init__(config, log)
+        config.option.loadscopereorder = False  # not the groups with the most tests first
         self._groups_file = groups_file
         self._groups: dict[str, str] = {}
 
