@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.groups.members.wish import CLASSIC, CONSUMER
+from tests.groups.members.member_settings import CLASSIC, CONSUMER
 from tests.groups.running_member import COMMANDS
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Kind:
     assignor: str
 
     @property
-    def wishes(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         return {"protocol": self.protocol, "assignor": self.assignor}
 
     def __str__(self) -> str:
