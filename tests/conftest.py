@@ -1,5 +1,5 @@
-"""What all tests share: one Apache Kafka for the whole run, or one line that says why there is none; the settings of
-Spark and Hypothesis; and the order in which they run."""
+"""What all tests share: the choice of the suite, groups and order of tests; one Apache Kafka for the whole run, or one
+line that says why there is none; the settings of Spark and Hypothesis."""
 
 import os
 import signal
@@ -13,14 +13,30 @@ import pytest
 from odradek.testing import RunningBroker, broker
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
+from tests.slow_files import write_report
+from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, start_order, suite_of
+from tests.worker_groups import GroupScheduling, write_groups
 
 _SHARED = pytest.StashKey[SharedKafka]()
 _WORKER_INPUT = "shared_kafka_directory"
+_GROUPS = "groups.json"
 
 # An example takes as long as it takes: by default 200 ms are a failure, and a busy machine may pause for longer.
 _UNHURRIED = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
 hypothesis.settings.register_profile("unhurried", _UNHURRIED)
 hypothesis.settings.load_profile("unhurried")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    suites = f"which tests to run: a comma-separated list of {', '.join(SUITES)} (see docs/testing.md)"
+    parser.addoption("--suite", default=DEFAULT_SUITE, help=suites)
+    parser.addoption("--update", action="store_true", help="record the answers of Apache Kafka again (--suite oracle)")
+    parser.addoption("--slow-files", type=int, metavar="N", help="report the N test files that took the longest")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if count := config.getoption("slow_files"):
+        write_report(terminalreporter, count)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -43,22 +59,26 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput[_WORKER_INPUT] = str(node.config.stash[_SHARED].directory)
 
 
-@pytest.hookimpl(trylast=True)  # after those were left out that nobody asked for
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What is long comes first, so that no worker is left with it at the end; what needs Spark before the rest, so that
-    one worker does most of it in one warm session while the other does what is short, and steals.
-    """
-    if any(item.get_closest_marker("spark") is not None for item in items):
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
+    """Called by pytest-xdist in the controller."""
+    return GroupScheduling(config, log, config.stash[_SHARED].directory / _GROUPS)
+
+
+@pytest.hookimpl(trylast=True)  # after -k and -m
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    suites = chosen_suites(config.getoption("suite"))
+    others = [item for item in items if suite_of(item) not in suites]
+    if others:
+        items[:] = [item for item in items if suite_of(item) in suites]
+        config.hook.pytest_deselected(items=others)
+    if any(needs_spark(item) for item in items):
         from tests.jvm.spark_archive import use_archive
 
         use_archive()
-    items.sort(key=lambda item: (item.get_closest_marker("spark") is None, -longest_s(item)))
-
-
-def longest_s(item: pytest.Item) -> float:
-    """How long a test may take, where it says so."""
-    marker = item.get_closest_marker("timeout")
-    return float(marker.args[0]) if marker is not None else 0.0
+    items.sort(key=start_order)
+    if hasattr(config, "workerinput"):
+        write_groups(items, Path(config.workerinput[_WORKER_INPUT]) / _GROUPS)
 
 
 @pytest.fixture(scope="session")

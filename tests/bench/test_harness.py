@@ -58,6 +58,7 @@ def test_librdkafka_measures_what_it_can(tmp_path: Path, capsys: pytest.CaptureF
     assert "do not quote these figures" in (tmp_path / "benchmarks.md").read_text()
 
 
+@pytest.mark.soak
 @pytest.mark.go
 @pytest.mark.skipif(not HAS_GO, reason="needs a Go toolchain on the PATH")
 def test_franz_go_measures_what_librdkafka_cannot(tmp_path: Path) -> None:
@@ -67,6 +68,7 @@ def test_franz_go_measures_what_librdkafka_cannot(tmp_path: Path) -> None:
     check(results, ODRADEK)
 
 
+@pytest.mark.soak
 @pytest.mark.spark
 def test_pipelines_are_measured(tmp_path: Path) -> None:
     """In a child process: a process has one Spark session, and other tests use this one's."""
@@ -79,6 +81,7 @@ def test_pipelines_are_measured(tmp_path: Path) -> None:
     check(results, ODRADEK)
 
 
+@pytest.mark.soak
 def test_recovery_partitions_and_compaction_are_measured(tmp_path: Path) -> None:
     results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(SCALES))
     assert [experiment.name for experiment in results.experiments] == list(SCALES)
@@ -86,6 +89,7 @@ def test_recovery_partitions_and_compaction_are_measured(tmp_path: Path) -> None
     assert "## Recovery, partitions, compaction" in (tmp_path / "benchmarks.md").read_text()
 
 
+@pytest.mark.soak
 @pytest.mark.jvm
 @pytest.mark.skipif(jars.missing() is not None, reason=jars.missing() or "")
 def test_apache_kafka_is_measured_beside_odradek(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The two brokers that every client test runs on: Apache Kafka, which says what is right, and Odradek."""
+"""The brokers that every client test runs on: Odradek, and in `make oracle` Apache Kafka."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,13 +21,23 @@ class Target:
     log_directory: Path
 
 
-@pytest.fixture(scope="session", params=[pytest.param(APACHE_KAFKA, marks=pytest.mark.jvm), ODRADEK])
+# Apache Kafka only in `make oracle`: it must give the answers that the tests state.
+BROKERS = [pytest.param(APACHE_KAFKA, marks=[pytest.mark.jvm, pytest.mark.oracle]), ODRADEK]
+
+
+@pytest.fixture(scope="session", params=BROKERS)
 def target(request: pytest.FixtureRequest) -> Target:
     if request.param == APACHE_KAFKA:
         kafka = request.getfixturevalue("apache_kafka")
         return Target(APACHE_KAFKA, kafka.bootstrap_servers, kafka.log_directory)
     broker = request.getfixturevalue("odradek_session_broker")
     return Target(ODRADEK, broker.bootstrap_servers, Path(broker.data_directory))
+
+
+@pytest.fixture
+def is_recording(request: pytest.FixtureRequest) -> bool:
+    """True in `make oracle ARGS=--update`: the answers of Apache Kafka are written to `expected`."""
+    return bool(request.config.getoption("update"))
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 import pytest
 
 from odradek.testing import broker
-from tests.clients.conftest import APACHE_KAFKA, ODRADEK, wire_topic
+from tests.clients.conftest import BROKERS, ODRADEK, wire_topic
 from tests.clients.wire.batches import Batch
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.requests import init_producer_id, metadata, new_topic_name, produce
@@ -105,7 +105,7 @@ class Restartable(Protocol):
     def kill(self) -> None: ...
 
 
-@pytest.fixture(params=[pytest.param(APACHE_KAFKA, marks=pytest.mark.jvm), ODRADEK])
+@pytest.fixture(params=BROKERS)
 def own_broker(request: pytest.FixtureRequest) -> Iterator[Restartable]:
     """A broker for one test alone, which creates no topic unasked."""
     if request.param == ODRADEK:

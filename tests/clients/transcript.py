@@ -1,7 +1,7 @@
-"""The scenario performed by one driver on one broker: normalised answers, and where they are not as expected.
+"""The scenario performed by one driver on one broker: normalised answers, and where they differ from the recorded ones.
 
-Normalised, and nothing else: the run's topic prefix, topic ids and the cluster id (numbered as they appear, so that
-"the same id" and "another id" stay visible), node ids (one node), and times within the run.
+Normalised are only the run's topic prefix, topic ids and the cluster id (numbered as they appear, so that "the same id"
+and "another id" stay visible), node ids (one node), and times within the run.
 """
 
 import json
@@ -19,7 +19,7 @@ from tests.clients.scenario.steps import DONE, NOW, Json, Step
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.waiting import await_deletion, await_topic
 
-# Metadata is eventually consistent in Kafka itself, so what only looks is asked again for a while.
+# Metadata is eventually consistent in Kafka itself, so requests that only read are repeated for a while.
 READ_ONLY_VERBS = frozenset({"cluster", "list_topics", "describe_topic", "offset", "describe_configs"})
 PATIENCE_SECONDS = 30.0
 CLOCK_ALLOWANCE_MS = 5_000
@@ -29,13 +29,13 @@ NODE_FIELDS = frozenset({"leader", "replicas", "in_sync", "nodes", "controller"}
 @dataclass(frozen=True, slots=True)
 class Difference:
     step: Step
+    expected: Json
     answer: Json
 
     def __str__(self) -> str:
         lines = [f"{self.step.name} ({self.step.verb} {json.dumps(self.step.arguments)[:160]})"]
         lines += [
-            f"    {place}: expected {left}, got {right}"
-            for place, left, right in _unlike(self.step.expected, self.answer)
+            f"    {place}: expected {left}, got {right}" for place, left, right in _unlike(self.expected, self.answer)
         ]
         return "\n".join(lines)
 
@@ -66,9 +66,11 @@ class Transcript:
         self._started_ms = time.time_ns() // 1_000_000
         self.differences: list[Difference] = []
 
-    def perform(self, steps: Sequence[Step]) -> None:
-        for step in steps:
-            expected = self._without_hidden(step.expected)
+    def perform(self, steps: Sequence[Step], recorded: Sequence[Json]) -> list[Json]:
+        """The answers to the steps; those that differ from the recorded ones are added to `differences`."""
+        answers = []
+        for step, recorded_answer in zip(steps, recorded, strict=True):
+            expected = self._without_hidden(recorded_answer)
             accepted = accepted_in_scenario(self._broker_name, step)
             deadline = time.monotonic() + (PATIENCE_SECONDS if step.verb in READ_ONLY_VERBS else 0)
             while True:
@@ -77,13 +79,15 @@ class Transcript:
                 if is_right or time.monotonic() > deadline:
                     break
                 time.sleep(0.05)  # a poll's pause
+            answers.append(answer)
             if not is_right:
-                self.differences.append(Difference(Step(step.name, step.verb, step.arguments, expected), answer))
-            elif answer == DONE and self._broker_name != ODRADEK:  # ours does at once what it says
+                self.differences.append(Difference(step, expected, answer))
+            if answer == DONE and self._broker_name != ODRADEK:  # Odradek has applied a change when it answers
                 self._settle(step)
+        return answers
 
     def _settle(self, step: Step) -> None:
-        """Apache Kafka does a little later what it has said: of a partition not yet led, acks=0 would lose a record."""
+        """Apache Kafka applies a change after its answer: a partition without a leader would lose records of acks=0."""
         topic = self._prefix + step.arguments.get("topic", "")
         match step.verb:
             case "create_topic" if not step.arguments["validate_only"]:

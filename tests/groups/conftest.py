@@ -1,4 +1,4 @@
-"""A broker for groups, topics on it, and members of every client, ended with the test however it ends."""
+"""A broker for groups, topics on it, and members of every client; all end with the test."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import pytest
 
 from odradek.testing import RunningBroker, broker
 from tests.clients import go_build
-from tests.groups.members.wish import CALM_SESSION_MS, Wish
+from tests.groups.members.member_settings import CALM_SESSION_MS, MemberSettings
 from tests.groups.running_member import RunningMember
 from tests.groups.topics import Topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# What a second takes with the defaults takes a fraction of it here.
+# Shorter than the defaults, so that tests wait less.
 QUICK = {
     "group.initial.rebalance.delay.ms": 300,
     "group.min.session.timeout.ms": 1000,
@@ -27,12 +27,12 @@ QUICK = {
 
 
 class Start(Protocol):
-    def __call__(self, library: str, name: str, *topics: str, **wishes: Any) -> RunningMember: ...
+    def __call__(self, library: str, name: str, *topics: str, **settings: Any) -> RunningMember: ...
 
 
 @pytest.fixture
 def consumer_session_ms() -> int:
-    """Of the newer protocol; a test in which somebody is to be expelled has a parameter of this name."""
+    """Of the newer protocol; a test that expects a member to be expelled has a parameter of this name."""
     return CALM_SESSION_MS
 
 
@@ -49,16 +49,15 @@ def topics(running: RunningBroker) -> Topics:
 
 @pytest.fixture
 def start(running: RunningBroker, request: pytest.FixtureRequest) -> Iterator[Start]:
-    """Starts members, and ends those that the test has left."""
+    """Starts members, and kills those that still run at the end of the test."""
     started: list[RunningMember] = []
 
-    def start_one(library: str, name: str, *topics: str, **wishes: Any) -> RunningMember:
+    def start_one(library: str, name: str, *topics: str, **settings: Any) -> RunningMember:
         if library == "java":
             request.getfixturevalue("jvm")
         if library == "franz-go" and (reason := go_build.missing()):
             pytest.skip(reason)
-        wish = Wish(running.bootstrap_servers, name, topics, **wishes)
-        started.append(RunningMember(library, wish))
+        started.append(RunningMember(library, MemberSettings(running.bootstrap_servers, name, topics, **settings)))
         return started[-1]
 
     yield start_one

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.groups.members.wish import CLASSIC, CONSUMER
+from tests.groups.members.member_settings import CLASSIC, CONSUMER
 from tests.groups.running_member import COMMANDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MARKS = {"java": [pytest.mark.jvm], "franz-go": [pytest.mark.go]}
+SOAK = [pytest.mark.soak]
 
 CLASSIC_ASSIGNORS: dict[str, tuple[str, ...]] = {
     "aiokafka": ("range", "roundrobin", "sticky"),
@@ -37,14 +38,23 @@ class Kind:
     assignor: str
 
     @property
-    def wishes(self) -> dict[str, Any]:
+    def settings(self) -> dict[str, Any]:
         return {"protocol": self.protocol, "assignor": self.assignor}
 
+    def __str__(self) -> str:
+        return f"{self.library}-{self.protocol}-{self.assignor}"
 
-def parameters(kinds: Iterable[Kind]) -> list[Any]:
-    """Each kind as a parameter of a test, with its name and what it needs of the machine."""
+
+def parameters(kinds: Iterable[Kind], in_every_run: Iterable[str] | None = None) -> list[Any]:
+    """Each kind as a parameter of a test, marked with the toolchain that it needs.
+
+    `make test` runs the kinds whose names are `in_every_run` (all by default), `make soak` the others.
+    """
+    kinds = list(kinds)
+    quick = {str(kind) for kind in kinds} if in_every_run is None else set(in_every_run)
+    assert quick <= {str(kind) for kind in kinds}
     return [
-        pytest.param(kind, id=f"{kind.library}-{kind.protocol}-{kind.assignor}", marks=MARKS.get(kind.library, []))
+        pytest.param(kind, id=str(kind), marks=MARKS.get(kind.library, []) + ([] if str(kind) in quick else SOAK))
         for kind in kinds
     ]
 
@@ -58,6 +68,8 @@ EVERY_KIND = [
 # Of each client and protocol one with range, and one whose rebalances are incremental, where it has one.
 WITH_RANGE = [kind for kind in EVERY_KIND if kind.assignor == "range"]
 INCREMENTAL = [kind for kind in EVERY_KIND if kind.assignor in ("cooperative-sticky", "uniform")]
+# Of each client and protocol the one with the most rounds: incremental where it has that, range otherwise.
+EACH_CLIENT = [*INCREMENTAL, *(kind for kind in WITH_RANGE if kind.library == "aiokafka")]
 
 
 @dataclass(frozen=True, slots=True)

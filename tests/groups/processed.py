@@ -1,4 +1,4 @@
-"""What a group has processed, put together from what its members told."""
+"""The records that a group has processed, from the reports of its members."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Processed:
     def __init__(self, members: Iterable[RunningMember]) -> None:
         self._runs: dict[Partition, list[Run]] = collections.defaultdict(list)
         for member in members:
-            for run in list(member.told.runs):
+            for run in list(member.reports.runs):
                 self._runs[run.topic, run.partition].append(run)
 
     def skipped(self, ends: dict[Partition, int]) -> list[tuple[Partition, int, int]]:
-        """(partition, first offset, end offset) of what nobody has processed."""
+        """(partition, first offset, end offset) of the records that no member has processed."""
         gaps = []
         for partition, end in ends.items():
             reached = 0

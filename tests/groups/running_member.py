@@ -1,5 +1,5 @@
 """A group's member in a process of its own, as a test sees it: what it holds, has processed and committed, what was
-refused it, and how it is ended: told to leave, killed, or stopped and continued.
+refused it, and how it is ended: asked to leave, killed, or stopped and continued.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tests.jvm.jars import java_command
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.groups.members.wish import Wish
+    from tests.groups.members.member_settings import MemberSettings
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 90.0  # not how long it takes, but how long a busy machine may need
@@ -54,8 +54,8 @@ class Run:
 
 
 @dataclass(slots=True)
-class Told:
-    """What a member has told of itself so far; written by one thread, read by the test's."""
+class Reports:
+    """All that a member has reported; written by one thread, read by that of the test."""
 
     held: set[Partition] = field(default_factory=set)
     runs: list[Run] = field(default_factory=list)
@@ -90,14 +90,14 @@ class Told:
 
 
 class RunningMember:
-    def __init__(self, library: str, wish: Wish) -> None:
+    def __init__(self, library: str, settings: MemberSettings) -> None:
         self.library = library
-        self.name = wish.name
-        self.told = Told()
+        self.name = settings.name
+        self.reports = Reports()
         self.is_stopped = False
         self._errors: collections.deque[str] = collections.deque(maxlen=50)
         self.process = subprocess.Popen(
-            [*COMMANDS[library](), wish.to_json()],
+            [*COMMANDS[library](), settings.to_json()],
             cwd=ROOT,
             env={**os.environ, "PYTHONPATH": f"{ROOT / 'src'}"},
             stdin=subprocess.PIPE,  # held by us: it ends when we do
@@ -121,8 +121,8 @@ class RunningMember:
     def _listen(self, stream: IO[str]) -> None:
         with stream:
             for line in stream:
-                if line.endswith("\n"):  # a killed member's last line may have been cut, and is then not told
-                    self.told.hear(json.loads(line))
+                if line.endswith("\n"):  # the last line of a killed member may be cut, and is then ignored
+                    self.reports.hear(json.loads(line))
 
     def _keep_errors(self, stream: IO[str]) -> None:
         with stream:
@@ -135,7 +135,7 @@ class RunningMember:
 
     @property
     def held(self) -> set[Partition]:
-        return self.told.held
+        return self.reports.held
 
     @property
     def is_alive(self) -> bool:
@@ -143,17 +143,17 @@ class RunningMember:
 
     def leave(self) -> None:
         """Ask it to leave the group; it must end well."""
-        wait_until(lambda: self.told.has_started or not self.is_alive, f"{self} started")
+        wait_until(lambda: self.reports.has_started or not self.is_alive, f"{self} started")
         self.process.terminate()
         status = self._end()
-        assert (status, self.told.has_left) == (0, True), f"{self} ended with {status}: {self.errors}"
+        assert (status, self.reports.has_left) == (0, True), f"{self} ended with {status}: {self.errors}"
 
     def kill(self) -> None:
         self.process.kill()
         self._end()
 
     def _end(self) -> int:
-        """Waits for the end and for all that it had told."""
+        """Waits for the end of the process and for all of its reports."""
         status = self.process.wait(PATIENCE_S)
         for listener in self._listeners:
             listener.join(PATIENCE_S)

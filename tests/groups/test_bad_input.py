@@ -34,7 +34,7 @@ def odradek() -> Iterator[str]:
         yield running.bootstrap_servers
 
 
-@pytest.fixture(params=[pytest.param("apache-kafka", marks=pytest.mark.jvm), "odradek"])
+@pytest.fixture(params=[pytest.param("apache-kafka", marks=[pytest.mark.jvm, pytest.mark.oracle]), "odradek"])
 def servers(request: pytest.FixtureRequest) -> str:
     if request.param == "odradek":
         own: str = request.getfixturevalue("odradek")

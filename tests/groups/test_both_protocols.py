@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.groups.kinds import INCREMENTAL, Kind, parameters
-from tests.groups.members.wish import CLASSIC, CONSUMER
+from tests.groups.members.member_settings import CLASSIC, CONSUMER
 from tests.groups.processed import Processed
 from tests.groups.running_member import wait_until
 
@@ -26,9 +26,9 @@ NEWER = {kind.library: kind for kind in INCREMENTAL if kind.protocol == CONSUMER
 def test_a_running_group_is_upgraded_member_by_member_and_back(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(topic=4)
     newer = NEWER.get(kind.library, NEWER["confluent"])
-    old = start(kind.library, "c1", "topic", **kind.wishes)
+    old = start(kind.library, "c1", "topic", **kind.settings)
     wait_until(lambda: len(old.held) == 4, "all partitions")
-    new = start(newer.library, "c2", "topic", **newer.wishes)
+    new = start(newer.library, "c2", "topic", **newer.settings)
     wait_until(lambda: len(old.held) == len(new.held) == 2, "two partitions each, in two protocols")
     topics.produce(100)
     topics.flush()

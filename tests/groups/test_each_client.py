@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.groups.committed_history import committed_history, regressions
-from tests.groups.kinds import EVERY_KIND, INCREMENTAL, WITH_RANGE, Kind, parameters
-from tests.groups.members.wish import CLASSIC
+from tests.groups.kinds import EACH_CLIENT, EVERY_KIND, INCREMENTAL, WITH_RANGE, Kind, parameters
+from tests.groups.members.member_settings import CLASSIC
 from tests.groups.processed import Processed
 from tests.groups.running_member import wait_until
 
@@ -24,8 +24,11 @@ COMMIT_PAUSE_MS = 3000  # time enough to stop a member between a batch and its c
 SHORT_SESSION = pytest.mark.parametrize("consumer_session_ms", [3000], ids=["short-session"])
 RANGE = [{("A", 0), ("B", 0)}, {("A", 1), ("B", 1)}, set()]
 ROUND_ROBIN = [{("A", 0), ("B", 1)}, {("A", 1)}, {("B", 0)}]
-STICKY = [kind for kind in EVERY_KIND if "sticky" in kind.assignor]
-FORGETFUL = Kind("franz-go", CLASSIC, "sticky")  # it shares out anew, on Apache Kafka too
+FORGETFUL = Kind("franz-go", CLASSIC, "sticky")  # it assigns from scratch, on Apache Kafka too
+STICKY = [kind for kind in EVERY_KIND if "sticky" in kind.assignor and kind != FORGETFUL]
+CLASSIC_KINDS = [kind for kind in EVERY_KIND if kind.protocol == CLASSIC]
+CLASSIC_RANGE = [str(kind) for kind in CLASSIC_KINDS if kind.assignor == "range"]
+OTHER_ASSIGNORS = ["confluent-classic-roundrobin", "aiokafka-classic-sticky", "franz-go-classic-cooperative-sticky"]
 EXACT = {"range": RANGE, "roundrobin": ROUND_ROBIN}
 
 
@@ -40,10 +43,10 @@ def all_processed(topics: Topics, *members: RunningMember) -> None:
     wait_until(lambda: not Processed(members).skipped(topics.ends), "every record processed")
 
 
-@pytest.mark.parametrize("kind", parameters(kind for kind in EVERY_KIND if kind.protocol == CLASSIC))
+@pytest.mark.parametrize("kind", parameters(CLASSIC_KINDS, [*CLASSIC_RANGE, *OTHER_ASSIGNORS]))
 def test_three_consumers_of_two_topics_share_as_the_assignor_says(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(A=2, B=2)
-    members = [start(kind.library, name, "A", "B", **kind.wishes) for name in ("c1", "c2", "c3")]
+    members = [start(kind.library, name, "A", "B", **kind.settings) for name in ("c1", "c2", "c3")]
     if kind.assignor in EXACT:
         wait_until(lambda: [each.held for each in members] == EXACT[kind.assignor], f"{kind.assignor} over c1, c2, c3")
     else:
@@ -53,10 +56,16 @@ def test_three_consumers_of_two_topics_share_as_the_assignor_says(topics: Topics
         member.leave()
 
 
-@pytest.mark.parametrize("kind", parameters(kind for kind in STICKY if kind != FORGETFUL))
+@pytest.mark.parametrize(
+    "kind",
+    parameters(
+        (kind for kind in STICKY if kind != FORGETFUL),
+        ["aiokafka-classic-sticky", "confluent-classic-cooperative-sticky"],
+    ),
+)
 def test_who_stays_keeps_what_it_had(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(A=2, B=2)
-    leaver, *staying = (start(kind.library, name, "A", "B", **kind.wishes) for name in ("c1", "c2", "c3"))
+    leaver, *staying = (start(kind.library, name, "A", "B", **kind.settings) for name in ("c1", "c2", "c3"))
     members = [leaver, *staying]
     wait_until(lambda: sorted(len(each.held) for each in members) == [1, 1, 2], "as even as can be")
     wait_until(
@@ -71,14 +80,14 @@ def test_who_stays_keeps_what_it_had(topics: Topics, start: Start, kind: Kind) -
         member.leave()
 
 
-@pytest.mark.parametrize("kind", parameters(WITH_RANGE + INCREMENTAL))
+@pytest.mark.parametrize("kind", parameters(WITH_RANGE + INCREMENTAL, map(str, EACH_CLIENT)))
 def test_two_members_share_and_one_takes_over_where_the_other_was(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(topic=4)
-    first = start(kind.library, "c1", "topic", **kind.wishes)
+    first = start(kind.library, "c1", "topic", **kind.settings)
     topics.produce(200)
     wait_until(lambda: share([first], 4), "all partitions")
     all_processed(topics, first)
-    second = start(kind.library, "c2", "topic", **kind.wishes)
+    second = start(kind.library, "c2", "topic", **kind.settings)
     wait_until(lambda: share([first, second], 2, 2), "two partitions each")
     topics.produce(200)
     all_processed(topics, first, second)
@@ -92,11 +101,11 @@ def test_two_members_share_and_one_takes_over_where_the_other_was(topics: Topics
 
 
 @SHORT_SESSION
-@pytest.mark.parametrize("kind", parameters(WITH_RANGE))
+@pytest.mark.parametrize("kind", parameters(WITH_RANGE, ["kafka-python-classic-range", "java-consumer-range"]))
 def test_the_partitions_of_a_killed_member_go_to_the_other(topics: Topics, start: Start, kind: Kind) -> None:
     topics.make(topic=2)
-    survivor = start(kind.library, "c1", "topic", **kind.wishes)
-    doomed = start(kind.library, "c2", "topic", session_ms=SHORT_SESSION_MS, **kind.wishes)
+    survivor = start(kind.library, "c1", "topic", **kind.settings)
+    doomed = start(kind.library, "c2", "topic", session_ms=SHORT_SESSION_MS, **kind.settings)
     wait_until(lambda: share([survivor, doomed], 1, 1), "one partition each")
     topics.produce(100)
     all_processed(topics, survivor, doomed)
@@ -109,28 +118,28 @@ def test_the_partitions_of_a_killed_member_go_to_the_other(topics: Topics, start
 
 
 @SHORT_SESSION
-@pytest.mark.parametrize("kind", parameters(WITH_RANGE))
+@pytest.mark.parametrize("kind", parameters(WITH_RANGE, ["franz-go-classic-range", "confluent-consumer-range"]))
 def test_a_stopped_member_that_comes_back_cannot_commit_over_its_successor(
     topics: Topics, start: Start, kind: Kind
 ) -> None:
     topics.make(topic=1)
-    wishes = {"commit_pause_ms": COMMIT_PAUSE_MS, "session_ms": SHORT_SESSION_MS, **kind.wishes}
-    stopped = start(kind.library, "c1", "topic", **wishes)
+    settings = {"commit_pause_ms": COMMIT_PAUSE_MS, "session_ms": SHORT_SESSION_MS, **kind.settings}
+    stopped = start(kind.library, "c1", "topic", **settings)
     wait_until(lambda: share([stopped], 1), "the one partition")
     topics.produce(100)
     topics.flush()
-    wait_until(lambda: bool(stopped.told.runs), "a batch processed, and not yet committed")
+    wait_until(lambda: bool(stopped.reports.runs), "a batch processed and not committed")
     stopped.stop()
-    assert not stopped.told.committed
-    successor = start(kind.library, "c2", "topic", **kind.wishes)
-    wait_until(lambda: successor.told.committed == {("topic", 0): 100}, "the successor has committed")
+    assert not stopped.reports.committed
+    successor = start(kind.library, "c2", "topic", **kind.settings)
+    wait_until(lambda: successor.reports.committed == {("topic", 0): 100}, "the successor has committed")
     topics.produce(100)
     topics.flush()
     wait_until(lambda: topics.committed() == {("topic", 0): 200}, "the successor is ahead")
     stopped.go_on()
-    wait_until(lambda: bool(stopped.told.refused), "the late commit refused")
+    wait_until(lambda: bool(stopped.reports.refused), "the late commit refused")
     wait_until(lambda: not successor.held or not stopped.held, "one owner")
-    assert not stopped.told.committed
+    assert not stopped.reports.committed
     successor.leave()
     stopped.leave()
     assert topics.committed() == {("topic", 0): 200}

@@ -57,6 +57,6 @@ def test_every_record_is_processed_once_while_clients_come_and_go(
     topics.flush()
     wait_until(lambda: not Processed(members).skipped(topics.ends), "every record processed")
     staying[0].leave()
-    assert all(member.told.runs for member in members)
+    assert all(member.reports.runs for member in members)
     assert Processed(members).repeated(topics.ends) == 0
     assert topics.committed() == topics.ends

@@ -1,4 +1,4 @@
-"""Members with strange wishes among members of good faith: topics that are not there, names that cannot be, and bytes
+"""Members with strange settings among ordinary members: topics that are not there, names that cannot be, and bytes
 that no client understands. The group goes on.
 """
 
@@ -47,8 +47,8 @@ def test_a_missing_topic_harms_nobody_and_is_read_when_it_comes(
     topics: Topics, start: Start, protocol: str, assignor: str
 ) -> None:
     topics.make(topic=2)
-    wishes = {"protocol": protocol, "assignor": assignor, "client": OFTEN_FRESH}
-    members = [start("confluent", name, "topic", "later", **wishes) for name in ("c1", "c2")]
+    settings = {"protocol": protocol, "assignor": assignor, "client": OFTEN_FRESH}
+    members = [start("confluent", name, "topic", "later", **settings) for name in ("c1", "c2")]
     wait_until(lambda: sorted(len(each.held) for each in members) == [1, 1], "what there is is shared")
     everything_is_processed(topics)
     topics.make(later=2)
@@ -65,7 +65,7 @@ def test_a_topic_that_cannot_be_harms_nobody(topics: Topics, start: Start, proto
     topics.make(topic=2)
     good = start("confluent", "c1", "topic", protocol=protocol, assignor=assignor)
     strange = start("confluent", "c2", "topic", "no such name!", protocol=protocol, assignor=assignor)
-    wait_until(lambda: strange.told.has_started and len(good.held | strange.held) == 2, "both partitions held")
+    wait_until(lambda: strange.reports.has_started and len(good.held | strange.held) == 2, "both partitions held")
     everything_is_processed(topics)
     strange.leave()
     good.leave()

@@ -1,7 +1,7 @@
 """A group under load, whose members join, leave, are killed and are stopped: every record is processed, none is
 skipped, and no committed offset ever moves backwards.
 
-ODRADEK_GROUP_RECORDS and ODRADEK_GROUP_SEEDS (first-last) make it longer and other; `make soak` does.
+ODRADEK_GROUP_RECORDS sets the length, ODRADEK_GROUP_SEEDS (first-last) the seeds; `make soak` sets both.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def keep_producing(topics: Topics) -> None:
     topics.flush()
 
 
-def told_about(members: list[RunningMember], moved: list[tuple[Partition, int, int]], began: float) -> str:
-    """Who held, processed and committed what of the partitions whose offsets moved backwards, in the order heard."""
+def reports_about(members: list[RunningMember], moved: list[tuple[Partition, int, int]], began: float) -> str:
+    """The reports of all members about the partitions whose offsets moved backwards, in the order of arrival."""
     partitions = {partition for partition, _, _ in moved}
     heard = sorted(
         (when - began, repr(member), line["event"], details)
         for member in members
-        for when, line in member.told.lines
+        for when, line in member.reports.lines
         if (details := concerning(line, partitions)) or line["event"] == "refused"
     )
     return "\n".join(
@@ -64,22 +64,22 @@ def told_about(members: list[RunningMember], moved: list[tuple[Partition, int, i
 
 
 def concerning(line: dict[str, Any], partitions: set[Partition]) -> list[Any]:
-    """What a member's line says about these partitions."""
-    told = [*line.get("partitions", ()), *line.get("runs", ()), *line.get("offsets", ())]
-    return [each for each in told if (each[0], each[1]) in partitions]
+    """The parts of a member's report about these partitions."""
+    parts = [*line.get("partitions", ()), *line.get("runs", ()), *line.get("offsets", ())]
+    return [each for each in parts if (each[0], each[1]) in partitions]
 
 
 @pytest.mark.parametrize("consumer_session_ms", [3000], ids=["short-session"])
 @pytest.mark.parametrize("seed", range(FIRST_SEED, LAST_SEED + 1))
-@pytest.mark.parametrize("mixed", [MIXED[0], MIXED[-1]], ids=str)
+@pytest.mark.parametrize("mixed", [pytest.param(MIXED[0], marks=pytest.mark.soak), MIXED[-1]], ids=str)
 def test_every_record_is_processed_and_no_offset_regresses(
     topics: Topics, start: Start, mixed: MixedGroup, seed: int, record_property: Any
 ) -> None:
     topics.make(topic=PARTITION_COUNT)
-    wishes = {"protocol": mixed.protocol, "assignor": mixed.assignor, "session_ms": SESSION_MS}
+    settings = {"protocol": mixed.protocol, "assignor": mixed.assignor, "session_ms": SESSION_MS}
 
     def join(library: str) -> RunningMember:
-        return start(library, f"m{len(chaos.members)}", "topic", **wishes)
+        return start(library, f"m{len(chaos.members)}", "topic", **settings)
 
     chaos = Chaos(seed, mixed.libraries, join)
     chaos.begin()
@@ -102,13 +102,13 @@ def test_every_record_is_processed_and_no_offset_regresses(
         "seconds": round(took_s, 1),
         "members": len(chaos.members),
         **chaos.done,
-        "rebalances": sum(member.told.rebalances for member in chaos.members),
+        "rebalances": sum(member.reports.rebalances for member in chaos.members),
         "commits": sum(len(offsets) for offsets in history.values()),
-        "refused": sum(len(member.told.refused) for member in chaos.members),
+        "refused": sum(len(member.reports.refused) for member in chaos.members),
     }
     record_property("figures", figures)
     print(f"{mixed}: {figures}")
     assert not processed.skipped(topics.ends)
-    assert not (moved := regressions(history)), told_about(chaos.members, moved, began)
+    assert not (moved := regressions(history)), reports_about(chaos.members, moved, began)
     assert {partition: offsets[-1] for partition, offsets in history.items()} == topics.ends
     assert all(chaos.done[action] for action in ("join", "leave", "kill", "stop")), "nothing was shown"

@@ -1,4 +1,4 @@
-"""Topics whose records say where they are: the value of each is its own offset, so that whoever reads can check it."""
+"""Topics whose records say where they are: the value of each is its own offset, so that a reader can check it."""
 
 from __future__ import annotations
 

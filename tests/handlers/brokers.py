@@ -1,7 +1,6 @@
-"""A broker under test: ours on a simulated host, or Apache Kafka, behind the same few calls.
+"""A broker under test: Odradek on a simulated host, or Apache Kafka, behind the same few calls.
 
-The rules in this folder are Kafka's. Started with ODRADEK_TEST_ORACLE=host:port, the tests that do not look inside the
-broker run against the Apache Kafka at that address instead: by hand, to settle a doubt.
+The rules in this folder are Kafka's: in `make oracle` the tests that read no internal state run on Apache Kafka.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
-"""The broker that the tests of this folder ask, and a watch on what it logs."""
+"""The broker that the tests of this folder send requests to, and a check that it logs no error."""
 
 from __future__ import annotations
 
 import itertools
 import logging
-import os
 import uuid
 from typing import TYPE_CHECKING
 
@@ -16,38 +15,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.handlers.brokers import AnyBroker
+    from tests.jvm.shared_kafka import KafkaAddress
 
-ORACLE = os.environ.get("ODRADEK_TEST_ORACLE")
 _numbers = itertools.count()
 
 
 @pytest.fixture
 def simulated() -> Iterator[SimulatedBroker]:
-    """Ours, for a test that looks inside or restarts it."""
-    if ORACLE:
-        pytest.skip("looks inside the broker: not for Apache Kafka")
+    """Odradek, for a test that reads its internal state or restarts it."""
     broker = SimulatedBroker()
     yield broker
     broker.close()
 
 
-@pytest.fixture
+@pytest.fixture(params=["odradek", pytest.param("apache-kafka", marks=[pytest.mark.jvm, pytest.mark.oracle])])
 def broker(request: pytest.FixtureRequest) -> AnyBroker:
-    if ORACLE:
-        return ApacheKafkaBroker(ORACLE)
+    """Odradek; in `make oracle` Apache Kafka, which must give the answers that the tests state."""
+    if request.param == "apache-kafka":
+        kafka: KafkaAddress = request.getfixturevalue("apache_kafka")
+        return ApacheKafkaBroker(kafka.bootstrap_servers)
     simulated: SimulatedBroker = request.getfixturevalue("simulated")
     return simulated
 
 
 @pytest.fixture
 def name() -> str:
-    """A topic's name that nobody else uses."""
+    """A topic name that no other test uses."""
     return f"t{next(_numbers)}-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture(autouse=True)
 def nothing_fails_unseen(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """An error in the log is a bug, whatever the client was told; a test that provokes one clears the log."""
+    """An error in the log is a bug, whatever the client was answered; a test that provokes one clears the log."""
     yield
     errors = [record.getMessage() for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
     assert not errors

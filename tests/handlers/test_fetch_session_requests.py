@@ -32,6 +32,10 @@ LONG_MS = 10_000
 
 @pytest.fixture
 def topic(broker: AnyBroker, name: str) -> UUID:
+    return filled_topic(broker, name)
+
+
+def filled_topic(broker: AnyBroker, name: str) -> UUID:
     """Three partitions with one record each."""
     topic_id = create_topic(broker, name, 3)
     for partition in range(3):
@@ -172,8 +176,9 @@ def test_sessions_by_name_work_too(broker: AnyBroker, name: str, topic: UUID) ->
     assert (told(more), more.responses[0].topic) == ({0: SIZE}, name)
 
 
-def test_two_requests_of_one_session_do_not_trip_over_each_other(simulated: SimulatedBroker, topic: UUID) -> None:
+def test_two_requests_of_one_session_do_not_trip_over_each_other(simulated: SimulatedBroker, name: str) -> None:
     """The first waits while the second, on another connection, forgets its partition."""
+    topic = filled_topic(simulated, name)
     session = open_session(simulated, [wanted(topic, 1), wanted(topic, 1, partition=1)])
     first = simulated.begin(fetch_request([], session=(session, 1), max_wait_ms=500), FetchResponse, 18)
     forgotten = ForgottenTopic(topic_id=topic, partitions=[0])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "odradek"
 MODULES = sorted(SOURCE.rglob("*.py"))
-TREES = {module: ast.parse(module.read_text()) for module in MODULES}
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 
 LARGEST_MODULE_LINES = 400
@@ -21,6 +21,11 @@ NAMELESS_ROOMS = {"utils", "util", "helpers", "helper", "common", "misc", "core"
 # outside the broker.
 OUTSIDE_WORLD = {"time", "random", "secrets", "socket", "threading", "subprocess", "os", "fcntl", "tempfile", "shutil"}
 DOORS = ("host/", "cli/", "testing/", "pipelines/", "server/main.py")
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    return {module: ast.parse(module.read_text()) for module in MODULES}
 
 
 def name_of(path: Path) -> str:
@@ -55,7 +60,7 @@ def test_modules_are_small_and_say_what_they_are_for() -> None:
         for module in MODULES
         if len(lines := text_of(module).splitlines()) > LARGEST_MODULE_LINES
     }
-    silent = [name_of(module) for module, tree in TREES.items() if tree.body and not ast.get_docstring(tree)]
+    silent = [name_of(module) for module, tree in trees().items() if tree.body and not ast.get_docstring(tree)]
     assert not long, f"split by noun what has more than {LARGEST_MODULE_LINES} lines"
     assert not silent, "a module's docstring says what it is for"
 
@@ -63,7 +68,7 @@ def test_modules_are_small_and_say_what_they_are_for() -> None:
 def test_functions_fit_a_screen() -> None:
     long = [
         f"{name_of(module)}: {node.name}"
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (node.end_lineno or node.lineno) - node.lineno + 1 > LARGEST_FUNCTION_LINES
@@ -79,7 +84,7 @@ def test_rooms_and_modules_have_names_of_their_own() -> None:
 def test_only_the_host_touches_the_outside_world() -> None:
     found = {
         name_of(module): doors
-        for module, tree in TREES.items()
+        for module, tree in trees().items()
         if not name_of(module).startswith(DOORS) and (doors := imported_modules(tree) & OUTSIDE_WORLD)
     }
     assert not found
@@ -115,6 +120,15 @@ def test_no_tracked_file_names_this_machine() -> None:
         except UnicodeDecodeError:
             continue
         found += [f"{path.relative_to(ROOT)}" for line in text.splitlines() if local_path.search(line)]
+    assert not found
+
+
+def test_nothing_outside_the_checkout_is_read() -> None:
+    beside = re.compile(r"ROOT\.parent\b|\.\./shared")
+    sources = [
+        path for path in tracked_files() if path.suffix in {".py", ".toml", ".sh", ""} or path.name == "Makefile"
+    ]
+    found = [path.relative_to(ROOT) for path in sources if path != Path(__file__) and beside.search(path.read_text())]
     assert not found
 
 

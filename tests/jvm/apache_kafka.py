@@ -1,6 +1,6 @@
 """Apache Kafka as a context manager: one KRaft node in a temporary directory on ports that the kernel gave.
 
-It is the oracle of the client tests and the peer of the benchmarks. It ends with whoever holds its standard input.
+It is the oracle of the client tests and the peer of the benchmarks. It ends when its standard input is closed.
 """
 
 import contextlib
@@ -98,7 +98,7 @@ class ApacheKafka:
         return path
 
     def start(self) -> None:
-        """Start and wait until it answers. Ports of the kernel can be taken meanwhile by another: then take others."""
+        """Start and wait until it answers; retries with other ports if another process took those from the kernel."""
         for attempt in range(3):
             if self.port == 0:
                 self.port, self._controller_port = _free_ports(2)

@@ -1,6 +1,6 @@
 """Apache Kafka's jars (broker, tools, Java client) and the few Java sources of these tests, fetched and compiled once.
 
-`missing()` says in one line what this machine lacks; one that has it all and still fails is an error, no skip.
+`missing()` names in one line the program that this machine lacks; a failure with all of them is an error, not a skip.
 """
 
 import shutil
@@ -24,7 +24,7 @@ def _kafka_directory() -> Path:
 
 
 def missing() -> str | None:
-    """What the tests that need a JVM lack here, in one line; None when they can run."""
+    """The program that tests with a JVM need and this machine lacks, in one line; None if it has all."""
     if shutil.which("java") is None or shutil.which("javac") is None:
         return "needs a JDK (java and javac, 17 or newer) on the PATH"
     if shutil.which("mvn") is None and not (_kafka_directory() / "libs" / ".done").exists():
@@ -32,7 +32,7 @@ def missing() -> str | None:
     return None
 
 
-def _run(command: list[str], purpose: str) -> None:
+def run_build_command(command: list[str], purpose: str) -> None:
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"{purpose} failed: {(done.stdout + done.stderr).strip()[-2000:]}")
@@ -43,7 +43,7 @@ def libraries() -> Path:
 
     def fetch(directory: Path) -> None:
         command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
-        _run(command, f"fetching Apache Kafka {KAFKA_VERSION} through mvn")
+        run_build_command(command, f"fetching Apache Kafka {KAFKA_VERSION} through mvn")
 
     return build_once(_kafka_directory() / "libs", [POM], fetch)
 
@@ -53,9 +53,9 @@ def classpath() -> str:
 
     def compile_sources(directory: Path) -> None:
         command = ["javac", "-nowarn", "-Xlint:none", "-d", str(directory), "-cp", f"{jars}/*", *map(str, SOURCES)]
-        _run(command, "compiling the tests' Java sources")
+        run_build_command(command, "compiling the tests' Java sources")
 
-    # A directory per content: another run's JVM may still load classes that this checkout has changed.
+    # A directory per content: a concurrent run of another checkout may load classes of its own.
     sources = [POM, *SOURCES]
     classes = build_once(_kafka_directory() / f"classes-{content_digest(sources)}", sources, compile_sources)
     return f"{classes}:{jars}/*"

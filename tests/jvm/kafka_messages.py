@@ -26,7 +26,7 @@ class MessageSession(JsonSession):
         assert answer["bytes"] == encoded.hex()
 
     def check_table(self, class_name: str, message: type[Message], version: int) -> None:
-        """The number of the API, its versions, and the value of each field that nobody set."""
+        """The number of the API, its versions, and the default of each field."""
         answer = self.call({"class": class_name, "version": version})
         assert (answer["api_key"], tuple(answer["versions"])) == (message.api_key, message.versions)
         assert answer["values"] == as_kafka_json(message(), version)

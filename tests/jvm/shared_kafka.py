@@ -1,8 +1,8 @@
-"""One Apache Kafka for a whole test run, whichever pytest-xdist worker asks first.
+"""One Apache Kafka for a whole test run, started by the first pytest-xdist worker that needs it.
 
 The controller of the run owns it: it holds the writing end of a named pipe that is the broker's standard input, so the
-broker ends with the controller, even when that is killed. Workers start it under a file lock and leave a note where it
-listens.
+broker ends with the controller, even when that is killed. Workers start it under a file lock and write its address to
+a file.
 """
 
 import json
@@ -19,7 +19,7 @@ from tests.jvm.build_cache import exclusive
 from tests.jvm.coordinators import await_coordinators
 
 STOP_TIMEOUT_SECONDS = 20.0
-# Each is a partition that is made, led and loaded while the first who need it are told to come again.
+# Each partition has to be created, led and loaded; until then the first requests get retriable errors.
 FEW_COORDINATORS = {"offsets.topic.num.partitions": "1", "transaction.state.log.num.partitions": "1"}
 
 
@@ -40,7 +40,7 @@ def connect(directory: Path) -> KafkaAddress:
             try:
                 await_coordinators(kafka.bootstrap_servers)
             except BaseException:
-                kafka.stop()  # the next who asks starts another
+                kafka.stop()  # the next caller starts another
                 raise
             note.write_text(json.dumps([kafka.bootstrap_servers, str(kafka.log_directory), kafka.pid]))
             kafka.leave_running()
@@ -74,7 +74,7 @@ def _ends(pid: int, timeout_seconds: float) -> bool:
         try:
             if os.waitpid(pid, os.WNOHANG)[0] == pid:
                 return True
-        except ChildProcessError:  # a worker's child, not ours
+        except ChildProcessError:  # the child of a worker
             try:
                 os.kill(pid, 0)
             except ProcessLookupError:

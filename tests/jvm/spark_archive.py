@@ -1,6 +1,6 @@
 """Spark's classes as an archive of the JVM (class data sharing), made once for each PySpark and Java.
 
-Almost half of what a Spark costs until the end of its first batch is the loading of classes.
+Loading classes takes almost half of the processor time that Spark needs until the end of its first batch.
 """
 
 import os
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 
-from tests.jvm.build_cache import build_once, cache_directory
+from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 SETTINGS = Path(__file__).parent.parent / "spark_conf" / "spark-defaults.conf"
 QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
@@ -34,16 +34,18 @@ session.stop()
 
 
 def use_archive() -> None:
-    """Every Spark that this process starts from now on."""
+    """Make every Spark that this process starts use the archive."""
     home = os.environ.get("JAVA_HOME")
     java = shutil.which("java", path=f"{home}/bin" if home else None)
     if java is None:
-        return  # who needs Spark is told so
+        return  # tests that need Spark report it
     version = subprocess.run([java, "-version"], check=True, capture_output=True).stderr  # an archive is for one build
     key = zlib.crc32(version + str(Path(java).resolve()).encode() + pyspark.__file__.encode())
-    kept = cache_directory() / f"spark-{pyspark.__version__}-{key:08x}"
+    sources = [Path(__file__), SETTINGS]
+    # A directory per content: a concurrent run of another checkout may use an archive of its own.
+    kept = cache_directory() / f"spark-{pyspark.__version__}-{key:08x}-{content_digest(sources)}"
     try:
-        directory = build_once(kept, [Path(__file__), SETTINGS], make)
+        directory = build_once(kept, sources, make)
     except (subprocess.SubprocessError, OSError) as problem:
         output = getattr(problem, "stderr", None) or b""
         warnings.warn(f"Spark starts without an archive: {problem} {output.decode(errors='replace')}", stacklevel=1)
@@ -57,8 +59,8 @@ def make(directory: Path) -> None:
     (directory / "conf").mkdir()
     for name, option in {"making.conf": "ArchiveClassesAtExit", "classes.conf": "SharedArchiveFile"}.items():
         lines = SETTINGS.read_text().splitlines()
-        told = [f"{line} -XX:{option}={archive} {QUIET}" if line.startswith(DRIVER) else line for line in lines]
-        (directory / name).write_text("\n".join(told))
+        settings = [f"{line} -XX:{option}={archive} {QUIET}" if line.startswith(DRIVER) else line for line in lines]
+        (directory / name).write_text("\n".join(settings))
     command = [sys.executable, "-c", REHEARSAL, str(directory / "rehearsal")]
     own = {**os.environ, **environment(directory, "making.conf")}
     subprocess.run(command, env=own, check=True, capture_output=True, timeout=300)

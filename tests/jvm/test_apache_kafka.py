@@ -1,4 +1,4 @@
-"""The oracle starts, answers, and never outlives the test run that started it."""
+"""Apache Kafka, the oracle, starts, answers, and ends with the test run that started it."""
 
 import os
 import subprocess
@@ -8,11 +8,11 @@ import pytest
 from tests.jvm.apache_kafka import ApacheKafka
 from tests.jvm.readiness import answers_with_a_broker
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.jvm, pytest.mark.oracle, pytest.mark.timeout(600)]
 
 
 def test_broker_ends_when_its_input_closes(jvm: None) -> None:
-    """What happens when a test run is killed: the kernel closes its end of the pipe."""
+    """When a test run is killed, the kernel closes its end of the pipe."""
     read_end, write_end = os.pipe()
     try:
         kafka = ApacheKafka(stdin=read_end)

@@ -1,4 +1,4 @@
-"""What is built once is built once, anew when its sources change, and never half."""
+"""A build runs once, again when its sources change or it failed, and is never used half done."""
 
 import threading
 from pathlib import Path
@@ -15,7 +15,7 @@ def source(tmp_path: Path) -> Path:
     return file
 
 
-def test_second_asker_gets_what_the_first_built(tmp_path: Path, source: Path) -> None:
+def test_concurrent_callers_get_one_build(tmp_path: Path, source: Path) -> None:
     built: list[Path] = []
     threads = [threading.Thread(target=build_once, args=(tmp_path / "built", [source], built.append)) for _ in range(8)]
     for thread in threads:
@@ -25,7 +25,7 @@ def test_second_asker_gets_what_the_first_built(tmp_path: Path, source: Path) ->
     assert built == [tmp_path / "built"]
 
 
-def test_changed_source_is_built_anew(tmp_path: Path, source: Path) -> None:
+def test_changed_source_is_built_again(tmp_path: Path, source: Path) -> None:
     def build(directory: Path) -> None:
         (directory / "result").write_text(source.read_text())
 

@@ -1,18 +1,7 @@
 """Chapter: records of every shape, by every codec and acks, up to the limits; and what a consumer then reads."""
 
-from tests.clients.scenario.steps import (
-    DONE,
-    EPOCH_MS,
-    FAR_FUTURE_MS,
-    KEEP_FOREVER,
-    NOW,
-    Json,
-    Step,
-    consumed,
-    offsets,
-    record,
-)
-from tests.clients.scenario.topics import create, described
+from tests.clients.scenario.steps import EPOCH_MS, FAR_FUTURE_MS, KEEP_FOREVER, Json, Step, record
+from tests.clients.scenario.topics import create
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = (0, 1, -1)
@@ -28,24 +17,22 @@ def consume(topic: str, count: int, start: Json = "beginning", reset: str = "non
 
 
 def _codec_steps() -> list[Step]:
-    """Three records with each codec and acks; acks=0 tells nothing, so the end offset is awaited after it."""
-    steps = [Step("create for the codecs", "create_topic", create("codecs", 1, KEEP_FOREVER), DONE)]
-    seen: list[Json] = []
+    """Three records with each codec and acks; acks=0 has no answer, so the end offset is awaited after it."""
+    steps = [Step("create for the codecs", "create_topic", create("codecs", 1, KEEP_FOREVER))]
+    first = 0
     for codec in CODECS:
         for acks in ACKS:
-            first = len(seen)
             records = [
                 record(f"{codec} {acks} " + "again " * 8, key=f"{codec}-{each}", timestamp=EPOCH_MS + first + each)
                 for each in range(3)
             ]
-            answer = [{"offset": None}] * 3 if acks == 0 else offsets(first, 3)
             arguments = produce("codecs", records, codec=codec, acks=acks)
-            steps.append(Step(f"produce with {codec} and acks {acks}", "produce", arguments, answer))
-            seen += [consumed(first + each, sent) for each, sent in enumerate(records)]
+            steps.append(Step(f"produce with {codec} and acks {acks}", "produce", arguments))
+            first += len(records)
             if acks == 0:
                 arguments = {"topic": "codecs", "partition": 0, "at": "latest"}
-                steps.append(Step(f"end after {codec} and acks 0", "offset", arguments, {"offset": first + 3}))
-    steps.append(Step("read what each codec wrote", "consume", consume("codecs", len(seen)), {"records": seen}))
+                steps.append(Step(f"end after {codec} and acks 0", "offset", arguments))
+    steps.append(Step("read what each codec wrote", "consume", consume("codecs", first)))
     return steps
 
 
@@ -69,128 +56,101 @@ IDEMPOTENT = [record(f"once {each}", key="k", timestamp=EPOCH_MS + 100 + each) f
 
 def _untimed_steps() -> list[Step]:
     """Records whose time is the client's own, which is all that the console producer can send."""
-    steps = [Step("create for the untimed", "create_topic", create("untimed"), DONE)]
-    seen: list[Json] = []
+    steps = [Step("create for the untimed", "create_topic", create("untimed"))]
     for codec in CODECS:
         records = [
             record(f"{codec} again again again", key="k", headers=[("a", "1"), ("b", codec), ("a", "2")]),
             record("no key and no headers"),
             record(None, key="tombstone"),
         ]
-        first = len(seen)
-        steps.append(
-            Step(f"untimed with {codec}", "produce", produce("untimed", records, codec=codec), offsets(first, 3))
-        )
-        seen += [consumed(first + index, each) for index, each in enumerate(records)]
-    steps.append(Step("read the untimed", "consume", consume("untimed", len(seen)), {"records": seen}))
+        steps.append(Step(f"untimed with {codec}", "produce", produce("untimed", records, codec=codec)))
+    steps.append(Step("read the untimed", "consume", consume("untimed", 3 * len(CODECS))))
     return steps
 
 
 STEPS = [
     *_codec_steps(),
-    Step("create for the shapes", "create_topic", create("shapes", 1, KEEP_FOREVER), DONE),
-    *(
-        Step(f"produce shape {index}", "produce", produce("shapes", [shape]), offsets(index, 1))
-        for index, shape in enumerate(SHAPES)
-    ),
+    Step("create for the shapes", "create_topic", create("shapes", 1, KEEP_FOREVER)),
+    *(Step(f"produce shape {index}", "produce", produce("shapes", [shape])) for index, shape in enumerate(SHAPES)),
     Step(
         "read the shapes",
         "consume",
         consume("shapes", len(SHAPES)),
-        {"records": [consumed(index, shape) for index, shape in enumerate(SHAPES)]},
     ),
     Step(
         "a record past the default limit",
         "produce",
         produce("shapes", [record({"fill": "x", "length": 1_048_600})]),
-        [{"error": "MESSAGE_TOO_LARGE"}],
     ),
-    Step("create with a small limit", "create_topic", create("small", 1, {"max.message.bytes": "1000"}), DONE),
+    Step("create with a small limit", "create_topic", create("small", 1, {"max.message.bytes": "1000"})),
     Step(
         "a record past the topic's limit",
         "produce",
         produce("small", [record({"fill": "x", "length": 2_000})]),
-        [{"error": "MESSAGE_TOO_LARGE"}],
     ),
     Step(
         "a record that compresses to under the limit",
         "produce",
         produce("small", [record({"fill": "x", "length": 2_000})], codec="gzip"),
-        offsets(0, 1),
     ),
     Step(
         "a record from the far future",
         "produce",
         produce("shapes", [record("too soon", timestamp=FAR_FUTURE_MS)]),
-        [{"error": "INVALID_TIMESTAMP"}],
     ),
-    Step("create compacted", "create_topic", create("compacted", 1, {"cleanup.policy": "compact"}), DONE),
+    Step("create compacted", "create_topic", create("compacted", 1, {"cleanup.policy": "compact"})),
     Step(
         "no key for a compacted topic",
         "produce",
         produce("compacted", [record("no key")]),
-        [{"error": "INVALID_RECORD"}],
     ),
-    Step("a key for a compacted topic", "produce", produce("compacted", [record("v", key="k")]), offsets(0, 1)),
+    Step("a key for a compacted topic", "produce", produce("compacted", [record("v", key="k")])),
     Step(
         "idempotent",
         "produce",
         produce("shapes", IDEMPOTENT, idempotent=True),
-        offsets(len(SHAPES), len(IDEMPOTENT)),
     ),
     Step(
         "read what the idempotent producer wrote",
         "consume",
         consume("shapes", len(IDEMPOTENT), start=len(SHAPES)),
-        {"records": [consumed(len(SHAPES) + index, each) for index, each in enumerate(IDEMPOTENT)]},
     ),
     Step(
         "create with append time",
         "create_topic",
         create("append-time", 1, {"message.timestamp.type": "LogAppendTime"}),
-        DONE,
     ),
-    Step("append time, plain", "produce", produce("append-time", [SHAPES[0]]), offsets(0, 1)),
-    Step("append time, gzip", "produce", produce("append-time", SHAPES[1:4], codec="gzip"), offsets(1, 3)),
+    Step("append time, plain", "produce", produce("append-time", [SHAPES[0]])),
+    Step("append time, gzip", "produce", produce("append-time", SHAPES[1:4], codec="gzip")),
     Step(
         "read with append time",
         "consume",
         consume("append-time", 4),
-        {
-            "records": [
-                consumed(index, shape, timestamp_type="LOG_APPEND_TIME", timestamp=NOW)
-                for index, shape in enumerate(SHAPES[:4])
-            ]
-        },
     ),
     Step(
         "create recompressed",
         "create_topic",
         create("recompressed", 1, {"compression.type": "zstd", **KEEP_FOREVER}),
-        DONE,
     ),
     *(
         Step(
             f"recompressed from {codec}",
             "produce",
             produce("recompressed", SHAPES[:4], codec=codec),
-            offsets(4 * index, 4),
         )
-        for index, codec in enumerate(CODECS)
+        for codec in CODECS
     ),
     Step(
         "read the recompressed",
         "consume",
         consume("recompressed", 20),
-        {"records": [consumed(offset, SHAPES[offset % 4]) for offset in range(20)]},
     ),
     *_untimed_steps(),
-    Step("produce to a topic that is made by it", "produce", produce("made-by-use", [NOW_RECORD]), offsets(0, 1)),
-    Step("describe what was made by use", "describe_topic", {"topic": "made-by-use"}, described("topic 3", 1)),
+    Step("produce to a topic that is made by it", "produce", produce("made-by-use", [NOW_RECORD])),
+    Step("describe what was made by use", "describe_topic", {"topic": "made-by-use"}),
     Step(
         "read what was made by use",
         "consume",
         consume("made-by-use", 1),
-        {"records": [consumed(0, NOW_RECORD)]},
     ),
 ]

@@ -1,4 +1,5 @@
-"""What one step of the scenario is: a verb that every client's driver knows, its arguments, and the right answer.
+"""A step of the scenario: a verb that every client's driver knows, and its arguments. The right answers are recorded
+in expected/scenario.
 
 Arguments and answers are JSON, so that drivers in Java and Go read and write the same steps. Bytes are text in Latin-1
 (one character is one byte); `{"fill": "x", "length": n}` is n bytes of x; answers give bytes past LONG_BYTES by length
@@ -11,7 +12,7 @@ from typing import Any
 
 Json = Any
 
-EPOCH_MS = 1_600_000_000_000  # September 2020: never confused with the time of the run, which is normalised to NOW
+EPOCH_MS = 1_600_000_000_000  # September 2020: never confused with the time of the run, which answers show as NOW
 FAR_FUTURE_MS = 4_102_444_800_000
 NOW = "the time of the run"
 LONG_BYTES = 100
@@ -28,16 +29,11 @@ CONFIG_SOURCES = (  # by Kafka's numbers
 )
 
 
-def refused(error: str) -> Json:
-    return {"error": error}
-
-
 @dataclass(frozen=True, slots=True)
 class Step:
     name: str
     verb: str
     arguments: dict[str, Json] = field(default_factory=dict)
-    expected: Json = None
 
 
 def record(
@@ -49,33 +45,6 @@ def record(
 ) -> dict[str, Json]:
     """A record to be produced; without a timestamp the client takes the wall clock."""
     return {"key": key, "value": value, "headers": [list(each) for each in headers or []], "timestamp": timestamp}
-
-
-def consumed(
-    offset: int, sent: dict[str, Json], *, partition: int = 0, timestamp_type: str = "CREATE_TIME", **changed: Json
-) -> dict[str, Json]:
-    """How a consumer sees the record `sent` at `offset`."""
-    seen = {
-        "partition": partition,
-        "offset": offset,
-        "timestamp": NOW if sent["timestamp"] is None else sent["timestamp"],
-        "timestamp_type": timestamp_type,
-        "key": sent["key"],
-        "value": _as_answered(sent["value"]),
-        "headers": sent["headers"],
-        "leader_epoch": 0,
-    }
-    return {**seen, **changed}
-
-
-def offsets(first: int, count: int) -> list[dict[str, Json]]:
-    """What a producer learns about `count` acknowledged records."""
-    return [{"offset": first + each} for each in range(count)]
-
-
-def _as_answered(value: Json) -> Json:
-    data = written_bytes(value)
-    return None if data is None else shown_bytes(data)
 
 
 def written_bytes(value: Json) -> bytes | None:

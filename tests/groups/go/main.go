@@ -1,4 +1,4 @@
-// A member of a group by franz-go; what it is asked and what it tells is said in tests/groups/members.
+// A group member that uses franz-go; tests/groups/members documents its settings and its reports.
 package main
 
 import (
@@ -23,7 +23,7 @@ const (
 
 type object = map[string]any
 
-type wish struct {
+type settings struct {
 	Servers       string   `json:"servers"`
 	Name          string   `json:"name"`
 	Topics        []string `json:"topics"`
@@ -42,44 +42,44 @@ var balancers = map[string]kgo.GroupBalancer{
 	"cooperative-sticky": kgo.CooperativeStickyBalancer(), "uniform": kgo.StickyBalancer(),
 }
 
-var telling sync.Mutex // callbacks come from goroutines of the client's
+var reporting sync.Mutex // callbacks come from goroutines of the client's
 
-func tell(event string, details object) {
+func report(event string, details object) {
 	details["event"] = event
 	line, err := json.Marshal(details)
 	if err != nil {
 		panic(err)
 	}
-	telling.Lock()
-	defer telling.Unlock()
+	reporting.Lock()
+	defer reporting.Unlock()
 	fmt.Println(string(line))
 }
 
-func tellPartitions(event string) func(context.Context, *kgo.Client, map[string][]int32) {
+func reportPartitions(event string) func(context.Context, *kgo.Client, map[string][]int32) {
 	return func(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
-		told := [][]any{}
+		reported := [][]any{}
 		for topic, partitions := range topics {
 			for _, partition := range partitions {
-				told = append(told, []any{topic, partition})
+				reported = append(reported, []any{topic, partition})
 			}
 		}
-		tell(event, object{"partitions": told})
+		report(event, object{"partitions": reported})
 	}
 }
 
-func (w wish) options() []kgo.Opt {
+func (s settings) options() []kgo.Opt {
 	options := []kgo.Opt{
-		kgo.SeedBrokers(w.Servers), kgo.ClientID(w.Name), kgo.ConsumerGroup(w.Group), kgo.ConsumeTopics(w.Topics...),
+		kgo.SeedBrokers(s.Servers), kgo.ClientID(s.Name), kgo.ConsumerGroup(s.Group), kgo.ConsumeTopics(s.Topics...),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
-		kgo.Balancers(balancers[w.Assignor]), kgo.RetryBackoffFn(backoff),
+		kgo.Balancers(balancers[s.Assignor]), kgo.RetryBackoffFn(backoff),
 		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelWarn, nil)),
-		kgo.OnPartitionsAssigned(tellPartitions("assigned")), kgo.OnPartitionsRevoked(tellPartitions("revoked")),
-		kgo.OnPartitionsLost(tellPartitions("lost")),
+		kgo.OnPartitionsAssigned(reportPartitions("assigned")), kgo.OnPartitionsRevoked(reportPartitions("revoked")),
+		kgo.OnPartitionsLost(reportPartitions("lost")),
 	}
-	if w.Protocol == "consumer" {
+	if s.Protocol == "consumer" {
 		return append(options, kgo.ServerSideBalancer())
 	}
-	session, heartbeat := time.Duration(w.SessionMs)*time.Millisecond, time.Duration(w.HeartbeatMs)*time.Millisecond
+	session, heartbeat := time.Duration(s.SessionMs)*time.Millisecond, time.Duration(s.HeartbeatMs)*time.Millisecond
 	return append(options, kgo.SessionTimeout(session), kgo.HeartbeatInterval(heartbeat))
 }
 
@@ -89,7 +89,7 @@ func backoff(failures int) time.Duration {
 	return min(time.Second, 100*time.Millisecond<<min(failures, 10))
 }
 
-// process tells of a batch; that is what processing is here.
+// process reports a batch, which is all the processing there is.
 func process(records []*kgo.Record) {
 	runs := [][]any{}
 	var first, last *kgo.Record
@@ -109,14 +109,14 @@ func process(records []*kgo.Record) {
 		last = each
 	}
 	end()
-	tell("processed", object{"runs": runs})
+	report("processed", object{"runs": runs})
 }
 
 func commit(client *kgo.Client, records []*kgo.Record) {
 	ctx, cancel := context.WithTimeout(context.Background(), commitTime)
 	defer cancel()
 	if err := client.CommitRecords(ctx, records...); err != nil {
-		tell("refused", object{"error": err.Error()})
+		report("refused", object{"error": err.Error()})
 		return
 	}
 	ends := map[string]map[int32]int64{}
@@ -132,12 +132,12 @@ func commit(client *kgo.Client, records []*kgo.Record) {
 			offsets = append(offsets, []any{topic, partition, offset})
 		}
 	}
-	tell("committed", object{"offsets": offsets})
+	report("committed", object{"offsets": offsets})
 }
 
 func main() {
-	var w wish
-	if err := json.Unmarshal([]byte(os.Args[1]), &w); err != nil {
+	var s settings
+	if err := json.Unmarshal([]byte(os.Args[1]), &s); err != nil {
 		panic(err)
 	}
 	leave, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -146,22 +146,22 @@ func main() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(1)
 	}()
-	tell("started", object{})
-	client, err := kgo.NewClient(w.options()...)
+	report("started", object{})
+	client, err := kgo.NewClient(s.options()...)
 	if err != nil {
 		panic(err)
 	}
 	for leave.Err() == nil {
 		ctx, cancel := context.WithTimeout(leave, pollTime)
-		records := client.PollRecords(ctx, w.Batch).Records()
+		records := client.PollRecords(ctx, s.Batch).Records()
 		cancel()
 		if len(records) > 0 {
 			process(records)
-			time.Sleep(time.Duration(w.CommitPauseMs) * time.Millisecond)
+			time.Sleep(time.Duration(s.CommitPauseMs) * time.Millisecond)
 			commit(client, records)
 		}
 		client.AllowRebalance()
 	}
 	client.CloseAllowingRebalance()
-	tell("left", object{})
+	report("left", object{})
 }

@@ -11,10 +11,10 @@ import aiokafka.coordinator.assignors.roundrobin
 import aiokafka.coordinator.assignors.sticky.sticky_assignor
 import aiokafka.errors
 
-from tests.groups.members.member import POLL_S, Batches, Partition, Refused, main, tell_partitions
+from tests.groups.members.member import POLL_S, Batches, Partition, Refused, main, report_partitions
 
 if TYPE_CHECKING:
-    from tests.groups.members.wish import Wish
+    from tests.groups.members.member_settings import MemberSettings
 
 ASSIGNORS: dict[str, Any] = {
     "range": aiokafka.coordinator.assignors.range.RangePartitionAssignor,
@@ -30,36 +30,36 @@ class Listener(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]  # aio
         self._busy = busy
 
     async def on_partitions_assigned(self, assigned: Any) -> None:
-        tell_partitions("assigned", assigned)
+        report_partitions("assigned", assigned)
 
     async def on_partitions_revoked(self, revoked: Any) -> None:
         async with self._busy:
-            tell_partitions("revoked", revoked)
+            report_partitions("revoked", revoked)
 
 
 class AiokafkaMember:
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, settings: MemberSettings) -> None:
         self._loop = asyncio.new_event_loop()
         self._busy = asyncio.Lock()
-        self._consumer = self._run(self._start(wish))
+        self._consumer = self._run(self._start(settings))
 
     def _run(self, coroutine: Any) -> Any:
         return self._loop.run_until_complete(coroutine)
 
-    async def _start(self, wish: Wish) -> Any:
+    async def _start(self, settings: MemberSettings) -> Any:
         consumer = aiokafka.AIOKafkaConsumer(
-            bootstrap_servers=wish.servers,
-            group_id=wish.group,
-            client_id=wish.name,
+            bootstrap_servers=settings.servers,
+            group_id=settings.group,
+            client_id=settings.name,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            partition_assignment_strategy=(ASSIGNORS[wish.assignor],),
-            session_timeout_ms=wish.session_ms,
-            heartbeat_interval_ms=wish.heartbeat_ms,
-            max_poll_records=wish.batch,
-            **dict(wish.client),
+            partition_assignment_strategy=(ASSIGNORS[settings.assignor],),
+            session_timeout_ms=settings.session_ms,
+            heartbeat_interval_ms=settings.heartbeat_ms,
+            max_poll_records=settings.batch,
+            **dict(settings.client),
         )
-        consumer.subscribe(wish.topics, listener=Listener(self._busy))
+        consumer.subscribe(settings.topics, listener=Listener(self._busy))
         await consumer.start()
         return consumer
 

@@ -6,40 +6,40 @@ from typing import Any
 
 import confluent_kafka
 
-from tests.groups.members.member import POLL_S, Batches, Partition, Refused, main, tell_partitions
-from tests.groups.members.wish import CONSUMER, Wish
+from tests.groups.members.member import POLL_S, Batches, Partition, Refused, main, report_partitions
+from tests.groups.members.member_settings import CONSUMER, MemberSettings
 
 
-def settings(wish: Wish) -> dict[str, Any]:
+def client_settings(settings: MemberSettings) -> dict[str, Any]:
     chosen: dict[str, Any] = {
-        "bootstrap.servers": wish.servers,
-        "group.id": wish.group,
-        "client.id": wish.name,
-        "group.protocol": wish.protocol,
+        "bootstrap.servers": settings.servers,
+        "group.id": settings.group,
+        "client.id": settings.name,
+        "group.protocol": settings.protocol,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
         "log_level": 0,
-        **dict(wish.client),
+        **dict(settings.client),
     }
-    if wish.protocol == CONSUMER:
-        return {**chosen, "group.remote.assignor": wish.assignor}
+    if settings.protocol == CONSUMER:
+        return {**chosen, "group.remote.assignor": settings.assignor}
     return {
         **chosen,
-        "partition.assignment.strategy": wish.assignor,
-        "session.timeout.ms": wish.session_ms,
-        "heartbeat.interval.ms": wish.heartbeat_ms,
+        "partition.assignment.strategy": settings.assignor,
+        "session.timeout.ms": settings.session_ms,
+        "heartbeat.interval.ms": settings.heartbeat_ms,
     }
 
 
 class ConfluentMember:
-    def __init__(self, wish: Wish) -> None:
-        self._batch = wish.batch
-        self._consumer: Any = confluent_kafka.Consumer(settings(wish))
+    def __init__(self, settings: MemberSettings) -> None:
+        self._batch = settings.batch
+        self._consumer: Any = confluent_kafka.Consumer(client_settings(settings))
         self._consumer.subscribe(
-            list(wish.topics),
-            on_assign=lambda _, partitions: tell_partitions("assigned", partitions),
-            on_revoke=lambda _, partitions: tell_partitions("revoked", partitions),
-            on_lost=lambda _, partitions: tell_partitions("lost", partitions),
+            list(settings.topics),
+            on_assign=lambda _, partitions: report_partitions("assigned", partitions),
+            on_revoke=lambda _, partitions: report_partitions("revoked", partitions),
+            on_lost=lambda _, partitions: report_partitions("lost", partitions),
         )
 
     def poll(self) -> Batches:

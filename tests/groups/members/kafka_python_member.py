@@ -12,10 +12,10 @@ import kafka.coordinator.assignors.sticky.sticky_assignor
 import kafka.errors
 import kafka.structs
 
-from tests.groups.members.member import POLL_S, Batches, Partition, Refused, main, tell_partitions
+from tests.groups.members.member import POLL_S, Batches, Partition, Refused, main, report_partitions
 
 if TYPE_CHECKING:
-    from tests.groups.members.wish import Wish
+    from tests.groups.members.member_settings import MemberSettings
 
 ASSIGNORS: dict[str, Any] = {
     "range": kafka.coordinator.assignors.range.RangePartitionAssignor,
@@ -33,31 +33,31 @@ class Listener(kafka.ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-
         self._subscription = subscription
 
     def on_partitions_assigned(self, assigned: Any) -> None:
-        tell_partitions("assigned", assigned)
+        report_partitions("assigned", assigned)
 
     def on_partitions_revoked(self, revoked: Any) -> None:
-        tell_partitions("revoked", revoked)
+        report_partitions("revoked", revoked)
         self._subscription.assign_from_subscribed(self._subscription.assigned_partitions() - set(revoked))
 
     def on_partitions_lost(self, lost: Any) -> None:
-        tell_partitions("lost", lost)
+        report_partitions("lost", lost)
 
 
 class KafkaPythonMember:
-    def __init__(self, wish: Wish) -> None:
+    def __init__(self, settings: MemberSettings) -> None:
         self._consumer = kafka.KafkaConsumer(
-            bootstrap_servers=wish.servers,
-            group_id=wish.group,
-            client_id=wish.name,
+            bootstrap_servers=settings.servers,
+            group_id=settings.group,
+            client_id=settings.name,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            partition_assignment_strategy=[ASSIGNORS[wish.assignor]],
-            session_timeout_ms=wish.session_ms,
-            heartbeat_interval_ms=wish.heartbeat_ms,
-            max_poll_records=wish.batch,
-            **dict(wish.client),
+            partition_assignment_strategy=[ASSIGNORS[settings.assignor]],
+            session_timeout_ms=settings.session_ms,
+            heartbeat_interval_ms=settings.heartbeat_ms,
+            max_poll_records=settings.batch,
+            **dict(settings.client),
         )
-        self._consumer.subscribe(wish.topics, listener=Listener(self._consumer._subscription))
+        self._consumer.subscribe(settings.topics, listener=Listener(self._consumer._subscription))
 
     def poll(self) -> Batches:
         try:

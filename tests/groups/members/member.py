@@ -1,8 +1,8 @@
-"""The life of a member, whichever library it uses: poll, process, commit, and tell everything on standard output.
+"""A member of a group, whichever library it uses: poll, process, commit, and report everything on standard output.
 
-To process a batch is to tell of it. Its offsets are committed only afterwards, so that whatever was committed was told,
-however the process ends. A line is JSON with an `event`: started (from now on it can be told to leave), assigned,
-revoked, lost, processed, committed, refused, left.
+Processing a batch is reporting it. Its offsets are committed afterwards, so that every committed offset was reported,
+however the process ends. A line is JSON with an `event`: started (it handles SIGTERM), assigned, revoked, lost,
+processed, committed, refused, left.
 The value of every record is its offset in decimal; a member that reads anything else ends with an error.
 """
 
@@ -16,7 +16,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Protocol
 
-from tests.groups.members.wish import Wish
+from tests.groups.members.member_settings import MemberSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -39,13 +39,13 @@ class Client(Protocol):
     def close(self) -> None: ...
 
 
-def tell(event: str, **details: Any) -> None:
+def report(event: str, **details: Any) -> None:
     sys.stdout.write(json.dumps({"event": event, **details}) + "\n")
     sys.stdout.flush()
 
 
-def tell_partitions(event: str, partitions: Iterable[Any]) -> None:
-    tell(event, partitions=sorted((each.topic, each.partition) for each in partitions))
+def report_partitions(event: str, partitions: Iterable[Any]) -> None:
+    report(event, partitions=sorted((each.topic, each.partition) for each in partitions))
 
 
 def runs(batches: Batches) -> Iterator[tuple[str, int, int, int]]:
@@ -62,32 +62,32 @@ def runs(batches: Batches) -> Iterator[tuple[str, int, int, int]]:
         yield topic, partition, first, expected
 
 
-def live(client: Client, wish: Wish, is_leaving: Callable[[], bool]) -> None:
+def live(client: Client, settings: MemberSettings, is_leaving: Callable[[], bool]) -> None:
     while not is_leaving():
         batches = client.poll()
         if not batches:
             continue
-        tell("processed", runs=list(runs(batches)))
-        time.sleep(wish.commit_pause_ms / 1000)  # a poll's pause: the work between processing and commit
+        report("processed", runs=list(runs(batches)))
+        time.sleep(settings.commit_pause_ms / 1000)  # a poll's pause: the work between processing and commit
         offsets = {partition: records[-1][0] + 1 for partition, records in batches.items()}
         try:
             client.commit(offsets)
         except Refused as refused:
-            tell("refused", error=str(refused))
+            report("refused", error=str(refused))
         else:
-            tell("committed", offsets=[(*partition, offset) for partition, offset in offsets.items()])
+            report("committed", offsets=[(*partition, offset) for partition, offset in offsets.items()])
     client.close()
-    tell("left")
+    report("left")
 
 
-def main(join: Callable[[Wish], Client]) -> None:
-    """Joins and lives until SIGTERM, when it leaves as a good member does, or until nobody holds its input any more."""
+def main(join: Callable[[MemberSettings], Client]) -> None:
+    """Join, and run until SIGTERM, which makes it leave the group, or until standard input is closed."""
     leaving = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: leaving.set())
     threading.Thread(target=_end_with_input, daemon=True).start()
-    tell("started")
-    wish = Wish.from_json(sys.argv[1])
-    live(join(wish), wish, leaving.is_set)
+    report("started")
+    settings = MemberSettings.from_json(sys.argv[1])
+    live(join(settings), settings, leaving.is_set)
 
 
 def _end_with_input() -> None:

@@ -111,6 +111,7 @@ def test_nothing_is_lost_when_driver_and_broker_are_killed(tmp_path: Path, spark
 
 
 @pytest.mark.jvm
+@pytest.mark.soak
 def test_exactly_once_holds_when_driver_and_broker_are_killed(tmp_path: Path, jvm: None) -> None:
     """The driver while records come, and then the broker under one that is started again where it fails."""
     print(f"PIPELINE_KILLS_SEED={SEED}")

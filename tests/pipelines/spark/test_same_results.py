@@ -156,7 +156,7 @@ def found(stage: Stage) -> dict[str, Any]:
     }
 
 
-@pytest.fixture(params=["odradek", pytest.param("apache_kafka", marks=pytest.mark.jvm)])
+@pytest.fixture(params=["odradek", pytest.param("apache_kafka", marks=[pytest.mark.jvm, pytest.mark.oracle])])
 def servers(request: pytest.FixtureRequest) -> str:
     name = "odradek_session_broker" if request.param == "odradek" else "apache_kafka"
     running: RunningBroker | KafkaAddress = request.getfixturevalue(name)
@@ -164,8 +164,15 @@ def servers(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.mark.timeout(300)  # five queries at once, which begin with a Python process each
-@pytest.mark.parametrize("connector", list(Connector))
-@pytest.mark.parametrize("engine", ["standard", "batch"])
+@pytest.mark.parametrize(
+    ("engine", "connector"),
+    [
+        ("standard", Connector.JVM),
+        ("batch", Connector.PYTHON),
+        pytest.param("standard", Connector.PYTHON, marks=pytest.mark.soak),
+        pytest.param("batch", Connector.JVM, marks=pytest.mark.soak),
+    ],
+)
 def test_results_are_the_same(
     spark: SparkSession, servers: str, connector: Connector, engine: str, tmp_path: Path
 ) -> None:

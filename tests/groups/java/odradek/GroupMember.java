@@ -23,7 +23,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A member of a group by Apache Kafka's Java client; what it is asked and what it tells is said in tests/groups/members. */
+/** A group member that uses Apache Kafka's Java client; tests/groups/members documents its settings and reports. */
 public final class GroupMember implements ConsumerRebalanceListener {
     private static final Duration POLL = Duration.ofMillis(100);
     private static final Map<String, String> ASSIGNORS = Map.of(
@@ -36,7 +36,7 @@ public final class GroupMember implements ConsumerRebalanceListener {
     private volatile boolean failed = true; // until it has left
 
     public static void main(String[] args) throws Exception {
-        JsonNode wish = new ObjectMapper().readTree(args[0]);
+        JsonNode options = new ObjectMapper().readTree(args[0]);
         GroupMember member = new GroupMember();
         Thread life = Thread.currentThread();
         endWithInput();
@@ -49,8 +49,8 @@ public final class GroupMember implements ConsumerRebalanceListener {
             }
             Runtime.getRuntime().halt(member.failed ? 1 : 0); // a JVM ended by a signal would say 143
         }));
-        member.tell("started", Map.of());
-        member.live(wish);
+        member.report("started", Map.of());
+        member.live(options);
     }
 
     private static void endWithInput() {
@@ -66,32 +66,32 @@ public final class GroupMember implements ConsumerRebalanceListener {
         watch.start();
     }
 
-    private static Map<String, Object> settings(JsonNode wish) {
+    private static Map<String, Object> clientSettings(JsonNode options) {
         Map<String, Object> settings = new HashMap<>(Map.of(
-            "bootstrap.servers", wish.get("servers").asText(),
-            "group.id", wish.get("group").asText(),
-            "client.id", wish.get("name").asText(),
-            "group.protocol", wish.get("protocol").asText(),
+            "bootstrap.servers", options.get("servers").asText(),
+            "group.id", options.get("group").asText(),
+            "client.id", options.get("name").asText(),
+            "group.protocol", options.get("protocol").asText(),
             "auto.offset.reset", "earliest",
             "enable.auto.commit", "false",
-            "max.poll.records", wish.get("batch").asText()));
-        if (wish.get("protocol").asText().equals("consumer")) {
-            settings.put("group.remote.assignor", wish.get("assignor").asText());
+            "max.poll.records", options.get("batch").asText()));
+        if (options.get("protocol").asText().equals("consumer")) {
+            settings.put("group.remote.assignor", options.get("assignor").asText());
         } else {
             settings.put("partition.assignment.strategy",
-                "org.apache.kafka.clients.consumer." + ASSIGNORS.get(wish.get("assignor").asText()));
-            settings.put("session.timeout.ms", wish.get("session_ms").asText());
-            settings.put("heartbeat.interval.ms", wish.get("heartbeat_ms").asText());
+                "org.apache.kafka.clients.consumer." + ASSIGNORS.get(options.get("assignor").asText()));
+            settings.put("session.timeout.ms", options.get("session_ms").asText());
+            settings.put("heartbeat.interval.ms", options.get("heartbeat_ms").asText());
         }
-        wish.get("client").forEach(each -> settings.put(each.get(0).asText(), each.get(1).asText()));
+        options.get("client").forEach(each -> settings.put(each.get(0).asText(), each.get(1).asText()));
         return settings;
     }
 
-    private void live(JsonNode wish) throws InterruptedException {
+    private void live(JsonNode options) throws InterruptedException {
         List<String> topics = new ArrayList<>();
-        wish.get("topics").forEach(each -> topics.add(each.asText()));
+        options.get("topics").forEach(each -> topics.add(each.asText()));
         var strings = new StringDeserializer();
-        try (var consumer = new KafkaConsumer<String, String>(settings(wish), strings, strings)) {
+        try (var consumer = new KafkaConsumer<String, String>(clientSettings(options), strings, strings)) {
             consumer.subscribe(topics, this);
             while (!leaving) {
                 ConsumerRecords<String, String> records = consumer.poll(POLL);
@@ -99,15 +99,15 @@ public final class GroupMember implements ConsumerRebalanceListener {
                     continue;
                 }
                 Map<TopicPartition, OffsetAndMetadata> offsets = process(records);
-                Thread.sleep(wish.get("commit_pause_ms").asLong());
+                Thread.sleep(options.get("commit_pause_ms").asLong());
                 commit(consumer, offsets);
             }
         }
-        tell("left", Map.of());
+        report("left", Map.of());
         failed = false;
     }
 
-    /** To process a batch is to tell of it. */
+    /** Processing a batch is reporting it. */
     private Map<TopicPartition, OffsetAndMetadata> process(ConsumerRecords<String, String> records) {
         List<List<Object>> runs = new ArrayList<>();
         Map<TopicPartition, OffsetAndMetadata> offsets = new LinkedHashMap<>();
@@ -129,7 +129,7 @@ public final class GroupMember implements ConsumerRebalanceListener {
             runs.add(List.of(partition.topic(), partition.partition(), first, expected));
             offsets.put(partition, new OffsetAndMetadata(expected));
         }
-        tell("processed", Map.of("runs", runs));
+        report("processed", Map.of("runs", runs));
         return offsets;
     }
 
@@ -137,37 +137,37 @@ public final class GroupMember implements ConsumerRebalanceListener {
         try {
             consumer.commitSync(offsets);
         } catch (KafkaException refused) {
-            tell("refused", Map.of("error", refused.getClass().getSimpleName()));
+            report("refused", Map.of("error", refused.getClass().getSimpleName()));
             return;
         }
         List<List<Object>> committed = new ArrayList<>();
         offsets.forEach((partition, offset) ->
             committed.add(List.of(partition.topic(), partition.partition(), offset.offset())));
-        tell("committed", Map.of("offsets", committed));
+        report("committed", Map.of("offsets", committed));
     }
 
     @Override
     public void onPartitionsAssigned(Collection<TopicPartition> partitions) {
-        tellPartitions("assigned", partitions);
+        reportPartitions("assigned", partitions);
     }
 
     @Override
     public void onPartitionsRevoked(Collection<TopicPartition> partitions) {
-        tellPartitions("revoked", partitions);
+        reportPartitions("revoked", partitions);
     }
 
     @Override
     public void onPartitionsLost(Collection<TopicPartition> partitions) {
-        tellPartitions("lost", partitions);
+        reportPartitions("lost", partitions);
     }
 
-    private void tellPartitions(String event, Collection<TopicPartition> partitions) {
-        List<List<Object>> told = new ArrayList<>();
-        partitions.forEach(each -> told.add(List.of(each.topic(), each.partition())));
-        tell(event, Map.of("partitions", told));
+    private void reportPartitions(String event, Collection<TopicPartition> partitions) {
+        List<List<Object>> reported = new ArrayList<>();
+        partitions.forEach(each -> reported.add(List.of(each.topic(), each.partition())));
+        report(event, Map.of("partitions", reported));
     }
 
-    private void tell(String event, Map<String, Object> details) {
+    private void report(String event, Map<String, Object> details) {
         Map<String, Object> line = new LinkedHashMap<>(details);
         line.put("event", event);
         try {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.jvm.shared_kafka import KafkaAddress
 
 
-@pytest.fixture(params=["odradek", pytest.param("apache_kafka", marks=pytest.mark.jvm)])
+@pytest.fixture(params=["odradek", pytest.param("apache_kafka", marks=[pytest.mark.jvm, pytest.mark.oracle])])
 def topics(request: pytest.FixtureRequest) -> Iterator[Topics]:
     name = "odradek_session_broker" if request.param == "odradek" else "apache_kafka"
     running: RunningBroker | KafkaAddress = request.getfixturevalue(name)

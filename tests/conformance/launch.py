@@ -1,4 +1,4 @@
-"""Starts a broker for one of Apache Kafka's own tests: `conformance_launch.py PORT SERVER_PROPERTIES DATA_DIR`."""
+"""Starts Odradek for one of Apache Kafka's own tests: `launch.py PORT SERVER_PROPERTIES DATA_DIRECTORY`."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What a member is asked to be: one value, handed to its process as JSON, the same for every client."""
+"""The settings of a member, passed to its process as JSON, the same for every client."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import json
 
 CLASSIC = "classic"
 CONSUMER = "consumer"  # KIP-848
-CALM_SESSION_MS = 20_000  # nobody is expelled because a busy machine paused; less where somebody is to be
+CALM_SESSION_MS = 20_000  # no member is expelled because a busy machine paused; tests that expect it set less
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Wish:
+class MemberSettings:
     servers: str
     name: str
     topics: tuple[str, ...]
@@ -28,7 +28,7 @@ class Wish:
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def from_json(cls, text: str) -> Wish:
+    def from_json(cls, text: str) -> MemberSettings:
         fields = json.loads(text)
         lists = {"topics": tuple(fields["topics"]), "client": tuple(map(tuple, fields["client"]))}
         return cls(**{**fields, **lists})

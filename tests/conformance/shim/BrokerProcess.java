@@ -1,0 +1,73 @@
+// One broker for one test: `BROKER_COMMAND PORT SERVER_PROPERTIES DATA_DIRECTORY` in the foreground, killed at the end.
+package org.apache.kafka.common.test.junit;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.net.ServerSocket;
+import java.net.Socket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Properties;
+import java.util.concurrent.TimeUnit;
+
+final class BrokerProcess {
+    private static final String COMMAND = System.getenv("BROKER_COMMAND");
+    private static final long START_TIMEOUT_MS = 30_000;
+
+    final int port;
+    private final Path directory;
+    private final Process process;
+
+    BrokerProcess(Properties properties) throws IOException, InterruptedException {
+        try (ServerSocket free = new ServerSocket(0)) {
+            port = free.getLocalPort();
+        }
+        directory = Files.createTempDirectory("conformance-broker");
+        Path file = directory.resolve("server.properties");
+        try (OutputStream output = Files.newOutputStream(file)) {
+            properties.store(output, "from @ClusterTest");
+        }
+        List<String> command = new ArrayList<>(List.of(COMMAND.split(" ")));
+        command.addAll(List.of(String.valueOf(port), file.toString(), directory.resolve("data").toString()));
+        process = new ProcessBuilder(command)
+            .redirectErrorStream(true)
+            .redirectOutput(directory.resolve("broker.log").toFile())
+            .start();
+        awaitListening();
+    }
+
+    private void awaitListening() throws InterruptedException {
+        long deadline = System.currentTimeMillis() + START_TIMEOUT_MS;
+        while (true) {
+            try (Socket socket = new Socket("127.0.0.1", port)) {
+                return;
+            } catch (IOException notListening) {
+                if (System.currentTimeMillis() > deadline || !process.isAlive()) {
+                    throw new IllegalStateException("the broker did not start; its output is in " + directory);
+                }
+                Thread.sleep(50);
+            }
+        }
+    }
+
+    void kill() {
+        process.destroyForcibly();
+        try {
+            process.waitFor(5, TimeUnit.SECONDS);
+            List<Path> paths;
+            try (var walk = Files.walk(directory)) {
+                paths = walk.sorted(Comparator.reverseOrder()).toList();
+            }
+            for (Path path : paths) {
+                Files.deleteIfExists(path);
+            }
+        } catch (InterruptedException interrupted) {
+            Thread.currentThread().interrupt();
+        } catch (IOException stillWritten) {
+            // The directory is temporary: what a dying broker leaves in it does no harm.
+        }
+    }
+}

@@ -1,0 +1,71 @@
+"""Suites and groups of tests: what `--suite` selects, and which tests share a worker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.suites import chosen_suites, start_order
+from tests.worker_groups import group_of
+
+ROOT = Path(__file__).resolve().parents[2]
+ON_BOTH_BROKERS = "tests/clients/test_topic_settings.py"
+
+
+def fake_item(nodeid: str, *fixtures: str, **markers: tuple[Any, ...]) -> Any:
+    def marker(name: str) -> Any:
+        return SimpleNamespace(args=markers[name]) if name in markers else None
+
+    return SimpleNamespace(nodeid=nodeid, fixturenames=fixtures, get_closest_marker=marker)
+
+
+def collected(*options: str) -> list[str]:
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:randomly", *options, ON_BOTH_BROKERS]
+    listing = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return [line.rpartition("[")[2].rstrip("]") for line in listing.stdout.splitlines() if "::" in line]
+
+
+def test_apache_kafka_is_used_in_the_oracle_suite_only() -> None:
+    assert collected() == ["odradek"]
+    assert collected("--suite", "oracle") == ["apache-kafka"]
+    assert collected("--suite", "test,oracle") == ["apache-kafka", "odradek"]
+    assert collected("--suite", "soak") == []
+
+
+def test_unknown_suite_is_a_usage_error() -> None:
+    with pytest.raises(pytest.UsageError, match="unknown suite nightly; choose from test, oracle, conformance, soak"):
+        chosen_suites("test,nightly")
+
+
+def test_files_with_spark_share_two_sessions_and_one_place_for_other_processes() -> None:
+    numbers: dict[str, int] = {}
+    names = ["tests/a.py::one", "tests/b.py::one", "tests/c.py::one", "tests/b.py::two"]
+    groups = [group_of(fake_item(name, "spark", spark=()), numbers) for name in names]
+    assert groups == ["spark-0", "spark-1", "spark-0", "spark-1"]
+    assert group_of(fake_item("tests/cli/test_sql.py::one", spark=()), numbers) == "spark-processes"
+
+
+def test_tests_that_wait_are_spread_and_others_stay_with_their_file() -> None:
+    waiting = "tests/groups/test_each_client.py::one"
+    assert group_of(fake_item(waiting), {}) == waiting
+    assert group_of(fake_item("tests/log/test_segment.py::one"), {}) == "tests/log/test_segment.py"
+
+
+def test_longest_tests_start_first() -> None:
+    short, long = fake_item("short"), fake_item("long", timeout=(300,))
+    spark = fake_item("spark", spark=())
+    assert sorted([short, long, spark], key=start_order) == [spark, long, short]
+
+
+def test_a_worker_runs_all_tests_of_a_group() -> None:
+    files = ["tests/protocol/test_varints.py", "tests/protocol/test_framing.py"]
+    command = [sys.executable, "-m", "pytest", "-v", "-n", "2", "-p", "no:randomly", *files]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    passed = [line.split() for line in done.stdout.splitlines() if " PASSED " in line]
+    workers = {(next(word for word in words if "::" in word).partition("::")[0], words[0]) for words in passed}
+    assert sorted(file for file, _worker in workers) == sorted(files)

@@ -1,0 +1,35 @@
+"""Suites: which tests a command runs (`--suite`), and in which order.
+
+`make test` runs the suite `test`. A test with one of the markers below is left out of it and runs in the suite of that
+name only: `make oracle`, `make conformance`, `make soak`.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+DEFAULT_SUITE = "test"
+OTHER_SUITES = ("oracle", "conformance", "soak")
+SUITES = (DEFAULT_SUITE, *OTHER_SUITES)
+
+
+def chosen_suites(option: str) -> list[str]:
+    """The suites in a comma-separated list."""
+    names = option.split(",")
+    if unknown := [name for name in names if name not in SUITES]:
+        raise pytest.UsageError(f"--suite: unknown suite {', '.join(unknown)}; choose from {', '.join(SUITES)}")
+    return names
+
+
+def suite_of(item: pytest.Item) -> str:
+    return next((name for name in OTHER_SUITES if item.get_closest_marker(name) is not None), DEFAULT_SUITE)
+
+
+def needs_spark(item: pytest.Item) -> bool:
+    return item.get_closest_marker("spark") is not None
+
+
+def start_order(item: pytest.Item) -> tuple[bool, float]:
+    """Tests with Spark come first, then those with the longest time limits, so that the last ones are short."""
+    marker = item.get_closest_marker("timeout")
+    return not needs_spark(item), -float(marker.args[0]) if marker is not None else 0.0
