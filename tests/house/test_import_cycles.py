@@ -6,7 +6,7 @@ import ast
 import graphlib
 from typing import TYPE_CHECKING
 
-from tests.house.test_tidy import SOURCE, TREES
+from tests.house.test_tidy import SOURCE, trees
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +31,6 @@ def imports_of(tree: ast.AST, known: set[str]) -> Iterator[str]:
 
 
 def test_there_are_no_import_cycles() -> None:
-    trees = {dotted_name(module): tree for module, tree in TREES.items()}
-    graph = {name: set(imports_of(tree, set(trees))) for name, tree in trees.items()}
+    modules = {dotted_name(module): tree for module, tree in trees().items()}
+    graph = {name: set(imports_of(tree, set(modules))) for name, tree in modules.items()}
     graphlib.TopologicalSorter(graph).prepare()  # CycleError names the modules of a cycle
