@@ -85,7 +85,7 @@ def test_what_spark_refuses_is_told_in_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["selec 1"], "the query, line 1, column 7: '1' cannot stand here"),
+        (["selec 1"], "the query, line 1, column 7: unexpected '1'"),
         (["drop table t"], "DROP where a query should stand"),
         (["select * from rigs-dead-letters where"], "names with dashes go in backticks"),
         (["select 1", "--schema", "t=id BIGNIT"], "--schema of t: "),
