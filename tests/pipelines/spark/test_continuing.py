@@ -73,7 +73,7 @@ def test_the_checkpoint_of_another_pipeline_is_refused(tmp_path: Path, servers: 
     offsets = kept.flow_folder("near") / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "0").write_text("v1\n{}\n")
-    with pytest.raises(CheckpointRefused, match="is that of pipeline q, not of p: give each a folder of its own"):
+    with pytest.raises(CheckpointRefused, match="belongs to pipeline q, not to p: use a separate folder for each"):
         accept(first, kept, cluster, quiet)
     accept(second, kept, cluster, quiet)
 

@@ -129,7 +129,10 @@ def test_a_broker_without_transactions_is_refused_before_anything_starts(stage: 
     stage.create("in")
     text = 'sources: {a: {topic: "@in", format: text}}\nsinks: {all: {from: a, topic: "@out"}}\n'
     pipeline = renamed(stage.pipeline(text), delivery=Delivery.EXACTLY_ONCE)
-    with pytest.raises(TransactionsMissing, match="has no transactions yet; use at_least_once, or Apache Kafka"):
+    with pytest.raises(
+        TransactionsMissing,
+        match="does not support transactions; use delivery: at_least_once, or Apache Kafka",
+    ):
         prepare_topics(pipeline)
     topics = AdminClient({"bootstrap.servers": stage.bootstrap_servers}).list_topics(timeout=60).topics
     assert stage.topic("out") not in topics

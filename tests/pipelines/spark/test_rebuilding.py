@@ -13,11 +13,11 @@ from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
-from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, alone_at, continuing
+from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, continuing, exclusive_access
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, alone_for, rebuild_views
+from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, pipeline_for_view, rebuild_views
 from odradek.pipelines.spark.sinks.tables import changing
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -132,8 +132,8 @@ def test_a_checkpoint_has_one_at_a_time(stage: Stage) -> None:
     stage.create("in")
     pipeline = stage.pipeline(DEFINITION)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(alone_at(Checkpoints(pipeline), "p"))
-        with pytest.raises(CheckpointTaken, match="at work already"):
+        stack.enter_context(exclusive_access(Checkpoints(pipeline), "p"))
+        with pytest.raises(CheckpointTaken, match=r"another process .* uses the checkpoint"):
             run(stage, pipeline)
 
 
@@ -176,7 +176,7 @@ def test_a_rebuild_reads_only_what_leads_to_its_view(stage: Stage) -> None:
         sinks: {out: {from: apart, topic: "@out"}}
         views: {last: {from: named, key: [id]}}
     """)
-    alone = alone_for(pipeline.views[0], pipeline)
+    alone = pipeline_for_view(pipeline.views[0], pipeline)
     assert [each.name for each in alone.sources] == ["rows", "names"]
     assert [each.name for each in alone.steps] == ["named"]
     origin = alone.sources[0].origin

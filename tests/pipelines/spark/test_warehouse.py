@@ -20,8 +20,8 @@ from odradek.pipelines.spark.sinks.warehouse import (
     BatchNumber,
     TableChange,
     Warehouse,
-    WarehouseAway,
     WarehouseRefused,
+    WarehouseUnavailable,
     check_database,
     reading,
 )
@@ -86,7 +86,7 @@ def test_a_full_disk_may_have_room_later(url: str) -> None:
         connection.execute("PRAGMA max_page_count=1")  # as many as there are
 
     warehouse.engine.dispose()
-    with pytest.raises(WarehouseAway, match="database or disk is full") as away:
+    with pytest.raises(WarehouseUnavailable, match="database or disk is full") as away:
         warehouse.write(BatchNumber("q", 1), [change(*((each, T1, 1.0, ["x" * 100]) for each in range(2000)))])
     assert healing_of(away.value) is Healing.LIKELY
     sa.event.remove(warehouse.engine, "connect", fill)
@@ -99,9 +99,9 @@ def test_who_holds_a_lock_lets_go_of_it_later(url: str, monkeypatch: pytest.Monk
     holder, warehouse = Warehouse(url), Warehouse(url)
     warehouse.write(None, [change((1, T1, 1.0, None))])
     with holder.engine.begin():
-        with pytest.raises(WarehouseAway, match="database is locked"):
+        with pytest.raises(WarehouseUnavailable, match="database is locked"):
             warehouse.write(None, [change((2, T1, 1.0, None))])
-        with pytest.raises(WarehouseAway, match=r"sqlite:///.*database is locked"):
+        with pytest.raises(WarehouseUnavailable, match=r"sqlite:///.*database is locked"):
             drop_table(url, "t")
 
 

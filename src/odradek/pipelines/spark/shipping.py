@@ -1,7 +1,7 @@
-"""What Spark's workers need and may not have: our package, and the modules beside a definition.
+"""Sends Spark's workers the code that they may lack: this package, and the modules next to a definition.
 
-Functions of a definition travel with the task, but what they import does not. A worker on another machine also lacks
-this package, unless somebody has installed it there.
+Functions of a definition are sent with the task, but the modules that they import are not. A worker on another machine
+may also lack this package.
 """
 
 from __future__ import annotations
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
 
-OWN = ("__init__.py", "pipelines")  # of the package: workers know nothing of brokers
+OWN = ("__init__.py", "pipelines")  # the subset of this package that workers import
 
 
 def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
-    """Sends them to every worker, those too that come later."""
+    """Sends the code to every worker, including workers that are added later."""
     folder = Path(tempfile.mkdtemp(prefix="odradek-modules-"))
-    weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)  # Spark sends the files from where they are
+    weakref.finalize(
+        session, shutil.rmtree, folder, ignore_errors=True
+    )  # Spark reads the files whenever a worker is added
     context = session.sparkContext
     if not str(context.master).startswith("local"):
         package = Path(odradek.__file__).parent
@@ -41,7 +43,7 @@ def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
 
 
 def modules_beside(folder: Path) -> Iterator[Path]:
-    """What can be imported from there: modules, and whole packages."""
+    """The modules and packages in the folder."""
     for path in sorted(folder.iterdir()):
         if path.suffix == ".py" or (path / "__init__.py").is_file():
             yield from python_files(path)

@@ -1,4 +1,4 @@
-"""Steps as functions of DataFrames: the same for a stream and for a batch."""
+"""Steps as functions of DataFrames, the same for streams and batches."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class StepBroken(PipelineError):
-    """A step that does not do what it should."""
+    """A step failed because of its definition or its code."""
 
 
 def run_step(
     session: SparkSession, step: Step, tables: Mapping[str, DataFrame], mode: SinkMode, directory: str
 ) -> DataFrame:
-    """A step's rows, before its expectations. `tables` holds what it reads; `mode` matters to keyed state only."""
+    """The rows of a step before its expectations. `tables` has its inputs; `mode` is used by keyed state only."""
     operation = step.operation
     if isinstance(operation, Sql):
         frame = run_query(session, operation.text, tables)
@@ -75,7 +75,7 @@ def aggregate(frame: DataFrame, operation: Aggregation) -> DataFrame:
 
 
 def deduplicate(frame: DataFrame, operation: Deduplication) -> DataFrame:
-    """Within a time by Spark's watermark of the input; `within` was checked to be there only with one."""
+    """Drops duplicates; with `within`, in the input's watermark, which the checks guarantee to exist."""
     by = list(operation.by)
     if operation.within is not None and frame.isStreaming:
         return frame.dropDuplicatesWithinWatermark(by)

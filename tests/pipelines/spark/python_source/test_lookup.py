@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from odradek.pipelines.spark.python_source import lookup as lookups
-from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsAway
+from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsUnavailable
 from odradek.pipelines.spark.python_source.offsets import Partition
 from odradek.pipelines.spark.python_source.options import TopicOptions
 
@@ -49,7 +49,7 @@ def test_a_topic_whose_leader_is_being_chosen_is_asked_for_again(monkeypatch: py
 
 def test_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookups, "PATIENCE_S", 0.01)
-    with pytest.raises(TopicsAway, match="no broker at acted:1 tells of the topics"):
+    with pytest.raises(TopicsUnavailable, match="topics cannot be looked up at acted:1"):
         asked(monkeypatch, {"a": (KafkaError.LEADER_NOT_AVAILABLE, 0)}).partitions()
 
 

@@ -76,6 +76,6 @@ def test_the_place_in_a_partition_that_one_answer_lacks_is_kept(most: int | None
 
 def test_what_is_gone_is_named() -> None:
     assert losses({A: 5, B: 5, C: 5}, {A: 5, B: 3}) == [
-        "b-0 does not exist any more",
-        "a-1 ends at offset 3, and the stream is at 5 already",
+        "b-0 does not exist",
+        "a-1 ends at offset 3, but the stream is at offset 5",
     ]
