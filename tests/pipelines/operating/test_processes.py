@@ -125,7 +125,7 @@ def test_a_disk_that_is_full_ends_nothing(home: Path, capsys: pytest.CaptureFixt
     publisher = Publisher(model, LogLines(), folder)
     publisher.change(state=State.RUNNING)
     publisher.change(restarts=1)
-    assert capsys.readouterr().out.count("the status cannot be written") == 1
+    assert capsys.readouterr().out.count("the status file cannot be written") == 1
     assert [path.name for path in folder.iterdir()] == [STATUS]  # nothing is left of the attempts
     (folder / STATUS).rmdir()
     publisher.change(restarts=2)

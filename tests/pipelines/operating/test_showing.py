@@ -65,7 +65,7 @@ def test_before_anything_runs_it_says_what_it_does() -> None:
 
 def test_a_wait_for_the_next_try_is_told() -> None:
     waiting = replace(STATUS, state=State.WAITING, next_try_s=1107.0)
-    assert "tried again in 0:08" in "\n".join(drawn(waiting))
+    assert "retrying in 0:08" in "\n".join(drawn(waiting))
 
 
 def test_figures_are_short() -> None:

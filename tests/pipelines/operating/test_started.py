@@ -102,7 +102,7 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
     scene.produce(3)
     found = scene.await_status(lambda status: status["restarts"] == 1 and read_by(status, "readings") == 4)
     assert "Spark" in found["last_error"]
-    assert "tried again in" in scene("pipeline", "logs", "started", "-n", "100").output
+    assert "retrying in" in scene("pipeline", "logs", "started", "-n", "100").output
     assert "started stopped" in scene("pipeline", "stop", "started").output
     assert scene.status()["state"] == "stopped"
     assert not mark_of(found["pid"]).began
@@ -118,7 +118,7 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
     assert "odradek pipeline reset" in refused.errors
     assert scene.status()["state"] == "failed"
     unsure = scene("pipeline", "reset", scene.file, code=130)
-    assert "topic started-out: records that are made again are written again" in unsure.errors
+    assert "topic started-out: replayed records are written again" in unsure.errors
     scene("pipeline", "reset", scene.file, "--to", "latest", "--yes")
     assert "flow readings begins at latest" in scene("pipeline", "checkpoints", scene.file).output
 

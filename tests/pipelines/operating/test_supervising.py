@@ -87,7 +87,7 @@ def test_it_is_started_again_until_it_runs(tmp_path: Path) -> None:
     assert stage.status.restarts == 3
     assert stage.status.last_error == "it broke"
     assert State.WAITING in stage.told.states
-    assert sum("tried again in" in line for line in stage.told.lines) == 3
+    assert sum("retrying in" in line for line in stage.told.lines) == 3
 
 
 def test_what_cannot_heal_ends_it_at_once() -> None:
@@ -103,14 +103,14 @@ def test_it_gives_up_on_a_batch_that_fails_again_and_again() -> None:
     stage = Stage("tell(kind='running', flows=[]); fail('perhaps')")
     given_up = stage.supervisor.run()
     assert given_up is not None
-    assert "4 failures in a row" in given_up
+    assert "4 consecutive failures" in given_up
     assert stage.status.restarts == 3
 
 
 def test_what_ran_long_without_a_batch_counts_as_a_failure_in_a_row() -> None:
     stage = Stage("tell(kind='running', flows=[]); fail('perhaps')")
     stage.supervisor._backoff = replace(QUICK, well_s=0)
-    assert "4 failures in a row" in (stage.supervisor.run() or "")
+    assert "4 consecutive failures" in (stage.supervisor.run() or "")
 
 
 def test_the_status_names_the_process_of_the_attempt(tmp_path: Path) -> None:

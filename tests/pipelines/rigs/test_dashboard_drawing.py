@@ -91,8 +91,8 @@ def test_nothing_has_come_yet() -> None:
 def test_a_broker_that_is_away_is_told() -> None:
     model = filled()
     model.is_broker_away = True
-    assert "broker away" in picture(model, 80, 24)[0]
-    assert progress_line(model, 60.0).endswith("the broker is away")
+    assert "broker unreachable" in picture(model, 80, 24)[0]
+    assert progress_line(model, 60.0).endswith("broker unreachable")
 
 
 def test_long_names_are_cut_and_markup_is_text() -> None:
