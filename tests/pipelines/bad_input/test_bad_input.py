@@ -192,7 +192,7 @@ def test_a_module_that_breaks_while_it_is_imported_is_told(stage: Stage) -> None
 
 WRONG_URLS = [
     ("nodb:///x", "'nodb' is not a supported kind of database"),
-    ("mysql://u:secret@127.0.0.1/d", "mysql://u:.*: Python's .* is missing"),
+    ("mysql://u:secret@127.0.0.1/d", "mysql://u:.*: the Python package .* is missing"),
     ("sqlite:////nowhere/at/all/w.db", "unable to open database file"),
 ]
 

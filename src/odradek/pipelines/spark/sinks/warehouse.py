@@ -164,7 +164,7 @@ def connect(url: str, *, is_reader: bool = False) -> Engine:
     except ModuleNotFoundError as error:
         advice = "pip install 'odradek[postgresql]'" if error.name == "psycopg" else f"install {error.name}"
         raise WarehouseRefused(
-            f"{shown_url(parsed)}: the Python package {error.name} is missing; install it with: {advice}"
+            f"{shown_url(parsed)}: the Python package {error.name} is missing; {advice}"
         ) from None
     if is_sqlite:
         sa.event.listen(engine, "connect", prepare_reader if is_reader else prepare_sqlite)
