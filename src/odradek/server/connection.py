@@ -120,8 +120,8 @@ class Connection(asyncio.BufferedProtocol):
         except (InvalidFrameSize, MalformedMessage) as problem:
             self._refuse(str(problem))
             return
-        except CloseConnection as wish:
-            self._refuse(str(wish))
+        except CloseConnection as closing:
+            self._refuse(str(closing))
             return
         self._update_reading()
 
@@ -129,9 +129,9 @@ class Connection(asyncio.BufferedProtocol):
         """Sends the response in the task that computes it: a callback would add an iteration of the event loop."""
         try:
             answer = await awaited
-        except CloseConnection as wish:
+        except CloseConnection as closing:
             self._waiting = None
-            self._refuse(str(wish))
+            self._refuse(str(closing))
             return
         except Exception as problem:
             self._waiting = None

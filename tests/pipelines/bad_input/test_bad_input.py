@@ -1,4 +1,4 @@
-"""Bad input on a real broker: clear errors, dead letters, and nothing lost once the cause is gone."""
+"""Invalid input on a real broker: clear errors, dead letters, and no lost records once the cause is removed."""
 
 from __future__ import annotations
 

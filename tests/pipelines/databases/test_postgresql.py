@@ -1,4 +1,4 @@
-"""Tables and views on PostgreSQL: whole batches, each once, every type kept, and what it refuses told in a sentence."""
+"""Tables and views on PostgreSQL: atomic batches, each once, all types, and readable errors."""
 
 from __future__ import annotations
 

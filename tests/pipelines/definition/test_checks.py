@@ -1,4 +1,4 @@
-"""What is said of definitions that can be read but cannot run: names, columns, streams, engines, imports."""
+"""Problems of definitions that can be parsed but cannot run: names, columns, streams, engines, imports."""
 
 from __future__ import annotations
 

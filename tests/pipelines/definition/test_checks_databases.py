@@ -1,4 +1,4 @@
-"""What `validate` says of databases and of modules that are no Python."""
+"""Problems that `validate` reports for databases and for modules that are not valid Python."""
 
 from __future__ import annotations
 

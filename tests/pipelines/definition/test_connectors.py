@@ -1,4 +1,4 @@
-"""Which connector reads topics, and what the engines make of it."""
+"""The choice of a connector, and the engines that support it."""
 
 from __future__ import annotations
 

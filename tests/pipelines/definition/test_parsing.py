@@ -1,4 +1,4 @@
-"""From YAML to the model: every kind of source, step, sink and view, and what is said of each mistake."""
+"""Parsing of YAML to the model: every kind of source, step, sink and view, and the problem of each mistake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schemas: DDL, JSON Schema and Avro give columns, or an error at the right place."""
+"""Schemas in DDL, JSON Schema and Avro are converted to columns, or rejected with the right place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What queries read and give: tables, columns, and that no SQL, however strange, breaks the looking."""
+"""The tables and columns of queries; no SQL makes the analysis fail."""
 
 from __future__ import annotations
 

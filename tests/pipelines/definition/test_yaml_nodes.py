@@ -1,4 +1,4 @@
-"""YAML with places: what every value is, where it stands, and what is said of broken files."""
+"""YAML with places: the value and the place of each scalar, and the problems of invalid files."""
 
 from __future__ import annotations
 

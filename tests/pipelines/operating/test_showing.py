@@ -1,4 +1,4 @@
-"""A status as people and Prometheus see it."""
+"""A status on the terminal and as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_metrics_have_units_and_labels() -> None:
 
 
 def test_metrics_are_in_the_text_format() -> None:
-    """Every family has its help and type before its samples, and no family comes twice."""
+    """Every family has its help and type before its samples, and occurs once."""
     sample = re.compile(r'(\w+)\{(?:\w+="(?:[^"\\\n]|\\.)*",?)*\} -?[0-9.e+-]+')
     families: list[str] = []
     lines = iter(metrics_text(STATUS).splitlines())

@@ -1,4 +1,4 @@
-"""A pipeline as a process: started, looked at, robbed of its Spark, stopped; and what its checkpoint can carry."""
+"""A pipeline as a process: started, inspected, restarted after Spark was killed, stopped; changed definitions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMIT_S = 200
 
 
 class Scene:
-    """A definition, a broker and a state folder of their own."""
+    """A definition, with its own broker and state folder."""
 
     def __init__(self, folder: Path, bootstrap_servers: str) -> None:
         self.folder = folder
@@ -96,7 +96,7 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
     again = scene("pipeline", "start", scene.file, code=1)
     assert f"running already (pid {found['pid']})" in again.errors
 
-    # Spark's process is killed: it is started again, and goes on.
+    # Spark's process is killed: the pipeline is restarted and continues.
     children = psutil.Process(found["pid"]).children(recursive=True)
     next(each for each in children if "java" in each.name()).kill()
     scene.produce(3)
@@ -107,7 +107,7 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
     assert scene.status()["state"] == "stopped"
     assert not mark_of(found["pid"]).began
 
-    # The checkpoint does not carry another key, and is told where to begin.
+    # The checkpoint is not compatible with another key; a reset sets the start.
     shown = scene("pipeline", "checkpoints", scene.file, "--format", "json")
     assert {row["flow"]: sum(row["positions"]["started-in"].values()) for row in shown.rows} == {
         "readings": 4, "view-totals": 4,

@@ -1,4 +1,4 @@
-"""The picture: it fits, it cuts nothing that matters, and it looks the same tomorrow."""
+"""The drawing fits the terminal, truncates no figures, and is reproducible."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_it_fits_the_terminal_and_keeps_every_number_whole(width: int, height: i
 
 def test_nothing_has_come_yet() -> None:
     lines = picture(DashboardModel(TOPICS, 60.0), 80, 24)
-    assert sum("none yet" in line for line in lines) == 2
+    assert sum("none" in line for line in lines) == 2
     assert any("p50 –" in line for line in lines)
 
 

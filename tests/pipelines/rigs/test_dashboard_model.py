@@ -1,4 +1,4 @@
-"""The dashboard's numbers, told what came and when."""
+"""The dashboard's figures for given records and times."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_steady_stream_has_its_rate_at_any_time(rate: int, samples: int) -> No
     assert len(history) == 20
     assert all(value == pytest.approx(2 * rate) for value in history if value)
     assert steady.rate("pressure", now_s) == 0
-    assert steady.rate("rigs", now_s + 100) == 0  # nothing was heard lately
+    assert steady.rate("rigs", now_s + 100) == 0  # no recent record
 
 
 def test_lag_is_what_no_output_was_seen_of(model: DashboardModel) -> None:
@@ -100,7 +100,7 @@ def test_a_pump_is_in_the_state_of_its_last_warnings(model: DashboardModel) -> N
     model.take_warning(1001.0, Warned("3", "pressure rising"))
     model.take_warning(1002.0, Warned("3", "temperature high"))
     model.take_warning(1003.0, Warned("4", "silent"))
-    model.take_warning(1003.0, Warned("99", "silent"))  # a pump that was never heard of
+    model.take_warning(1003.0, Warned("99", "silent"))  # an unknown pump
     assert states(1004.0) == {
         PumpState.CALM: 1, PumpState.RISING: 1, PumpState.OVER_LIMIT: 1, PumpState.SILENT: 1
     }  # fmt: skip

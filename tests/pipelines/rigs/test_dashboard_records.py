@@ -1,4 +1,4 @@
-"""What the dashboard reads from topics that anyone may write to."""
+"""Parsing of records in topics to which any client may write."""
 
 from __future__ import annotations
 

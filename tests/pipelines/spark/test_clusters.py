@@ -1,4 +1,4 @@
-"""Brokers before Spark starts: partitions where they are, batches that fit a transaction, refusals in a sentence."""
+"""Lookups at brokers before Spark starts: partitions, batch limits for transactions, readable errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_batch_that_is_a_transaction_has_an_end(kind: Delivery, chosen: int | 
 
 
 def test_splits_are_counted_or_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong number would be kept, and records of a batch that comes again would change their split."""
+    """A wrong number would be cached, and records of a replayed batch would change their split."""
     answers = [(KafkaError(KafkaError.LEADER_NOT_AVAILABLE), {}), (None, {}), (None, {0: None, 1: None, 2: None})]
 
     def list_topics(topic: str, _timeout_s: float) -> SimpleNamespace:

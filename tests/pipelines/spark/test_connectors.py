@@ -1,4 +1,4 @@
-"""Spark's connector and the Python source are one to a pipeline: same columns, same ranges, same checkpoints."""
+"""Spark's connector and the Python source are interchangeable: same columns, same ranges, same checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which failures are worth another try."""
+"""The failures after which a retry may succeed."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXPECTED = [
 
 @pytest.mark.parametrize(("cause", "healing"), EXPECTED, ids=lambda each: type(each).__name__)
 def test_the_cause_decides(cause: BaseException, healing: Healing) -> None:
-    """However it was wrapped on its way."""
+    """The cause decides, however the exception is wrapped."""
     assert healing_of(cause) is healing
     flow_failed = PipelineFailed("flow: it failed")
     flow_failed.__cause__ = cause

@@ -1,4 +1,4 @@
-"""What a run keeps for itself while Spark starts."""
+"""Signal handling and cancellation of a run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_ctrl_c_stays_ours_when_spark_takes_it() -> None:
 
 
 class Context:
-    """Spark's, as far as a batch that is to end needs it: a job fails when all are cancelled."""
+    """A fake SparkContext, whose job fails when all jobs are cancelled."""
 
     def __init__(self) -> None:
         self.sparkContext = self

@@ -1,4 +1,4 @@
-"""Queries that are planned once: what a plan keeps, and which settings a query has that its session has not."""
+"""Plans that are optimized once, and settings that apply to single queries."""
 
 from __future__ import annotations
 

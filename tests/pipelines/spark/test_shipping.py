@@ -1,4 +1,4 @@
-"""What is sent to Spark's workers, and how they find the driver."""
+"""The modules that are sent to Spark's workers, and the driver's address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Splits in transactions, on Apache Kafka, without Spark: whatever dies and comes again, each record is there once."""
+"""Splits in transactions, on Apache Kafka, without Spark: each record is there once, despite crashes and replays."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_mark_covers_the_batches_before_it(query: str, batch: int, is_covered:
 
 
 class Answers:
-    """A consumer whose group answers so: an error code, or an offset."""
+    """A fake consumer whose group returns an error code or an offset."""
 
     def __init__(self, *answers: tuple[int | None, int]) -> None:
         self._answers = iter(answers)
@@ -170,7 +170,7 @@ def test_a_batch_does_not_wait_for_ever_for_a_coordinator_that_does_not_answer()
 
 
 class Silent:
-    """A producer of a broker that was restarted: it may wait for ever."""
+    """A fake producer of a restarted broker, whose call never returns."""
 
     def begin(self, *_batch: object) -> bool:
         raise DeliveryFailed("no answer")
@@ -194,7 +194,7 @@ def test_a_task_without_records_opens_nothing(topic: Topic) -> None:
 
 def machine_for(bootstrap_servers: str) -> type[RuleBasedStateMachine]:
     class Replays(RuleBasedStateMachine):
-        """Two splits, written by two workers that keep their producers; a batch is tried until all of it is written."""
+        """Two splits, written by two workers with cached producers; a batch is replayed until it is complete."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -239,7 +239,7 @@ def machine_for(bootstrap_servers: str) -> type[RuleBasedStateMachine]:
 
         def teardown(self) -> None:
             for split in {0, 1} - self.done:
-                self.write(1, split)  # ends what those who died have left open
+                self.write(1, split)  # aborts the open transactions of dead writers
             assert self.topic.values() == self.expected
 
     return Replays

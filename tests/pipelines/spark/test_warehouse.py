@@ -1,4 +1,4 @@
-"""Tables: all changes of a batch and its number in one transaction; a batch that comes again changes nothing."""
+"""Tables: one transaction has all changes of a batch and its number; a replayed batch changes nothing."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_batch_that_comes_again_changes_nothing(url: str) -> None:
 
 
 def test_a_batch_that_comes_again_is_read_to_its_end(url: str) -> None:
-    """Spark counts that as a failure of a batch with state."""
+    """Spark fails a stateful batch that is not read to its end."""
     Warehouse(url).write(BatchNumber("q", 0), [change((1, T1, 1.0, None))])
     again = iter([(1, T1, 2.0, None), (2, T1, 2.0, None)])
     assert not Warehouse(url).write(BatchNumber("q", 0), [TableChange("t", SCHEMA, again, ("id",))])
@@ -112,7 +112,7 @@ def test_a_table_that_was_dropped_does_not_come_back_by_itself(url: str) -> None
 
 
 def test_what_is_committed_is_on_the_disk(url: str) -> None:
-    """A batch that Spark's checkpoint counts as done does not come again after a loss of power."""
+    """Spark does not replay a batch that its checkpoint has recorded as done, so it must survive a power failure."""
     with Warehouse(url).engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
 

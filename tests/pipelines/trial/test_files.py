@@ -1,4 +1,4 @@
-"""Files of tests: found beside definitions, and what is wrong with them told with the line."""
+"""Test files are found next to definitions, and their problems are reported with the line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_they_are_found_by_definition_by_folder_and_by_name(tmp_path: Path) -> N
     assert find_files([here, here]) == [here]
     assert sorted(find_files([str(tmp_path)])) == sorted([here, there])
     assert read_case_file(here, {}).pipeline.name == "p"
-    with pytest.raises(ProblemList, match="write them in"):
+    with pytest.raises(ProblemList, match="write one: "):
         find_files([str(tmp_path / "other.yml")])
 
 

@@ -1,4 +1,4 @@
-"""Cases on Spark: each kind of step and sink gives what it would give, and what differs is told."""
+"""Cases on Spark: each kind of step and sink has its results, and differences are reported."""
 
 from __future__ import annotations
 

@@ -31,19 +31,19 @@ class Attempt:
         self._selector = selectors.DefaultSelector()
 
     def __enter__(self) -> Self:
-        self._events, told = os.pipe()
+        self._events, events_writer = os.pipe()
         watched, self._leash = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [*self._arguments, f"--events={told}", f"--stop-with={watched}"],
+                [*self._arguments, f"--events={events_writer}", f"--stop-with={watched}"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                pass_fds=[told, watched],
+                pass_fds=[events_writer, watched],
                 start_new_session=True,  # so that Ctrl-C in the terminal reaches this process only
             )
         finally:
-            os.close(told)
+            os.close(events_writer)
             os.close(watched)
         assert self._process.stdout is not None
         self._output = self._process.stdout

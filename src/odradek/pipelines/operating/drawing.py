@@ -105,7 +105,7 @@ def flows_panel(status: PipelineStatus, rows: int, width: int) -> Panel:
         table.add_row(*flow_cells(flow))
     more = len(status.flows) - rows
     title = f"flows ({more} more than fit)" if more > 0 else "flows"
-    content: RenderableType = table if status.flows else Text(status.note or "nothing yet", style=FAINT)
+    content: RenderableType = table if status.flows else Text(status.note or "no flows", style=FAINT)
     return framed(content, title, width)
 
 

@@ -151,7 +151,7 @@ def warnings_panel(model: DashboardModel, now_s: float, rows: int, width: int) -
     )
     for episode in model.latest_episodes(rows):
         table.add_row(*warning_cells(episode, now_s))
-    content: RenderableType = table if model.episodes else Text("none yet", style="bright_black")
+    content: RenderableType = table if model.episodes else Text("none", style="bright_black")
     return framed(content, f"latest warnings ({model.rules.total():,})", width, lines=rows + 1)
 
 
@@ -179,7 +179,7 @@ def letters_panel(model: DashboardModel, rows: int, width: int) -> Panel:
     table = plain_table(("reason", None), ("records", 8), is_titled=False)
     for reason, count in model.reasons.most_common(rows):
         table.add_row(Text(reason), Text(f"{count:,}", style="bold"))
-    content: RenderableType = table if model.reasons else Text("none yet", style="bright_black")
+    content: RenderableType = table if model.reasons else Text("none", style="bright_black")
     return framed(content, f"dead letters ({model.reasons.total():,})", width, lines=rows)
 
 

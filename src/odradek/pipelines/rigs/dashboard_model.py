@@ -111,9 +111,9 @@ class DashboardModel:
 
     def take_reading(self, now_s: float, pump: str, source: Source | None) -> None:
         """Takes a record of the topic `pressure`, which has one for every valid input record."""
-        heard = self._pumps.get(pump)
-        if heard is not None:
-            heard.last_s = now_s
+        activity = self._pumps.get(pump)
+        if activity is not None:
+            activity.last_s = now_s
         elif len(self._pumps) < MOST_PUMPS:
             self._pumps[pump] = PumpActivity(now_s)
         self._take_source(source)
@@ -133,8 +133,8 @@ class DashboardModel:
         episode.times += 1
         episode.last_s, episode.latency_ms = now_s, latency_ms
         episode.value, episode.bound = warned.value, warned.bound
-        if (heard := self._pumps.get(warned.pump)) is not None:
-            heard.warned_s[state_of_rule(warned.rule)] = now_s
+        if (activity := self._pumps.get(warned.pump)) is not None:
+            activity.warned_s[state_of_rule(warned.rule)] = now_s
 
     def take_dead_letter(self, reason: str, source: Source | None) -> None:
         self.reasons[reason if reason in self.reasons or len(self.reasons) < MOST_REASONS else "others"] += 1
@@ -188,7 +188,7 @@ class DashboardModel:
         return percentiles([latency for _at_s, latency in self._latencies])
 
     def pump_states(self, now_s: float) -> dict[PumpState, int]:
-        found = Counter(heard.state(now_s) for heard in self._pumps.values())
+        found = Counter(activity.state(now_s) for activity in self._pumps.values())
         return {state: found[state] for state in PumpState}
 
     def latest_episodes(self, number: int) -> list[Episode]:

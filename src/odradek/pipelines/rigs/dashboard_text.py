@@ -40,7 +40,7 @@ def progress_line(model: DashboardModel, now_s: float) -> str:
     latency = f"  alert p50 {duration_text(spread['p50'])}, p99 {duration_text(spread['p99'])}" if spread else ""
     pumps = ", ".join(f"{count} {state}" for state, count in model.pump_states(now_s).items() if count)
     away = "  broker unreachable" if model.is_broker_away else ""
-    return f"{rates}  lag {lag_text(model, now_s)}{latency}  pumps: {pumps or 'none yet'}{away}"
+    return f"{rates}  lag {lag_text(model, now_s)}{latency}  pumps: {pumps or 'none'}{away}"
 
 
 def progress_facts(model: DashboardModel, now_s: float) -> dict[str, Any]:

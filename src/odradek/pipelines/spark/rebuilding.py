@@ -136,7 +136,7 @@ class Rebuilding:
         found = self._checkpoints.positions_after(flow, batch)
         if found is None:
             raise RebuildRefused(
-                f"view {view.name}: the checkpoint of its flow {flow} no longer has the end of batch {batch}; "
+                f"view {view.name}: the checkpoint of its flow {flow} does not have the end of batch {batch}; "
                 "run the pipeline with --until-caught-up, then rebuild"
             )
         return found

@@ -36,10 +36,10 @@ def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
         package = Path(odradek.__file__).parent
         ours = [file for name in OWN for file in python_files(package / name)]
         context.addPyFile(zipped(folder / "odradek.zip", ours, package.parent))
-    beside = Path(pipeline.directory).absolute()
-    theirs = list(modules_beside(beside))
+    directory = Path(pipeline.directory).absolute()
+    theirs = list(modules_beside(directory))
     if theirs:
-        context.addPyFile(zipped(folder / f"{pipeline.name}-modules.zip", theirs, beside))
+        context.addPyFile(zipped(folder / f"{pipeline.name}-modules.zip", theirs, directory))
 
 
 def modules_beside(folder: Path) -> Iterator[Path]:

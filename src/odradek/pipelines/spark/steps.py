@@ -85,9 +85,9 @@ def deduplicate(frame: DataFrame, operation: Deduplication) -> DataFrame:
 def join(frame: DataFrame, table: DataFrame, operation: Join) -> DataFrame:
     kinds = {"semi": "left_semi", "anti": "left_anti"}
     taken = {name.lower() for name in frame.columns} - {name.lower() for name in operation.on}
-    beside = without_hidden(table)
-    beside = beside.drop(*(name for name in beside.columns if name.lower() in taken))
-    return frame.join(beside, list(operation.on), kinds.get(str(operation.how), str(operation.how)))
+    joined = without_hidden(table)
+    joined = joined.drop(*(name for name in joined.columns if name.lower() in taken))
+    return frame.join(joined, list(operation.on), kinds.get(str(operation.how), str(operation.how)))
 
 
 def keep_state(frame: DataFrame, operation: KeyedState, mode: SinkMode, directory: str) -> DataFrame:

@@ -49,16 +49,16 @@ class Refusals(logging.Handler):
 
 
 def check_transactions(pipeline: Pipeline, servers: str, settings: dict[str, str]) -> None:
-    heard = Refusals()
+    refusals = Refusals()
     listener = logging.getLogger(f"{__name__}.{pipeline.name}")
     listener.setLevel(logging.DEBUG)
     listener.propagate = False
-    listener.handlers = [heard]
+    listener.handlers = [refusals]
     own = {"bootstrap.servers": servers, "transactional.id": f"odradek.{pipeline.name}.check", "debug": "eos"}
     give_up_at = time.monotonic() + CHECK_S
     try:
         client = Producer({**DEFAULTS, **librdkafka_settings(settings), **own}, logger=listener)
-        while not heard.is_refused and time.monotonic() < give_up_at:
+        while not refusals.is_refused and time.monotonic() < give_up_at:
             try:
                 client.init_transactions(SLICE_S)
             except KafkaException as error:
@@ -71,7 +71,7 @@ def check_transactions(pipeline: Pipeline, servers: str, settings: dict[str, str
         raise TransactionsMissing(f"{failure_of(pipeline, servers)}: {error.args[0].str()}") from None
     why = (
         "the broker does not support transactions"
-        if heard.is_refused
+        if refusals.is_refused
         else f"no transaction could be started within {CHECK_S:.0f} s"
     )
     raise TransactionsMissing(f"{failure_of(pipeline, servers)}: {why}; use delivery: at_least_once, or Apache Kafka")

@@ -34,17 +34,17 @@ def files_of(name: str) -> Iterator[str]:
     if path.is_dir():
         found = sorted(str(each) for ending in TEST_ENDINGS for each in path.rglob(f"*{ending}"))
         if not found:
-            raise lonely(
+            raise single_problem(
                 name, "found no pipeline tests in this folder or below", "the name of a test file ends in .test.yml"
             )
         yield from found
     elif name.endswith(TEST_ENDINGS):
         yield name
     else:
-        beside = [path.with_suffix(ending) for ending in TEST_ENDINGS]
-        existing = [str(each) for each in beside if each.exists()]
+        candidates = [path.with_suffix(ending) for ending in TEST_ENDINGS]
+        existing = [str(each) for each in candidates if each.exists()]
         if not existing:
-            raise lonely(name, "this definition has no test file", f"write them in {beside[0]}")
+            raise single_problem(name, "this definition has no test file", f"write one: {candidates[0]}")
         yield existing[0]
 
 
@@ -77,8 +77,8 @@ def tested_pipeline(file: str, fields: Fields, environment: Mapping[str, str], p
         definition = Path(file).parent / named
     else:
         stem = next(file.removesuffix(ending) for ending in TEST_ENDINGS if file.endswith(ending))
-        beside = [Path(stem + ending) for ending in DEFINITION_ENDINGS]
-        definition = next((each for each in beside if each.exists()), beside[0])
+        candidates = [Path(stem + ending) for ending in DEFINITION_ENDINGS]
+        definition = next((each for each in candidates if each.exists()), candidates[0])
     if not definition.exists():
         hint = "name it with `definition: file`" if named is None else "relative paths start at the test file's folder"
         problems.error(fields.place_of("definition"), f"the definition {definition} does not exist", hint)
@@ -96,7 +96,7 @@ def tested_pipeline(file: str, fields: Fields, environment: Mapping[str, str], p
     return None
 
 
-def lonely(name: str, message: str, hint: str) -> ProblemList:
+def single_problem(name: str, message: str, hint: str) -> ProblemList:
     problems = Problems()
     problems.error(Place(name, 1, 1), message, hint)
     return ProblemList(problems)

@@ -73,13 +73,13 @@ def run_case(session: SparkSession, pipeline: Pipeline, case: Case) -> Iterator[
     except ProblemList as error:
         found = [Difference("given", "error", each.place, each.text) for each in error]
     except Exception as error:
-        yield from compare_errors(case, told(error))
+        yield from compare_errors(case, error_text(error))
         return
     yield from compare_errors(case, None)
     yield from found
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     return str(error) if isinstance(error, PipelineError) else plain_message(error)
 
 

@@ -1,4 +1,4 @@
-"""What brokers say of topics while they change their minds, and what is made of it. The brokers are acted here."""
+"""Lookups while the brokers' metadata changes; the brokers' responses are faked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsUnavailab
 from odradek.pipelines.spark.python_source.offsets import Partition
 from odradek.pipelines.spark.python_source.options import TopicOptions
 
-Topics = dict[str, tuple[int | None, int]]  # the error of each topic, and how many partitions are told
+Topics = dict[str, tuple[int | None, int]]  # the error of each topic, and its number of partitions
 
 
 class Answers:
-    """Metadata, one answer after the other; the last again and again."""
+    """Metadata responses in order; the last one is repeated."""
 
     def __init__(self, *answers: Topics) -> None:
         self._answers = list(answers)

@@ -1,4 +1,4 @@
-"""The stream reader as Spark calls it: it begins where it noted, sees new partitions, and misses what is gone."""
+"""The stream reader as Spark calls it: starts at its stored offset, finds new partitions, and detects lost records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FIRST_MS = 1_767_268_800_000
 
 
 def ranges(reader: TopicStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int, int]]:
-    """Partition, first offset and end, planned from what a checkpoint gives back."""
+    """Partition, first and end offset of each range, planned from offsets as a checkpoint stores them."""
     planned = reader.partitions(json.loads(json.dumps(start)), json.loads(json.dumps(end)))
     return [(each.value.partition.number, each.value.first, each.value.end) for each in planned]
 

@@ -104,9 +104,9 @@ class Pass:
 
 
 def records_of_column(frame: DataFrame, column: str) -> DataFrame:
-    beside = [SPLIT] if SPLIT in frame.columns else []
-    each = frame.select(F.explode(F.col(column)).alias("__it"), *beside).where("__it is not null")
-    return each.select(*(F.col(f"__it.{name}") for name in RECORD_FIELDS), *beside)
+    split = [SPLIT] if SPLIT in frame.columns else []
+    each = frame.select(F.explode(F.col(column)).alias("__it"), *split).where("__it is not null")
+    return each.select(*(F.col(f"__it.{name}") for name in RECORD_FIELDS), *split)
 
 
 class PassBuilder:

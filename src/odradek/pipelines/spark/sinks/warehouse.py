@@ -163,9 +163,7 @@ def connect(url: str, *, is_reader: bool = False) -> Engine:
         ) from None
     except ModuleNotFoundError as error:
         advice = "pip install 'odradek[postgresql]'" if error.name == "psycopg" else f"install {error.name}"
-        raise WarehouseRefused(
-            f"{shown_url(parsed)}: the Python package {error.name} is missing; {advice}"
-        ) from None
+        raise WarehouseRefused(f"{shown_url(parsed)}: the Python package {error.name} is missing; {advice}") from None
     if is_sqlite:
         sa.event.listen(engine, "connect", prepare_reader if is_reader else prepare_sqlite)
         sa.event.listen(engine, "begin", begin_snapshot if is_reader else begin_at_once)
