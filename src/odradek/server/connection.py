@@ -67,9 +67,8 @@ class Connection(asyncio.BufferedProtocol):
     # --- asyncio.BufferedProtocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(
-            "asyncio.Transport", transport
-        )  # uvloop's transport has the methods but not the base class
+        # uvloop's transport has the methods of asyncio.Transport, but not the base class.
+        self._transport = cast("asyncio.Transport", transport)
         listener = self._listener
         self._writer = SocketWriter(
             transport, listener.loop, listener.short_answers, self._output_moved, self._output_failed

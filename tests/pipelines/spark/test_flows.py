@@ -70,7 +70,7 @@ views: {v: {from: a, key: [id]}, u: {from: a, key: [at]}, w: {from: once, key: [
     assert [each.name for each in flows["a-views"].views] == ["v", "u"]
     assert [each.name for each in flows["once"].views] == ["w"]
     assert not flows["a-views"].owned
-    assert [flow.name for flow in flows.values() if flow.is_unhurried] == ["a-views"]
+    assert [flow.name for flow in flows.values() if flow.uses_state_trigger] == ["a-views"]
 
 
 def test_files_and_aggregate_views_are_flows_of_their_own() -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Headers = list[tuple[str, str | bytes | None]]
 
-QUEUED_S = 5.0  # size of the client's queue
+QUEUED_S = 5.0  # the client's queue holds the records of this time
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
 SHORTEST_WAIT_S = 0.001  # above a thousand records per second, several are sent per turn
@@ -89,13 +89,12 @@ class RigProducer:
         self._fleet = fleet
         self._headers = headers
         self._started_s = time.time() if started_s is None else started_s
-        self._heard_at = (
-            time.monotonic()
-        )  # the last time that the broker acknowledged, or that no record was outstanding
+        # The last time that the broker acknowledged a record, or that none was outstanding.
+        self._last_contact_at = time.monotonic()
 
     @property
     def is_broker_away(self) -> bool:
-        return self.counts.waiting > 0 and time.monotonic() - self._heard_at > AWAY_AFTER_S
+        return self.counts.waiting > 0 and time.monotonic() - self._last_contact_at > AWAY_AFTER_S
 
     def run(self, is_stopped: threading.Event, seconds: float | None = None) -> None:
         """Sends until `is_stopped`, or for a number of seconds; then waits for outstanding acknowledgements."""
@@ -133,10 +132,10 @@ class RigProducer:
     def _serve(self, timeout_s: float) -> None:
         self._producer.poll(timeout_s)
         if not self.counts.waiting:
-            self._heard_at = time.monotonic()
+            self._last_contact_at = time.monotonic()
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:
-        self._heard_at = time.monotonic()
+        self._last_contact_at = time.monotonic()
         if error is None:
             self.counts.acknowledged += 1
         else:

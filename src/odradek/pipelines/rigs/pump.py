@@ -46,9 +46,8 @@ class Pump:
     def __init__(self, pump_id: int, seed: int, failures_per_hour: float) -> None:
         self.pump_id = pump_id
         self.failure: Failure | None = None
-        self._chance = Random(
-            f"{seed}/{pump_id}"
-        )  # one generator per pump, so that adding a pump does not change the others
+        # One generator per pump, so that adding a pump does not change the others.
+        self._chance = Random(f"{seed}/{pump_id}")
         self._failures_per_s = failures_per_hour / 3600
         self._next_failure_s = math.inf
         self._time_s: float | None = None

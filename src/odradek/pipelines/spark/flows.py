@@ -35,7 +35,7 @@ class Flow:
     owned: frozenset[str] = field(default_factory=frozenset)
     files: Sink | None = None  # written by Spark's file sink, without foreachBatch
     aggregate: View | None = None  # aggregated by the streaming query, before the batch
-    is_unhurried: bool = False  # runs with state_trigger
+    uses_state_trigger: bool = False  # runs with state_trigger
 
 
 def streaming_names(pipeline: Pipeline, graph: Graph) -> set[str]:
@@ -65,7 +65,7 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
             if not splitter.stateful.intersection(
                 graph.upstream(flow.root)
             ):  # a second copy of the state would cost too much
-                flow = replace(flow, name=f"{flow.root}-views", is_unhurried=True)
+                flow = replace(flow, name=f"{flow.root}-views", uses_state_trigger=True)
             add(flows, flow, views=(view,))
     assign_owners(flows, splitter)
     return list(flows.values())

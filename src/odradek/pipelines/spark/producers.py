@@ -13,10 +13,8 @@ if TYPE_CHECKING:
 LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # the topic's limit applies
 # A micro-batch is complete when all of it is flushed, so that large requests save CPU and add no latency.
 MICRO_BATCH_SETTINGS = {"linger.ms": "100", "batch.size": str(128 * 1024)}
-LIMITS = {
-    "linger.ms": "delivery.timeout.ms",
-    "batch.size": "buffer.memory",
-}  # each producer setting and its bound
+# Each producer setting, and the setting that bounds it.
+LIMITS = {"linger.ms": "delivery.timeout.ms", "batch.size": "buffer.memory"}
 
 
 class Producer(NamedTuple):

@@ -22,15 +22,14 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
 
-OWN = ("__init__.py", "pipelines")  # the subset of this package that workers import
+OWN = ("__init__.py", "pipelines")  # without the broker, which workers do not need
 
 
 def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
     """Sends the code to every worker, including workers that are added later."""
     folder = Path(tempfile.mkdtemp(prefix="odradek-modules-"))
-    weakref.finalize(
-        session, shutil.rmtree, folder, ignore_errors=True
-    )  # Spark reads the files whenever a worker is added
+    # The files must exist as long as the session: Spark reads them whenever a worker is added.
+    weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
     context = session.sparkContext
     if not str(context.master).startswith("local"):
         package = Path(odradek.__file__).parent

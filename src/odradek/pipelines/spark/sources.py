@@ -89,7 +89,7 @@ def record_limit(origin: TopicOrigin, pipeline: Pipeline) -> int | None:
 
 
 def topic_format(session: SparkSession, pipeline: Pipeline) -> str:
-    """The reader's format and options; both connectors have the same options and columns."""
+    """The format of the session's connector; both connectors have the same options and columns."""
     if connector_of(session, pipeline.connector) is Connector.JVM:
         return "kafka"
     session.dataSource.register(TopicSource)

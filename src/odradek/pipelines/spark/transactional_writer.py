@@ -31,7 +31,7 @@ DEFAULTS: Mapping[str, str | int] = {
     "linger.ms": 5,
 }
 ANSWER_S = 60.0
-KEPT_ANSWER_S = 5.0  # errors after which a new producer can take over
+KEPT_ANSWER_S = 5.0  # for a cached producer, which can be replaced by a new one
 PAUSE_S = 0.1
 GRACE_S = 1.0  # for calls of the client that respect their timeout
 MOST_KEPT = 16

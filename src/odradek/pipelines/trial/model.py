@@ -68,9 +68,8 @@ class Case:
 
     name: str
     place: Place
-    given: Mapping[str, tuple[PlacedValue, ...]] = field(
-        default_factory=dict
-    )  # by source, or by step, whose computed rows they replace
+    # By source, or by step, whose computed rows they replace.
+    given: Mapping[str, tuple[PlacedValue, ...]] = field(default_factory=dict)
     rows: tuple[ExpectedRows, ...] = ()
     counts: tuple[ExpectedCount, ...] = ()
     error: PlacedValue | None = None  # a part of the expected error message

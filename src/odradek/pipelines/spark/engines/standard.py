@@ -168,7 +168,7 @@ class StandardEngine:
         if until_caught_up:
             return writer.trigger(availableNow=True)
         trigger = self._pipeline.trigger or Duration(0)
-        if flow.is_unhurried or flow.root not in {each.name for each in self._pipeline.sources}:
+        if flow.uses_state_trigger or flow.root not in {each.name for each in self._pipeline.sources}:
             self._slow_flow_count += 1
             least = self._pipeline.state_trigger or STATE_TRIGGER
             trigger = max(trigger, Duration(least.milliseconds * (9 + self._slow_flow_count) // 10))

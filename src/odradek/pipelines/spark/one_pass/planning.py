@@ -21,7 +21,7 @@ EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 def optimized(frame: DataFrame) -> DataFrame:
     """The frame with its optimized plan; unchanged if the plan reads the clock, which would become a constant."""
     session = frame.sparkSession
-    jvm = cast("JVMView", session._jvm)  # noqa: SLF001 - PySpark has no name for it
+    jvm = cast("JVMView", session._jvm)  # noqa: SLF001 - PySpark has no public API for it
     plan = java_frame(frame).queryExecution().analyzed()
     catalyst = jvm.org.apache.spark.sql.catalyst
     has_words = not catalyst.optimizer.SpecialDatetimeValues.apply(plan).fastEquals(plan)  # cast('today' as date)

@@ -26,10 +26,8 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.spark.one_pass.row_columns import Path, RowColumns
 
-MADE, ITEM = (
-    "__made",
-    "__item",
-)  # lambda variables: a row of a LATERAL VIEW, and an element of the array that it explodes
+# Lambda variables: a row of a LATERAL VIEW, and an element of the array that it explodes.
+MADE, ITEM = "__made", "__item"
 PLAIN_PARTS = frozenset({"expressions", "from_", "from", "where", "laterals", "kind"})
 PLAIN_TABLE = frozenset({"this", "alias", "db"})
 

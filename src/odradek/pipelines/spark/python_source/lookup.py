@@ -57,7 +57,7 @@ class Lookup:
         self._admin = AdminClient({**settings, "log_level": "0"})
 
     def partitions(self) -> list[Partition]:
-        """The current partitions of all wanted topics. A partition during leader election counts as existing."""
+        """The current partitions of all wanted topics. Retries during a leader election."""
 
         def ask() -> list[Partition]:
             every = self._admin.list_topics(timeout=ANSWER_S).topics

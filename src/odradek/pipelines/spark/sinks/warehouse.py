@@ -319,9 +319,8 @@ def value_of(kind: T.DataType, dialect: str) -> Callable[[Any], Any]:
     if isinstance(kind, T.BinaryType):
         return lambda value: None if value is None else bytes(value)
     if isinstance(kind, T.StringType) and dialect == "postgresql":
-        return lambda value: (
-            None if value is None else value.replace("\0", "\ufffd")
-        )  # PostgreSQL does not store NUL in text
+        # PostgreSQL does not store NUL in text.
+        return lambda value: None if value is None else value.replace("\0", "\ufffd")
     if isinstance(kind, T.AtomicType | T.NullType):
         return lambda value: value
     return lambda value: None if value is None else json.dumps(value, default=str)
