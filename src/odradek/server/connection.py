@@ -71,7 +71,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         listener = self._listener
         self._writer = SocketWriter(
-            transport, listener.loop, listener.short_answers, self._output_moved, self._output_failed
+            transport, listener.loop, listener.short_answers, self._output_progressed, self._output_failed
         )
         peer = transport.get_extra_info("peername")
         self._client = ClientConnection(self._listener.name, peer[0] if peer else "")
@@ -145,7 +145,7 @@ class Connection(asyncio.BufferedProtocol):
             self._writer.write(answer)
         self._proceed()
 
-    def _output_moved(self) -> None:
+    def _output_progressed(self) -> None:
         """Called when the client has received more of its response: even a slow client is not idle."""
         self.last_active_ms = self._listener.clock.monotonic_ms()
         if self._writer.is_drained and not self._transport.is_closing():

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 SWEEPS_PER_IDLE_TIME = 10
-GAVE_UP = "clients did not read their responses in time"
+RESPONSES_NOT_READ = "clients did not read their responses in time"
 
 
 class Listener:
@@ -107,7 +107,7 @@ class Listener:
             try:
                 await asyncio.wait_for(self._all_closed.wait(), patience_s)
             except TimeoutError:
-                log.warning(GAVE_UP, connections=len(self._connections))
+                log.warning(RESPONSES_NOT_READ, connections=len(self._connections))
         for connection in tuple(self._connections):
             connection.abort()
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from odradek.pipelines.rigs.dashboard_drawing import draw, share_bar, spark_line
 from odradek.pipelines.rigs.dashboard_model import DashboardModel, PumpState, Topics
-from odradek.pipelines.rigs.dashboard_records import Warned
+from odradek.pipelines.rigs.dashboard_records import WarningRecord
 from odradek.pipelines.rigs.dashboard_text import clock_text, duration_text, progress_line, summary_lines
 
 TOPICS = Topics()
@@ -23,7 +23,9 @@ def filled(scale: int = 1) -> DashboardModel:
     for pump in range(300):
         model.take_reading(55.0, str(pump), (0, 6000 * scale - 41))
     for index, rule in enumerate(["pressure high", "temperature high", "pressure rising", "silent"] * 10):
-        model.take_warning(58.0 + index / 100, Warned(str(100 + index), rule, 187.0, 150.0, 58.0 + index / 100 - 0.021))
+        model.take_warning(
+            58.0 + index / 100, WarningRecord(str(100 + index), rule, 187.0, 150.0, 58.0 + index / 100 - 0.021)
+        )
     for reason in ["not a record"] * 14 + ["plausible pressure"] * 3 + ["names its pump"] * 2:
         model.take_dead_letter(reason, None)
     return model
@@ -97,7 +99,7 @@ def test_a_broker_that_is_away_is_told() -> None:
 
 def test_long_names_are_cut_and_markup_is_text() -> None:
     model = filled()
-    model.take_warning(60.0, Warned("[red]7", "x" * 80))
+    model.take_warning(60.0, WarningRecord("[red]7", "x" * 80))
     model.take_dead_letter("[bold]" + "y" * 74, None)
     lines = picture(model, 80, 24)
     assert max(map(len, lines)) <= 80

@@ -16,7 +16,7 @@ from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.fingerprints import Fingerprints
 from odradek.pipelines.operating.spark_progress import merged
 from odradek.pipelines.operating.state_folders import folder_of
-from odradek.pipelines.operating.status_files import write_whole
+from odradek.pipelines.operating.status_files import replace_file
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 
 if TYPE_CHECKING:
@@ -83,17 +83,17 @@ class Checkpoints:
         found = read_json(self.folder / DEFINITION)
         return None if found is None else Fingerprints.of_object(found)
 
-    def note_definition(self, fingerprints: Fingerprints) -> None:
-        write_whole(self.folder / DEFINITION, json.dumps(fingerprints.as_object(), indent=1))
+    def store_definition(self, fingerprints: Fingerprints) -> None:
+        replace_file(self.folder / DEFINITION, json.dumps(fingerprints.as_object(), indent=1))
 
     def starts(self) -> dict[str, Start]:
         """The starting points set by a reset for flows without a checkpoint."""
         begun = self.begun()
-        return {flow: start for flow, start in self._noted_starts().items() if flow not in begun}
+        return {flow: start for flow, start in self._stored_starts().items() if flow not in begun}
 
     def note_start(self, flows: Iterable[str], start: Start | None) -> None:
         """Sets where these flows start next; None means their sources' own start."""
-        noted = {flow: each for flow, each in self._noted_starts().items() if flow not in set(flows)}
+        noted = {flow: each for flow, each in self._stored_starts().items() if flow not in set(flows)}
         if start is not None:
             noted |= dict.fromkeys(flows, start)
         self._write_starts(noted)
@@ -101,10 +101,10 @@ class Checkpoints:
     def drop_used_starts(self) -> None:
         """Drops the starting points of flows that have started, so that they are used once only."""
         kept = self.starts()
-        if kept != self._noted_starts():
+        if kept != self._stored_starts():
             self._write_starts(kept)
 
-    def _noted_starts(self) -> dict[str, Start]:
+    def _stored_starts(self) -> dict[str, Start]:
         found = read_json(self.folder / START)
         return {} if found is None else {flow: start_of_object(each) for flow, each in found["flows"].items()}
 
@@ -115,7 +115,7 @@ class Checkpoints:
         flows = {
             flow: {"at": each.at, "time_ms": each.time_ms, "offsets": each.offsets} for flow, each in starts.items()
         }
-        write_whole(self.folder / START, json.dumps({"flows": flows}))
+        replace_file(self.folder / START, json.dumps({"flows": flows}))
 
     def forget(self, flow: str) -> None:
         """Removes the checkpoint of a flow: renames it first, so that a failed removal leaves no partial checkpoint."""

@@ -29,10 +29,10 @@ class RotatingLog:
             is_full = True
         if is_full:
             with suppress(OSError):  # such as a full disk; retried in the next turn
-                self._put_aside()
+                self._rotate()
                 self.open()
 
-    def _put_aside(self) -> None:
+    def _rotate(self) -> None:
         for number in range(KEPT_FILES - 1, 0, -1):
             older = numbered(self._path, number - 1)
             if older.exists():

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
     """Replaces a file atomically: readers see the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
@@ -28,7 +28,7 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def write_status(folder: Path, status: PipelineStatus) -> None:
-    write_whole(folder / STATUS, json.dumps(status.as_object()))
+    replace_file(folder / STATUS, json.dumps(status.as_object()))
 
 
 def read_status(name: str) -> PipelineStatus | None:

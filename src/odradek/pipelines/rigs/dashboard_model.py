@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.pipelines.rigs.dashboard_records import Source, Warned
+    from odradek.pipelines.rigs.dashboard_records import Source, WarningRecord
 
 RATE_OVER_S = 5.0
 HISTORY_S = 60.0
@@ -118,7 +118,7 @@ class DashboardModel:
             self._pumps[pump] = PumpActivity(now_s)
         self._take_source(source)
 
-    def take_warning(self, now_s: float, warned: Warned) -> None:
+    def take_warning(self, now_s: float, warned: WarningRecord) -> None:
         self.rules[warned.rule if warned.rule in self.rules or len(self.rules) < MOST_REASONS else "others"] += 1
         latency_ms = None if warned.reported_s is None else max(0.0, now_s - warned.reported_s) * 1000
         if latency_ms is not None:

@@ -21,7 +21,7 @@ UNKNOWN_REASON = "no reason"
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
+class WarningRecord:
     """A warning. `reported_s` (since the epoch) is when the record that violates the rule was produced."""
 
     pump: str
@@ -31,14 +31,14 @@ class Warned:
     reported_s: float | None = None
 
 
-def read_warning(key: bytes | None, value: bytes | None) -> Warned:
+def read_warning(key: bytes | None, value: bytes | None) -> WarningRecord:
     try:
         fields: Any = json.loads(value or b"")
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        return Warned(text_of(key), "not a warning")
-    return Warned(
+        return WarningRecord(text_of(key), "not a warning")
+    return WarningRecord(
         text_of(fields.get("hcid", key)),
         text_of(fields.get("rule")),
         number_of(fields.get("value")),

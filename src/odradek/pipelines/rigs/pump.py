@@ -26,7 +26,7 @@ class Readings:
 
 
 @dataclass(slots=True)
-class Wander:
+class MeanRevertingValue:
     """A mean-reverting quantity (an Ornstein-Uhlenbeck process)."""
 
     level: float
@@ -58,8 +58,8 @@ class Pump:
         self._oil = self._wander((14, 26), 1.0)
         self._injection = self._wander((12_000, 18_000), 250.0)
 
-    def _wander(self, levels: tuple[float, float], spread: float) -> Wander:
-        return Wander(self._chance.uniform(*levels), spread, self._chance.gauss(0, spread))
+    def _wander(self, levels: tuple[float, float], spread: float) -> MeanRevertingValue:
+        return MeanRevertingValue(self._chance.uniform(*levels), spread, self._chance.gauss(0, spread))
 
     def advance(self, time_s: float) -> None:
         """Advances the time. On the first call the pump has been running for long, so it may already be failing."""

@@ -58,7 +58,7 @@ class Tables:
     def give_decoded(self, name: str, frame: DataFrame) -> None:
         self._decoded[name] = frame
 
-    def give_unjudged(self, name: str, frame: DataFrame) -> None:
+    def give_rows_before_expectations(self, name: str, frame: DataFrame) -> None:
         self._unjudged[name] = frame
 
     def give_rows(self, name: str, frame: DataFrame) -> None:

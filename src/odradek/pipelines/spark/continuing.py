@@ -73,7 +73,7 @@ def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: 
         if changes:
             raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
         report_flow_changes(before, now, begun, checkpoints.starts(), say)
-    checkpoints.note_definition(merge(before, now))
+    checkpoints.store_definition(merge(before, now))
 
 
 def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:

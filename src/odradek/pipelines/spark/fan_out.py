@@ -78,7 +78,7 @@ class FanOut:
         elif flow.aggregate is not None:
             tables.give_rows(flow.root, frame)
         elif flow.root in self._steps:
-            tables.give_unjudged(flow.root, frame)
+            tables.give_rows_before_expectations(flow.root, frame)
         return self._write(tables, number, stamp, [frame] if is_kept else [])
 
     def whole(self, session: SparkSession, load: Callable[[Source], DataFrame], stamp: BatchNumber) -> BatchReport:

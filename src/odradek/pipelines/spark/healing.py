@@ -40,15 +40,15 @@ LIKELY: tuple[type[BaseException], ...] = (
     OSError,
 )
 # Parts of messages, for errors whose type is lost on the way through Spark.
-NEVER_WORDS = ("which stops the pipeline", "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
-LIKELY_WORDS = ("TimeoutException", "DisconnectException", "NotLeaderOrFollower", "No space left on device")
+NEVER_MESSAGES = ("which stops the pipeline", "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
+LIKELY_MESSAGES = ("TimeoutException", "DisconnectException", "NotLeaderOrFollower", "No space left on device")
 
 
 def healing_of(error: BaseException) -> Healing:
     chain = list(causes(error))
-    if any(isinstance(each, NEVER) for each in chain) or is_said(chain, NEVER_WORDS):
+    if any(isinstance(each, NEVER) for each in chain) or has_message_part(chain, NEVER_MESSAGES):
         return Healing.NEVER
-    if any(isinstance(each, LIKELY) for each in chain) or is_said(chain, LIKELY_WORDS):
+    if any(isinstance(each, LIKELY) for each in chain) or has_message_part(chain, LIKELY_MESSAGES):
         return Healing.LIKELY
     return Healing.PERHAPS
 
@@ -60,5 +60,5 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         found = found.__cause__
 
 
-def is_said(chain: list[BaseException], words: tuple[str, ...]) -> bool:
+def has_message_part(chain: list[BaseException], words: tuple[str, ...]) -> bool:
     return any(word in str(each) for each in chain for word in words)

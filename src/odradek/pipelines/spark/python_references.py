@@ -38,7 +38,7 @@ def load_reference(reference: PythonReference, directory: str) -> Any:
         raise ReferenceBroken(
             f"{reference.place}: {reference} cannot be imported: {message_with_location(error)}"
         ) from error
-    if is_users_own(module):
+    if is_user_module(module):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         return getattr(module, reference.name)
@@ -61,7 +61,7 @@ def import_from(name: str, directory: str) -> ModuleType:
 def is_same_name_elsewhere(name: str, module: Any, directory: str) -> bool:
     """Whether a loaded module has the name of one in the folder but is another file."""
     package = name.partition(".")[0]
-    if package in sys.stdlib_module_names or not is_users_own(module):
+    if package in sys.stdlib_module_names or not is_user_module(module):
         return False
     places = [Path(directory, f"{package}.py"), Path(directory, package)]
     file = Path(module.__file__)
@@ -70,7 +70,7 @@ def is_same_name_elsewhere(name: str, module: Any, directory: str) -> bool:
     )
 
 
-def is_users_own(module: Any) -> bool:
+def is_user_module(module: Any) -> bool:
     """Whether the module is not installed, so that a worker on another machine could not import it."""
     return "site-packages" not in (getattr(module, "__file__", None) or "site-packages")
 

@@ -89,7 +89,7 @@ class Rebuilding:
         return rows
 
     def _fill_latest(self, view: View) -> None:
-        read = self._read_so_far(view)
+        read = self._read_offsets(view)
         if read is None:
             self._say(f"{view.name}: the stream has not written it; rebuilding from the whole log")
             run_batch(self._session, pipeline_for_view(view, self._pipeline), self._cluster)
@@ -123,9 +123,9 @@ class Rebuilding:
         before = self._checkpoints.definition()
         if before is not None:
             now = fingerprints_of(self._pipeline, self._cluster)
-            self._checkpoints.note_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
+            self._checkpoints.store_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
 
-    def _read_so_far(self, view: View) -> Offsets | None:
+    def _read_offsets(self, view: View) -> Offsets | None:
         """The end offsets of the last batch that reached the database; None if there was none."""
         flows = split_flows(self._pipeline, build_graph(self._pipeline))
         flow = next(each.name for each in flows if view in each.views)

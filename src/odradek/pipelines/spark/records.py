@@ -31,7 +31,7 @@ def decoded(raw: DataFrame, source: Source) -> DataFrame:
     if encoding is Encoding.JSON and schema is not None:
         return decode_json(raw, schema)
     if encoding is Encoding.AVRO and schema is not None:
-        return refuse_missing(decode_avro(raw, schema, PARSED, REJECTED), schema)
+        return reject_missing_fields(decode_avro(raw, schema, PARSED, REJECTED), schema)
     nothing = F.lit(None).cast("string").alias(REJECTED)
     text = F.col("value").cast("string")
     parsed = F.struct(text.alias("value")) if encoding is Encoding.TEXT else F.struct(F.lit(1).alias("_"))
@@ -51,7 +51,7 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
         .when(is_unread & F.try_parse_json(text).isNull(), F.concat(F.lit("not JSON: "), excerpt))
         .when(is_unread, F.concat(F.lit("does not fit the schema: "), excerpt))
     )
-    return refuse_missing(with_parsed.withColumn(REJECTED, reason), schema)
+    return reject_missing_fields(with_parsed.withColumn(REJECTED, reason), schema)
 
 
 def once(column: Column) -> Column:
@@ -59,7 +59,7 @@ def once(column: Column) -> Column:
     return F.explode(F.array(column))
 
 
-def refuse_missing(frame: DataFrame, schema: RecordSchema) -> DataFrame:
+def reject_missing_fields(frame: DataFrame, schema: RecordSchema) -> DataFrame:
     """Rejects records that lack a NOT NULL field, which Spark reads as null."""
     reason: Column = F.col(REJECTED)
     for each in schema.columns:

@@ -62,7 +62,9 @@ class Rehearsal:
         self._tables = Tables(session, pipeline, self._graph, self._load)
         for step in pipeline.steps:
             if step.name in rows:
-                self._tables.give_unjudged(step.name, self._frame(rows[step.name], self._own_schema(step.name).toDDL()))
+                self._tables.give_rows_before_expectations(
+                    step.name, self._frame(rows[step.name], self._own_schema(step.name).toDDL())
+                )
 
     def step_columns(self, name: str) -> list[str]:
         return self._own_schema(name).names

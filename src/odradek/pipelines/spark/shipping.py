@@ -36,12 +36,12 @@ def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
         ours = [file for name in OWN for file in python_files(package / name)]
         context.addPyFile(zipped(folder / "odradek.zip", ours, package.parent))
     directory = Path(pipeline.directory).absolute()
-    theirs = list(modules_beside(directory))
+    theirs = list(modules_in(directory))
     if theirs:
         context.addPyFile(zipped(folder / f"{pipeline.name}-modules.zip", theirs, directory))
 
 
-def modules_beside(folder: Path) -> Iterator[Path]:
+def modules_in(folder: Path) -> Iterator[Path]:
     """The modules and packages in the folder."""
     for path in sorted(folder.iterdir()):
         if path.suffix == ".py" or (path / "__init__.py").is_file():

@@ -79,7 +79,7 @@ def read_once(
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
         return reader.load(below(pipeline, origin.path))
-    return read_jdbc(session, origin, database_place(pipeline, origin.url))
+    return read_jdbc(session, origin, resolved_jdbc_url(pipeline, origin.url))
 
 
 def record_limit(origin: TopicOrigin, pipeline: Pipeline) -> int | None:
@@ -146,7 +146,7 @@ def file_options(origin: FileOrigin) -> dict[str, str]:
     return {**defaults, **origin.options}
 
 
-def database_place(pipeline: Pipeline, url: str) -> str:
+def resolved_jdbc_url(pipeline: Pipeline, url: str) -> str:
     """The JDBC URL with the path of a SQLite file resolved from the definition's folder."""
     prefix = "jdbc:sqlite:"
     is_file = url.startswith(prefix) and not url.startswith((f"{prefix}:", f"{prefix}file:"))

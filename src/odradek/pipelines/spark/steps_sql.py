@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 def run_query(session: SparkSession, text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
     """Runs the query over these tables, of which at most one passes on its origin."""
-    carrier = carrying_table(text, {name for name, frame in tables.items() if has_origin(frame)})
+    carrier = origin_table(text, {name for name, frame in tables.items() if has_origin(frame)})
     for name, frame in tables.items():
         (frame if name == carrier else without_hidden(frame)).createOrReplaceTempView(name)
     return session.sql(text if carrier is None else with_origin(text, carrier))
 
 
-def carrying_table(text: str, with_origins: set[str]) -> str | None:
+def origin_table(text: str, with_origins: set[str]) -> str | None:
     """The table of a plain SELECT, whose origin the rows keep; None if a row may derive from several records."""
     query = parse_query(text)
     if not isinstance(query, exp.Select) or query.args.get("with_") or query.args.get("with"):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
 PRECISION = 1e-9
-NOTHING_THERE = object()
+ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class FoundRow:
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Any:
-        return self.columns.get(name, self.record.get(name, NOTHING_THERE))
+        return self.columns.get(name, self.record.get(name, ABSENT))
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +171,15 @@ def row_differences(expected: Any, row: FoundRow, all_columns: bool) -> tuple[Fi
 def letter_differences(expected: Any, row: FoundRow, all_columns: bool) -> tuple[FieldDifference, ...]:
     """The differences of a dead letter; the expected reason may be the part before the colon only."""
     differences = row_differences(expected, row, all_columns)
-    return tuple(each for each in differences if not (each.path == "reason" and is_short_for(each)))
+    return tuple(each for each in differences if not (each.path == "reason" and is_kind_of_reason(each)))
 
 
-def is_short_for(reason: FieldDifference) -> bool:
+def is_kind_of_reason(reason: FieldDifference) -> bool:
     return isinstance(reason.found, str) and reason.found.partition(":")[0] == reason.expected
 
 
 def field_differences(path: str, expected: Any, found: Any, all_columns: bool) -> list[FieldDifference]:
-    if found is NOTHING_THERE:
+    if found is ABSENT:
         return [FieldDifference(path, expected, None, is_absent=True)]
     return value_differences(path, expected, found, all_columns)
 
@@ -190,7 +190,7 @@ def value_differences(path: str, expected: Any, found: Any, all_columns: bool) -
     if isinstance(expected, dict) and isinstance(found, dict):
         differences = []
         for name, value in expected.items():
-            differences += field_differences(f"{path}.{name}", value, found.get(name, NOTHING_THERE), all_columns)
+            differences += field_differences(f"{path}.{name}", value, found.get(name, ABSENT), all_columns)
         extra = [name for name in found if all_columns and name not in expected]
         return differences + [FieldDifference(f"{path}.{name}", None, found[name]) for name in extra]
     if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):

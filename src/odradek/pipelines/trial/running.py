@@ -187,11 +187,11 @@ def forget_modules(directory: str) -> None:
     folder = Path(directory).resolve()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file is not None and Path(file).resolve().is_relative_to(folder) and is_beside(name, folder):
+        if file is not None and Path(file).resolve().is_relative_to(folder) and is_in_folder(name, folder):
             del sys.modules[name]
 
 
-def is_beside(name: str, folder: Path) -> bool:
+def is_in_folder(name: str, folder: Path) -> bool:
     """Whether the module was imported from the folder itself, and not from a package that is installed below it."""
     top = name.partition(".")[0]
     return (folder / f"{top}.py").exists() or (folder / top / "__init__.py").exists()

@@ -15,7 +15,7 @@ from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.expectations import Violations
 from odradek.pipelines.spark.hidden_columns import HIDDEN, ORIGIN, ORIGIN_FIELDS, REJECTED, quoted
-from odradek.pipelines.spark.one_pass.records import encoded, letters_of, records_of
+from odradek.pipelines.spark.one_pass.records import dead_letters_of, encoded, records_of
 from odradek.pipelines.spark.one_pass.row_columns import (
     PLACE_FIELDS,
     ROW,
@@ -170,7 +170,7 @@ class PassBuilder:
         written: dict[Producer, tuple[list[str], list[str]]] = {}
         if topic is not None:
             for place, refused in self._refused.items():
-                letters = letters_of(columns, name, place, refused, topic)
+                letters = dead_letters_of(columns, name, place, refused, topic)
                 written.setdefault(producer_of(self._pipeline), ([], []))[refused.is_many].append(letters)
         for sink, target in sinks:
             records = records_of(columns, name, sink, target, rows[sink.name])
@@ -193,7 +193,7 @@ class PassBuilder:
         for each in step.expectations:
             if each.otherwise is Otherwise.FAIL:
                 refusal = f"raise_error({unmet_message(step, each, self._place(rows))}) is null"
-                self._must_hold.append(rows.holds_or(checks[each.name], refusal))
+                self._must_hold.append(rows.all_hold_or(checks[each.name], refusal))
         refusing = [checks[each.name] for each in step.expectations if each.otherwise in REFUSING]
         if refusing:
             kept = self._columns.add(f"__kept_{step.name}", rows.filtered(all_of(refusing)))

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 
 
-def letters_of(columns: RowColumns, pipeline: str, place: str, refused: Rows, topic: str) -> str:
+def dead_letters_of(columns: RowColumns, pipeline: str, place: str, refused: Rows, topic: str) -> str:
     """The dead letters of rejected rows, which have a reason in addition to their fields."""
     headers = {
         REASON_HEADER: text_of(refused.path(REJECTED)),

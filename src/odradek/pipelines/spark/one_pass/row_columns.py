@@ -78,7 +78,7 @@ class Rows:
             return f"coalesce(sum(size({self.filtered(condition)})), 0)"
         return f"count(if({self.filtered(condition)}, 1, null))"
 
-    def holds_or(self, condition: str, otherwise: str) -> str:
+    def all_hold_or(self, condition: str, otherwise: str) -> str:
         """True if the condition holds for all rows of a record, otherwise the value of `otherwise`."""
         if self.array is not None:
             unmet = f"coalesce(exists({quoted(self.array)}, {ROW} -> not {condition}), false)"

@@ -19,7 +19,7 @@ from sqlglot.tokenizer_core import TokenType
 from odradek.pipelines.definition.sql_text import DIALECT, WINDOW_STAND_IN, parse_expression, parse_query
 from odradek.pipelines.spark.hidden_columns import quoted
 from odradek.pipelines.spark.one_pass.row_columns import ROW, NotLiftable, Rows, struct_of, text_of
-from odradek.pipelines.spark.steps_sql import carrying_table
+from odradek.pipelines.spark.steps_sql import origin_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
@@ -88,7 +88,7 @@ def refuse_doubled_quotes(text: str) -> None:
 def select_rows(columns: RowColumns, name: str, text: str, known: Mapping[str, Rows]) -> Rows:
     """The rows of a query as columns; `known` has the tables that it may read."""
     refuse_doubled_quotes(text)
-    table = carrying_table(text, set(known))
+    table = origin_table(text, set(known))
     query = parse_query(text)
     if table is None or len(list(query.find_all(exp.Table))) != 1:
         raise NotLiftable(text)

@@ -53,7 +53,9 @@ def planned_ranges(start: Mapping[Partition, int], end: Mapping[Partition, int])
     return [OffsetRange(partition, first, until) for partition, first, until in spans if until > first]
 
 
-def admitted(start: Mapping[Partition, int], latest: Mapping[Partition, int], most: int | None) -> dict[Partition, int]:
+def limited_end_offsets(
+    start: Mapping[Partition, int], latest: Mapping[Partition, int], most: int | None
+) -> dict[Partition, int]:
     """The end offsets of the next batch, with a record limit that is shared in proportion to each partition's backlog.
 
     A partition that is missing in one lookup keeps its offset; otherwise it would be read from the start again.

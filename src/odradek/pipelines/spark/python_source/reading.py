@@ -40,7 +40,7 @@ POLL_S = 0.05  # a range may end in a gap, where no record follows
 STALLED_S = 60.0
 END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001 - its name in the API
 OUT_OF_RANGE: int = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
-PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
+TRANSIENT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
 SETTINGS = {
     "group.id": "odradek-pipelines",  # required by librdkafka; nothing is committed
     "isolation.level": READ_UNCOMMITTED,
@@ -102,9 +102,9 @@ def messages(consumer: Any, options: TopicOptions, wanted: OffsetRange) -> Itera
             elif error.code() == END_OF_PARTITION:
                 next_offset = max(next_offset, message.offset())
             elif error.code() == OUT_OF_RANGE:
-                next_offset = after_loss(options, wanted, next_offset)
+                next_offset = offset_after_loss(options, wanted, next_offset)
                 consumer.assign([TopicPartition(*wanted.partition, next_offset)])
-            elif not error.retriable() and error.code() not in PASSING:
+            elif not error.retriable() and error.code() not in TRANSIENT_ERRORS:
                 raise RecordsMissing(f"{wanted.partition} cannot be read: {error.str()}")
         if found:
             give_up_at = time.monotonic() + STALLED_S
@@ -115,7 +115,7 @@ def messages(consumer: Any, options: TopicOptions, wanted: OffsetRange) -> Itera
             )
 
 
-def after_loss(options: TopicOptions, wanted: OffsetRange, offset: int) -> int:
+def offset_after_loss(options: TopicOptions, wanted: OffsetRange, offset: int) -> int:
     """The first offset that is left, if the source skips lost records; otherwise raises RecordsMissing."""
     earliest = Lookup(options).earliest(wanted.partition)
     if options.is_loss_fatal:

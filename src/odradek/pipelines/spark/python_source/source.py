@@ -11,8 +11,8 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsUnavailable
 from odradek.pipelines.spark.python_source.offsets import (
     OffsetRange,
-    admitted,
     from_json,
+    limited_end_offsets,
     loss_message,
     losses,
     planned_ranges,
@@ -109,7 +109,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if lost and self._options.is_loss_fatal:
             raise RecordsMissing(loss_message(lost))
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return to_json(admitted(begun, latest, most))
+        return to_json(limited_end_offsets(begun, latest, most))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return to_json(self._latest) or None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Sink, View
 
-ROWS_AT_HAND = 10_000
+MOST_COLLECTED_ROWS = 10_000
 
 
 class RowsByName(Protocol):
@@ -151,7 +151,7 @@ def with_nested_as_json(frame: DataFrame) -> DataFrame:
 def rows_of(frame: DataFrame) -> Iterable[Any]:
     """The rows for the driver: few rows are collected before the transaction starts, many one partition at a time."""
     rows = frame.toLocalIterator(prefetchPartitions=True)
-    return chain(list(islice(rows, ROWS_AT_HAND)), rows)
+    return chain(list(islice(rows, MOST_COLLECTED_ROWS)), rows)
 
 
 def database_url(pipeline: Pipeline, url: str | None) -> str:

@@ -166,7 +166,7 @@ def connect(url: str, *, is_reader: bool = False) -> Engine:
         raise WarehouseRefused(f"{shown_url(parsed)}: the Python package {error.name} is missing; {advice}") from None
     if is_sqlite:
         sa.event.listen(engine, "connect", prepare_reader if is_reader else prepare_sqlite)
-        sa.event.listen(engine, "begin", begin_snapshot if is_reader else begin_at_once)
+        sa.event.listen(engine, "begin", begin_snapshot if is_reader else begin_immediate)
     return engine
 
 
@@ -231,7 +231,7 @@ def begin_snapshot(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN")
 
 
-def begin_at_once(connection: Connection) -> None:
+def begin_immediate(connection: Connection) -> None:
     """Starts a write transaction: upgrading a read transaction to write may fail."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
