@@ -1,4 +1,4 @@
-"""What a topic holds for those who read what is committed: records of transactions that were aborted are not there."""
+"""Reads the committed records of a topic, without those of aborted transactions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ AT_THE_END = "_PARTITION_EOF"
 
 
 def committed_records(bootstrap_servers: str, topic: str) -> list[Message]:
-    """All of them, up to where the transactions that are open now begin."""
+    """All committed records, up to the last stable offset."""
     settings: dict[str, str | int | bool] = {
         "bootstrap.servers": bootstrap_servers,
         "group.id": "none",

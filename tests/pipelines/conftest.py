@@ -1,4 +1,4 @@
-"""One warm Spark session for each worker of pytest: it takes seconds to start."""
+"""One Spark session for each worker of pytest, because a session takes seconds to start."""
 
 from __future__ import annotations
 

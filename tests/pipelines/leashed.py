@@ -1,4 +1,4 @@
-"""Processes that tests start and kill, with all that these start themselves; none outlives the test run."""
+"""Process groups that tests start and kill; none outlives the test run."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-WAIT_S = 300.0  # not how long it takes, but how long a busy machine may need
+WAIT_S = 300.0  # a limit for a busy machine, not the expected time
 QUICK_JAVA = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}  # for JVMs that live for seconds
-# A group of processes that ends when its standard input does, which the kernel closes when we die.
+# A process group that ends when its standard input is closed, which the kernel does when the test process dies.
 LEASH = 'exec 3<&0; (cat <&3 >/dev/null; kill -9 0) & "$@" 3<&- </dev/null; exit $?'
 
 
 class Leashed:
-    """A command in a process group of its own, its output in a file."""
+    """A command in a separate process group, with its output in a file."""
 
     def __init__(self, command: Sequence[str], output: Path, environment: Mapping[str, str] = QUICK_JAVA) -> None:
         self.output = output
@@ -43,7 +43,7 @@ class Leashed:
         return self._process.poll() is None
 
     def until(self, find: Callable[[], Any], pause_s: float = 0.05) -> Any:
-        """What is found in the end, while the process runs; what it printed where it ends or takes too long."""
+        """Polls until something is found while the process runs; fails with its output if it ends or takes too long."""
         give_up_at = time.monotonic() + WAIT_S
         while not (found := find()):
             assert self.is_running, self.text
@@ -61,7 +61,7 @@ class Leashed:
         return code
 
     def kill(self) -> None:
-        """SIGKILL to all of the group: what a crash looks like."""
+        """Sends SIGKILL to the whole group, to simulate a crash."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()

@@ -1,4 +1,4 @@
-"""kafka-python as an oracle: its schemas and its codecs, imported past the warnings that it gives about itself."""
+"""kafka-python as an oracle: its schemas and codecs, imported without its deprecation warnings."""
 
 import warnings
 from functools import cache

@@ -117,7 +117,7 @@ def test_too_few_bytes_are_no_header(size: int) -> None:
 def test_a_codec_that_does_not_exist_is_malformed(number: int) -> None:
     batch = build_batch(RECORDS)
     batch[22] |= number
-    with pytest.raises(MalformedMessage, match="no codec"):
+    with pytest.raises(MalformedMessage, match="unknown compression codec"):
         _ = read_batch_header(batch).compression
 
 

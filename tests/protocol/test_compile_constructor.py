@@ -1,4 +1,4 @@
-"""The defaults of a nested struct are one shared instance that nobody can change."""
+"""The default of a nested struct is one shared, immutable instance."""
 
 import pytest
 

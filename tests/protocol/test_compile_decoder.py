@@ -1,4 +1,4 @@
-"""What a peer declares is checked before anything is made for it, and unknown tagged fields are passed over."""
+"""Declared lengths are checked before anything is allocated, and unknown tagged fields are skipped."""
 
 import contextlib
 import tracemalloc

@@ -1,4 +1,4 @@
-"""Encoders write what a version has and nothing else, and leave records and slices as parts of their own."""
+"""Encoders write exactly the fields of a version, and leave records and slices as separate parts."""
 
 import pytest
 

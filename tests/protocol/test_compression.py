@@ -1,4 +1,4 @@
-"""All codecs come back, agree with aiokafka's, and never make more than the caller allows from what a peer sent."""
+"""All codecs round-trip, agree with aiokafka's, and never exceed the caller's limit."""
 
 import contextlib
 import gzip

@@ -1,4 +1,4 @@
-"""Request headers are read whatever API they name, response headers have the two shapes of KIP-482."""
+"""Request headers are decoded for every API, and response headers have the two versions of KIP-482."""
 
 import contextlib
 import struct

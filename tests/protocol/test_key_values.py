@@ -1,4 +1,4 @@
-"""Keys and values read fast are the ones that the careful reader finds."""
+"""The fast reader finds the same keys and values as the full record reader."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Every message in every version comes back from its bytes as it went in, whatever its values."""
+"""Every message round-trips in every version, with any values."""
 
 import contextlib
 

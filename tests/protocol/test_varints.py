@@ -1,4 +1,4 @@
-"""Varints come back as they went, and one that says more than its type can hold is refused."""
+"""Varints round-trip, and one that exceeds its type is rejected."""
 
 import pytest
 from hypothesis import given

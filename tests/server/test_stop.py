@@ -12,7 +12,7 @@ import pytest
 
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.messages.fetch import FetchResponse
-from odradek.server.listener import GAVE_UP
+from odradek.server.listener import RESPONSES_NOT_READ
 from tests.server.conftest import watched_broker
 from tests.server.process import broker_process
 from tests.server.requests import (
@@ -115,7 +115,7 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path) -> None:
             assert client.is_closed_by_peer(), "the first signal is being heeded"
             broker.process.terminate()
             assert broker.wait() == 128 + signal.SIGTERM, "it did not wait for the client to the end"
-            assert GAVE_UP not in broker.stderr
+            assert RESPONSES_NOT_READ not in broker.stderr
     assert not (tmp_path / "data" / MARK).exists(), "what was not flushed must be recovered"
     with broker_process(listeners=LOCAL, log_dirs=f"{tmp_path}/data") as broker:
         (host, port), *_ = broker.wait_until_ready()
@@ -154,7 +154,7 @@ def test_an_idle_broker_stops_in_no_time(tmp_path: Path) -> None:
         greet(clients[-1])
         broker.process.terminate()
         assert broker.wait() == 0
-        assert GAVE_UP not in broker.stderr, "it waits for nobody"
+        assert RESPONSES_NOT_READ not in broker.stderr, "it waits for nobody"
         for client in clients:
             assert client.is_closed_by_peer()
             client.close()

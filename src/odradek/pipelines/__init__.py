@@ -1,4 +1,4 @@
-"""Declared pipelines on Spark: sources → steps → sinks, in YAML or in Python, run as a stream or as a batch."""
+"""Declarative pipelines on Spark: sources → steps → sinks, defined in YAML or Python, run as a stream or as a batch."""
 
 from odradek.pipelines.definition.decorators import Pipeline
 

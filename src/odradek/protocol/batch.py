@@ -1,4 +1,4 @@
-"""The 61-byte header of a record batch (magic 2), read and patched in place; records are not read.
+"""The 61-byte header of a record batch (magic 2), read and patched in place without parsing its records.
 
 Base offset and leader epoch lie outside the checksum, so assigning them is cheap; other changes need a new checksum.
 """
@@ -16,7 +16,7 @@ HEADER_SIZE_BYTES = 61
 CURRENT_MAGIC = 2
 # The batch length does not count the base offset and itself.
 LENGTH_END_POSITION = 12
-# The checksum covers everything from the attributes on.
+# The checksum covers the batch from the attributes to the end.
 CHECKSUM_POSITION = 17
 ATTRIBUTES_POSITION = 21
 
@@ -24,7 +24,7 @@ COMPRESSION_MASK = 0x07
 LOG_APPEND_TIME_FLAG = 0x08
 TRANSACTIONAL_FLAG = 0x10
 CONTROL_FLAG = 0x20
-# The base timestamp is the delete horizon: from then on tombstones and markers of this batch may be removed (KIP-534).
+# The base timestamp is the delete horizon: tombstones and markers may be removed from then on (KIP-534).
 DELETE_HORIZON_FLAG = 0x40
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -61,11 +61,11 @@ class BatchHeader(NamedTuple):
 
     @property
     def compression(self) -> Compression:
-        """Raises MalformedMessage for the three numbers that no codec has."""
+        """The codec; raises MalformedMessage for the three numbers without one."""
         try:
             return Compression(self.attributes & COMPRESSION_MASK)
         except ValueError:
-            raise MalformedMessage(f"no codec has the number {self.attributes & COMPRESSION_MASK}") from None
+            raise MalformedMessage(f"unknown compression codec {self.attributes & COMPRESSION_MASK}") from None
 
     @property
     def is_transactional(self) -> bool:
@@ -81,20 +81,20 @@ class BatchHeader(NamedTuple):
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """From when on tombstones and markers may be removed; set by the first compaction that keeps them."""
+        """The time from which tombstones and markers may be removed; set by the first compaction that kept them."""
         return self.base_timestamp if self.attributes & DELETE_HORIZON_FLAG else None
 
 
 def read_batch_header(buffer: Bytes, position: int = 0) -> BatchHeader:
-    """The header, with unchecked values. Raises MalformedMessage when fewer bytes remain than a header has."""
+    """Reads the header without validation; raises MalformedMessage if fewer bytes than a header remain."""
     try:
         return _new_tuple(BatchHeader, _unpack_header(buffer, position))
     except struct.error:
-        raise MalformedMessage(f"{len(buffer) - position} bytes are no batch header") from None
+        raise MalformedMessage(f"{len(buffer) - position} bytes are too few for a batch header") from None
 
 
 def has_valid_checksum(buffer: Bytes, position: int, header: BatchHeader) -> bool:
-    """False also when the batch is shorter than a header or longer than the buffer."""
+    """Whether the checksum matches; False if the batch is shorter than its header or longer than the buffer."""
     end = position + LENGTH_END_POSITION + header.batch_length
     if end > len(buffer) or end < position + HEADER_SIZE_BYTES:
         return False
@@ -107,7 +107,7 @@ def assign_offset(buffer: bytearray | memoryview, position: int, base_offset: in
 
 
 def set_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:
-    """Gives all records of the batch this timestamp: with the flag set, readers use the largest timestamp."""
+    """Gives all records of the batch this timestamp: with the flag set, readers use the batch's maximum timestamp."""
     buffer[position + ATTRIBUTES_POSITION + 1] |= LOG_APPEND_TIME_FLAG
     _pack_timestamp(buffer, position + 35, timestamp_ms)
     _write_checksum(
@@ -116,7 +116,7 @@ def set_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms:
 
 
 def clear_append_time(buffer: bytearray | memoryview, position: int) -> None:
-    """The records keep the timestamps that their producer gave them."""
+    """Clears the flag, so that readers use the records' own timestamps."""
     buffer[position + ATTRIBUTES_POSITION + 1] &= ~LOG_APPEND_TIME_FLAG
     _write_checksum(
         buffer, position, position + LENGTH_END_POSITION + int.from_bytes(buffer[position + 8 : position + 12], "big")
@@ -124,7 +124,7 @@ def clear_append_time(buffer: bytearray | memoryview, position: int) -> None:
 
 
 def replace_records(header: BatchHeader, records: Bytes, compression: Compression) -> bytearray:
-    """The same batch with other `records`, which are already compressed with `compression`, and a new checksum."""
+    """The batch with other `records`, which are already compressed with `compression`, and a new checksum."""
     attributes = header.attributes & ~COMPRESSION_MASK | compression
     return write_batch(
         header._replace(attributes=attributes, batch_length=HEADER_SIZE_BYTES - LENGTH_END_POSITION + len(records)),
@@ -133,7 +133,7 @@ def replace_records(header: BatchHeader, records: Bytes, compression: Compressio
 
 
 def write_batch(header: BatchHeader, records: Bytes) -> bytearray:
-    """The bytes of a batch, with a new checksum in place of the header's."""
+    """Encodes a batch; the checksum is computed, and the header's is ignored."""
     batch = bytearray(HEADER_SIZE_BYTES + len(records))
     _HEADER.pack_into(batch, 0, *header)
     batch[HEADER_SIZE_BYTES:] = records

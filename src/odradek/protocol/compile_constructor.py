@@ -1,4 +1,4 @@
-"""Constructors of structs, and the one shared instance of a struct's defaults."""
+"""Compiles constructors of structs, and creates the shared default instance of a struct."""
 
 from __future__ import annotations
 
@@ -38,8 +38,9 @@ def compile_constructor(struct_type: StructType) -> Callable[..., None]:
 
 
 def shared_default(struct_type: Any) -> Any:
-    """The struct with every field at its default. Ten partitions of a fetch share three of these instead of making
-    thirty, so they must not change: assign a new struct to the field instead."""
+    """The shared, immutable struct with every field at its default; assign a new struct to a field to change it.
+
+    Ten partitions of a fetch share three of these instead of creating thirty."""
     shared = _shared_defaults.get(struct_type)
     if shared is None:
         shared = struct_type()

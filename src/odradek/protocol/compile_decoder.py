@@ -1,8 +1,8 @@
-"""Decoders: one function per message and version, with every struct and array inside it written out in line.
+"""Compiles decoders: one function per message and version, with all structs and arrays inlined.
 
-Fields of fixed size that stand together are one `unpack` call, which also takes the first byte (or all) of the length
-that follows them. Whatever a peer declares is checked against the bytes that remain before anything is made for it,
-and the elements of all arrays together against the message's limit.
+Adjacent fields of fixed size are read by one `unpack` call, which includes the first byte (or all) of a length that
+follows them. Every declared length is checked against the remaining bytes before anything is allocated, and the number
+of elements in all arrays against the message's limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ REMEMBERED_UUIDS = 4096
 
 
 class _Uuids(dict[bytes, UUID]):
-    """Making a UUID is dear and topics ask for the same ones again and again."""
+    """A cache of UUIDs: creating one is expensive, and requests contain the same topic ids repeatedly."""
 
     def __missing__(self, value: bytes) -> UUID:
         if len(self) >= REMEMBERED_UUIDS:
@@ -70,7 +70,7 @@ def compile_decoder(
 
 
 def smallest_size_bytes(element: Any, version: int, flexible: bool) -> int:
-    """The fewest bytes that an array's element can take, never less than one: this is what bounds a declared count."""
+    """The minimum size of an array's element, at least one byte; it bounds a declared count."""
     if isinstance(element, Field):
         if element.kind in FIXED_FORMATS:
             return compiled_format(FIXED_FORMATS[element.kind]).size
@@ -92,7 +92,7 @@ class _DecoderWriter:
         self.source = source
         self.version = version
         self.flexible = flexible
-        # Fields of fixed size that are still to be unpacked, and what is to be done with them afterwards.
+        # Pending fields of fixed size, and the code to emit after they are unpacked.
         self.formats: list[str] = []
         self.targets: list[str] = []
         self.afterwards: list[str] = []
@@ -166,7 +166,7 @@ class _DecoderWriter:
         present = self.source.fresh("present")
         self.take("b", present)
         self.flush()
-        # A tagged struct says it with a varint, where null is 0.
+        # A tagged struct encodes its presence as a varint, where null is 0.
         with self.source.block(f"if {present} < {1 if includes(field.tagged, self.version) else 0}:"):
             self.source.line(f"{target} = None")
         with self.source.block("else:"):
@@ -176,7 +176,7 @@ class _DecoderWriter:
             self.flush()
 
     def length(self, format_: str) -> str:
-        """Emits the reading of a length, after the fields that wait; gives its name. Null is -1 (compact: 0 - 1)."""
+        """Emits code for the pending fields and a length; returns the length's name. Null is -1 (compact: 0 - 1)."""
         length = self.source.fresh("n")
         if not self.flexible:
             self.take(format_, length)
@@ -256,7 +256,7 @@ class _DecoderWriter:
         self.source.line(f"{items}.append({item})")
 
     def tagged_fields(self, fields: list[Field], target: str) -> None:
-        """Known ones are read, unknown ones skipped by their size."""
+        """Emits code that reads known tagged fields and skips unknown ones."""
         source = self.source
         tags = source.fresh("tags")
         self.take("B", tags)

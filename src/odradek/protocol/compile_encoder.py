@@ -1,7 +1,7 @@
-"""Encoders: one function per message and version, with every struct and array inside it written out in line.
+"""Compiles encoders: one function per message and version, with all structs and arrays inlined.
 
-Fields of fixed size that stand together are one `pack` call, which also writes the length that follows them where that
-takes one byte (or is of fixed size). Strings and records are parts of their own: nothing is copied twice.
+Adjacent fields of fixed size are written by one `pack` call, which includes a length that follows them if it takes one
+byte or has a fixed size. Strings and records are separate parts, so that they are copied at most once.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _EncoderWriter:
         self.source = source
         self.version = version
         self.flexible = flexible
-        # Fields of fixed size that are still to be packed; "x" is a zero byte and takes no value.
+        # Pending fields of fixed size; "x" is a zero byte without a value.
         self.formats: list[str] = []
         self.values: list[str] = []
 
@@ -104,7 +104,7 @@ class _EncoderWriter:
             self.flush()
 
     def length(self, format_: str, length: str) -> None:
-        """Writes a length that has been raised by one where it is compact, with the fields that wait."""
+        """Emits code for the pending fields and a length, which the caller has raised by one if it is compact."""
         if not self.flexible:
             self.put(format_, length)
             self.flush()
@@ -123,7 +123,7 @@ class _EncoderWriter:
         return f"len({content}) + 1" if self.flexible else f"len({content})"
 
     def content_and_length(self, value: str, content: str, nullable: bool, empty: str) -> tuple[str, str]:
-        """Names for a field's content and for its length as written; null has no content and the lowest length."""
+        """The names of a field's content and of its encoded length; null has no content and the lowest length."""
         source = self.source
         name, length = source.fresh("content"), source.fresh("n")
         if nullable:
@@ -167,7 +167,7 @@ class _EncoderWriter:
             self.flush()
 
     def tagged_fields(self, fields: list[Field], value: str) -> None:
-        """Only what differs from its default is written; for the usual case, nothing, one zero byte joins the rest."""
+        """Emits code that writes tagged fields that differ from their default; without any, a zero byte is packed."""
         source = self.source
         if not fields:
             self.formats.append("x")
@@ -193,7 +193,7 @@ class _EncoderWriter:
             source.line(f"append({self.packed([*formats, 'x'], values)})")
 
     def differs(self, field: Field, value: str) -> str:
-        """An expression that says whether a field is not at its default."""
+        """An expression that is true if a field differs from its default."""
         if field.default is None:
             return f"{value} is not None"
         if field.default is UNSET:

@@ -1,4 +1,4 @@
-"""The five codecs of a record batch, each decompression bounded: what a peer declares reserves nothing.
+"""The five codecs of a record batch. Decompression is bounded, and declared sizes are not trusted for allocation.
 
 Snappy is written in xerial's framing, as the Java client does, and read with or without it; LZ4 is the frame format
 with independent blocks (KIP-57: Java refuses dependent ones).
@@ -26,19 +26,19 @@ class Compression(enum.IntEnum):
 XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 XERIAL_BLOCK_BYTES = 32 * 1024
-# The longest copy of raw snappy is 64 bytes from 3: a block that declares far more than this is a lie.
+# Raw snappy copies at most 64 bytes per 3 bytes of input, so a block that declares far more is invalid.
 SNAPPY_LARGEST_RATIO = 32
-# Kafka's default level, at which lz4-java takes its fast compressor and not level 9 of the slow one.
+# Kafka's default level, for which lz4-java uses its fast compressor instead of level 9 of the slow one.
 LZ4_DEFAULT_LEVEL = 9
 FIRST_OUTPUT_BYTES = 16 * 1024
-# How each decompressor says that the output, not the input, was the trouble.
+# The message of each decompressor if the output buffer is too small.
 OUTPUT_FULL = "failed to write whole buffer"
 
 _DecompressInto: TypeAlias = Callable[[Bytes, bytearray], int]
 
 
 def compress(codec: Compression, data: Bytes, level: int | None = None) -> bytes:
-    """`level` is Kafka's for that codec (`compression.gzip.level` and its kin); None is Kafka's default."""
+    """Compresses data; `level` is that of `compression.gzip.level` and its counterparts, None is Kafka's default."""
     if codec is Compression.GZIP:
         return bytes(cramjam.gzip.compress(data, level=None if level == -1 else level))
     if codec is Compression.SNAPPY:
@@ -54,7 +54,7 @@ def compress(codec: Compression, data: Bytes, level: int | None = None) -> bytes
 
 
 def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
-    """Raises MalformedMessage when `data` is corrupt or its content is larger than `limit_bytes`."""
+    """Decompresses data; raises MalformedMessage if it is corrupt or larger than `limit_bytes` when decompressed."""
     if codec is Compression.GZIP:
         return _decompress_growing(cramjam.gzip.decompress_into, data, limit_bytes)
     if codec is Compression.SNAPPY:
@@ -64,13 +64,14 @@ def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
     if codec is Compression.ZSTD:
         return _decompress_growing(cramjam.zstd.decompress_into, data, limit_bytes)
     if len(data) > limit_bytes:
-        raise MalformedMessage(f"records of {len(data)} bytes are over the limit of {limit_bytes}")
+        raise MalformedMessage(f"records of {len(data)} bytes exceed the limit of {limit_bytes} bytes")
     return bytes(data)
 
 
 def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> bytes:
-    """The decompressors stop when their output is full, so a small buffer that grows fourfold is bound enough:
-    what is done again adds a third to the work of the last attempt."""
+    """Decompresses into a buffer that grows fourfold until the output fits or `limit_bytes` is reached.
+
+    The decompressors stop when their output is full; the failed attempts add a third to the work of the last one."""
     capacity = min(limit_bytes, max(4 * len(data), FIRST_OUTPUT_BYTES))
     while True:
         output = bytearray(capacity)
@@ -80,7 +81,7 @@ def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_byt
             if str(error) != OUTPUT_FULL:
                 raise MalformedMessage(f"compressed records are corrupt: {error}") from error
             if capacity >= limit_bytes:
-                raise MalformedMessage(f"compressed records are over {limit_bytes} bytes") from error
+                raise MalformedMessage(f"decompressed records exceed the limit of {limit_bytes} bytes") from error
             capacity = min(limit_bytes, 4 * capacity)
         else:
             return bytes(memoryview(output)[:size_bytes])
@@ -96,7 +97,7 @@ def _compress_xerial(data: memoryview) -> bytes:
 
 
 def _decompress_snappy(data: memoryview, limit_bytes: int) -> bytes:
-    # Version numbers after the magic are not looked at: some clients write them in the wrong byte order.
+    # Version numbers after the magic are ignored, because some clients write them in the wrong byte order.
     if data[: len(XERIAL_MAGIC)] != XERIAL_MAGIC:
         return _decompress_snappy_block(data, limit_bytes)
     blocks = []
@@ -116,7 +117,9 @@ def _decompress_snappy_block(block: memoryview, limit_bytes: int) -> bytes:
     try:
         size_bytes = cramjam.snappy.decompress_raw_len(block)
         if size_bytes > limit_bytes or size_bytes > SNAPPY_LARGEST_RATIO * len(block):
-            raise MalformedMessage(f"a snappy block of {len(block)} bytes declares {size_bytes}, over {limit_bytes}")
+            raise MalformedMessage(
+                f"a snappy block of {len(block)} bytes declares {size_bytes} bytes, over the limit of {limit_bytes}"
+            )
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise MalformedMessage(f"a snappy block is corrupt: {error}") from error

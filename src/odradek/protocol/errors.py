@@ -1,4 +1,4 @@
-"""Kafka's error codes, in Kafka's own names: the one enumeration of expected failures, never remapped."""
+"""Kafka's error codes under Kafka's names: the single enumeration of expected failures, never remapped."""
 
 import enum
 

@@ -1,4 +1,4 @@
-"""The fields of a message's table, as declared in a class body: `index: int = int32(versions="3+")`.
+"""The fields of a message, declared in a class body: `index: int = int32(versions="3+")`.
 
 The functions that declare a field return Any, so that the annotation gives the field's type and mypy accepts the
 right side as its default.
@@ -30,12 +30,12 @@ class _Unset:
         return "UNSET"
 
 
-# The default of a parameter whose own default is a fresh list.
+# The parameter default for fields whose default is a new list.
 UNSET: Final = _Unset()
 
 
 class Field:
-    """One row of a table. Version ranges stay text until a message is compiled, because most messages never are."""
+    """One field of a message. Version ranges are parsed when a message is compiled, because most messages never are."""
 
     __slots__ = ("default", "element", "kind", "name", "nullable", "tag", "tagged", "versions")
 
@@ -65,7 +65,7 @@ class Field:
 
 @dataclass_transform(kw_only_default=True)
 class StructType(type):
-    """The class of a struct: turns the fields of a class body into slots and keeps them as a table."""
+    """The metaclass of structs: converts the fields of a class body to slots and a table."""
 
     fields: tuple[Field, ...]
 
@@ -85,7 +85,7 @@ class StructType(type):
 
 
 def includes(versions: str | None, version: int) -> bool:
-    """Whether a range in Kafka's notation ("3+", "0-6", "4") holds this version."""
+    """Whether a range in Kafka's notation ("3+", "0-6", "4") includes this version."""
     if versions is None:
         return False
     if versions.endswith("+"):
@@ -149,7 +149,7 @@ def bytes_(
 def records(
     *, versions: str = ALWAYS, nullable: str | None = None, tag: int | None = None, tagged: str | None = None
 ) -> Any:
-    """Batches: a view into the input when decoded, a part of its own when encoded."""
+    """Record batches: a view into the input when decoded, a separate part when encoded."""
     return Field("records", None, versions, nullable=nullable, tag=tag, tagged=tagged)
 
 

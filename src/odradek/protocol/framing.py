@@ -1,4 +1,4 @@
-"""The headers before every request and response: version 1 and 2 of a request's, 0 and 1 of a response's (KIP-482)."""
+"""The headers of requests (versions 1 and 2) and responses (versions 0 and 1) (KIP-482)."""
 
 import struct
 from collections.abc import Callable
@@ -32,12 +32,13 @@ class RequestHeader:
 
 
 def decode_request_header(frame: memoryview, flexible_from: Callable[[int], int | None]) -> RequestHeader:
-    """`flexible_from` gives the first flexible version of an API, None for one that has none or is unknown:
-    then nothing after the client's id belongs to the header as far as anyone can tell."""
+    """Decodes a request's header. `flexible_from` returns the first flexible version of an API, or None.
+
+    None means that the API has no flexible version or is unknown: the header then ends after the client id."""
     try:
         api_key, api_version, correlation_id, client_id_length = _FIXED_FIELDS.unpack_from(frame)
     except struct.error:
-        raise MalformedMessage(f"a frame of {len(frame)} bytes is no request") from None
+        raise MalformedMessage(f"a frame of {len(frame)} bytes is too short for a request header") from None
     position = _FIXED_FIELDS.size
     client_id = None
     if client_id_length >= 0:
@@ -59,5 +60,5 @@ def decode_request_header(frame: memoryview, flexible_from: Callable[[int], int 
 
 
 def encode_response_header(correlation_id: int, flexible: bool) -> bytes:
-    """ApiVersions' answer is never flexible here, whatever its version: clients read it before they know ours."""
+    """Encodes a response's header. ApiVersions has no flexible one: clients read it before they know the versions."""
     return _pack_header_1(correlation_id) if flexible else _pack_header_0(correlation_id)

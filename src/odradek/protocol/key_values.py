@@ -1,7 +1,6 @@
-"""Keys and values of the records in a stretch of a log and nothing else, as fast as Python can: coordinators read whole
-logs at start.
+"""Reads only the keys and values of records, as fast as possible, because coordinators read whole logs at start.
 
-`records` reads everything and checks everything; here lengths are checked only where a wrong one would mislead.
+`records` parses and validates records completely; this module checks lengths only where a wrong one would be misread.
 """
 
 import struct
@@ -20,7 +19,7 @@ _read_header = struct.Struct(">qi9xhi30xi").unpack_from
 
 
 class KeyValues(NamedTuple):
-    """Of one batch, in order; `problem` tells why there are none."""
+    """The keys and values of one batch, in order; `problem` is the reason if the batch cannot be read."""
 
     next_offset: int
     attributes: int
@@ -29,7 +28,7 @@ class KeyValues(NamedTuple):
 
 
 def read_key_values(data: bytes, limit_bytes: int) -> Iterator[KeyValues]:
-    """The whole batches at the start of `data`; of each not more than `limit_bytes` are decompressed."""
+    """Reads the complete batches at the start of `data`; decompresses at most `limit_bytes` of each."""
     position, size_bytes = 0, len(data)
     while position + HEADER_SIZE_BYTES <= size_bytes:
         base_offset, batch_length, attributes, last_offset_delta, record_count = _read_header(data, position)
@@ -46,7 +45,7 @@ def read_key_values(data: bytes, limit_bytes: int) -> Iterator[KeyValues]:
             else:
                 pairs = _read_section(data, position + HEADER_SIZE_BYTES, end, record_count)
         except (MalformedMessage, ValueError, IndexError) as problem:
-            yield KeyValues(next_offset, attributes, [], f"the batch at offset {base_offset}: {problem}")
+            yield KeyValues(next_offset, attributes, [], f"the batch at offset {base_offset} is invalid: {problem}")
         else:
             yield KeyValues(next_offset, attributes, pairs)
         position = end
@@ -55,7 +54,7 @@ def read_key_values(data: bytes, limit_bytes: int) -> Iterator[KeyValues]:
 def _read_section(data: bytes, position: int, limit: int, record_count: int) -> list[KeyValue]:
     pairs = []
     for _ in range(record_count):
-        # Numbers below 64 take one byte, which is twice the number; that is nearly all of them.
+        # Numbers below 64, which are nearly all, take one byte with twice the number.
         length = data[position]
         if length < 128 and not length & 1:
             position += 1

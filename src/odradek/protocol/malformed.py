@@ -1,4 +1,4 @@
-"""What every decoder of this room raises when bytes do not say what they should, and nothing else."""
+"""The only exception that the decoders of this package raise for invalid bytes."""
 
 
 class MalformedMessage(ValueError):

@@ -1,7 +1,6 @@
-"""Records inside a batch, where they must be parsed or built: look-up by time, compaction, internal topics, tools.
+"""Parses and builds the records of a batch, for look-up by time, compaction, internal topics and tools.
 
-Inconsistent counts, lengths and deltas, and bytes left over, raise MalformedMessage; the caller bounds the decompressed
-size.
+Inconsistent counts, lengths, deltas and trailing bytes raise MalformedMessage; the caller limits decompression.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,13 +20,13 @@ from odradek.protocol.compression import Compression, compress, decompress
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.varints import SINGLE_BYTE_LIMIT, SINGLE_BYTE_VARINTS, Bytes, decode_varlong, encode_varlong
 
-# Length, attributes, timestamp delta, offset delta, key length, value length, header count: a byte each at least.
+# Length, attributes, timestamp delta, offset delta, key length, value length, header count: at least a byte each.
 SMALLEST_RECORD_BYTES = 7
 SMALLEST_HEADER_BYTES = 2
 
 
 class Record:
-    """One record; `timestamp` is in milliseconds, -1 when it has none."""
+    """One record; `timestamp` is in milliseconds, -1 if it has none."""
 
     __slots__ = ("headers", "key", "offset", "timestamp", "value")
 
@@ -63,17 +62,17 @@ class Record:
 
 
 def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
-    """The records of the one batch at the start of `batch`; at most `limit_bytes` are decompressed.
+    """Yields the records of the batch at the start of `batch`; decompresses at most `limit_bytes`.
 
-    The checksum is not checked. Nothing is read before the first record is requested.
+    Does not verify the checksum. Nothing is read before the first record is requested.
     """
     header = read_batch_header(batch)
     if header.magic != CURRENT_MAGIC:
-        raise MalformedMessage(f"a batch of magic {header.magic} holds no records of magic {CURRENT_MAGIC}")
+        raise MalformedMessage(f"the batch has magic {header.magic}, not {CURRENT_MAGIC}")
     if header.size_bytes < HEADER_SIZE_BYTES or header.size_bytes > len(batch):
-        raise MalformedMessage(f"a batch of {header.size_bytes} bytes in {len(batch)}")
+        raise MalformedMessage(f"a batch of {header.size_bytes} bytes in a buffer of {len(batch)}")
     section = memoryview(batch)[HEADER_SIZE_BYTES : header.size_bytes]
-    # Compaction may leave a header without records, to keep the producer's sequence number.
+    # Compaction may leave an empty batch to preserve the producer's sequence number.
     data = decompress(header.compression, section, limit_bytes) if section or header.record_count else b""
     if not 0 <= header.record_count <= len(data) // SMALLEST_RECORD_BYTES:
         raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
@@ -93,8 +92,9 @@ def read_records(batch: Bytes, limit_bytes: int) -> Iterator[Record]:
 
 
 def every_record_has_a_key(data: bytes, record_count: int) -> bool:
-    """Whether each of these decompressed records has a key; offset deltas must count from 0. Only lengths, offset
-    deltas and key lengths are read, and no objects are created: this runs on the append path."""
+    """Whether every decompressed record has a key, with offset deltas from 0 as a producer assigns them.
+
+    Reads only lengths, offset deltas and key lengths and creates no objects, because this runs at append."""
     if not 0 <= record_count <= len(data) // SMALLEST_RECORD_BYTES:
         raise MalformedMessage(f"{record_count} records in {len(data)} bytes")
     limit = len(data)
@@ -105,7 +105,7 @@ def every_record_has_a_key(data: bytes, record_count: int) -> bool:
         if size_bytes < SMALLEST_RECORD_BYTES - 1 or end > limit:
             raise MalformedMessage(f"a record of {size_bytes} bytes with {limit - position} left")
         position += 1
-        while data[position] >= SINGLE_BYTE_LIMIT and position < end - 1:  # the timestamp is passed over
+        while data[position] >= SINGLE_BYTE_LIMIT and position < end - 1:  # skips the timestamp
             position += 1
         offset_delta, position = decode_varlong(data, position + 1)
         if offset_delta != expected_delta:
@@ -177,7 +177,7 @@ def build_batch(
     log_append_time: int | None = None,
     level: int | None = None,
 ) -> bytearray:
-    """One batch of these records, of which there is at least one, and whose offsets are at or after `base_offset`."""
+    """Builds one batch of these records (at least one), with offsets from `base_offset` on."""
     base_timestamp = records[0].timestamp
     parts: list[bytes] = []
     for record in records:

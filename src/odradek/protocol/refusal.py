@@ -1,6 +1,6 @@
-"""Why a request is refused: one of Kafka's error codes and the sentence that goes with it.
+"""The reason why a request is refused: one of Kafka's error codes and its message.
 
-An expected failure is a value, so decisions return a `Refusal`; they never raise one.
+Expected failures are values, so decisions return a `Refusal` and never raise one.
 """
 
 from typing import NamedTuple

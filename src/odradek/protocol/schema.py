@@ -1,4 +1,4 @@
-"""Declaration of messages: a class with fields from `fields`, one table for all versions of the message.
+"""Declares messages as classes with fields from `fields`, one table for all versions of a message.
 
 Constructors, decoders and encoders are compiled on first use, per version, to Python source for that one layout (see
 `compile_decoder` and `compile_encoder`), which is several times as fast as interpreting the table.
@@ -65,7 +65,7 @@ class Struct(metaclass=StructType):
         fields = ()
 
         def __init__(self, **values):
-            # Compiled on first use; the compiled constructor replaces this one.
+            # Replaced on first use by the compiled constructor.
             struct_type = type(self)
             struct_type.__init__ = compile_constructor(struct_type)
             struct_type.__init__(self, **values)
@@ -98,7 +98,7 @@ class Message(Struct):
     def __init_subclass__(
         cls, *, api_key: int = -1, versions: tuple[int, int] = (0, 0), flexible: int | None = None
     ) -> None:
-        """`versions`: the first and the last. `flexible`: the first version with compact lengths and tagged fields."""
+        """`versions` are the first and the last; `flexible` is the first with compact lengths and tagged fields."""
         cls.api_key = api_key
         cls.versions = versions
         cls.flexible_from = flexible
@@ -113,7 +113,7 @@ class Message(Struct):
     def decode(cls, buffer: memoryview, position: int, version: int) -> Self:
         """Decodes the message at `position` of `buffer`; records are views into the buffer.
 
-        Raises MalformedMessage, and nothing else, for any bytes that are no such message.
+        Raises MalformedMessage, and no other exception, for invalid bytes.
         """
         decoder = cls._decoders.get(version)
         if decoder is None:
@@ -125,7 +125,7 @@ class Message(Struct):
         return decoded
 
     def encode(self, version: int) -> list[Part]:
-        """The encoded parts in order; fields that this version lacks are left out."""
+        """The encoded parts in order, without fields that this version lacks."""
         encoder = self._encoders.get(version)
         if encoder is None:
             self._check_version(version)
@@ -144,5 +144,5 @@ class Request(Message):
 
 
 class Response(Message):
-    # A client trusts its broker, and the metadata of a large cluster is one message.
+    # Responses have no limit: a client trusts its broker, and the metadata of a large cluster is one message.
     element_limit = 10_000_000

@@ -1,4 +1,4 @@
-"""The values by which Kafka's protocol and files say that there is no value."""
+"""The sentinel values for "none" and "unknown" in Kafka's protocol and files."""
 
 from uuid import UUID
 

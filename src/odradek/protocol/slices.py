@@ -1,4 +1,4 @@
-"""Bytes that lie elsewhere: a `Slice` goes into an encoded message untouched, so that a file is sent without a copy."""
+"""A `Slice` refers to bytes of a file; an encoded message contains it as a part, so that no bytes are copied."""
 
 from typing import Protocol, TypeAlias
 
@@ -9,5 +9,5 @@ class Slice(Protocol):
     def read(self) -> bytes: ...
 
 
-# What an encoded message is made of, in the order of the wire.
+# The parts of an encoded message, in wire order.
 Part: TypeAlias = bytes | bytearray | memoryview | Slice

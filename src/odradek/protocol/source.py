@@ -1,4 +1,4 @@
-"""Python source under construction: lines with their depth, fresh names, and the constants that the lines refer to."""
+"""Builds Python source code: lines with their indentation, unique names, and the constants that the lines refer to."""
 
 import functools
 import struct
@@ -31,7 +31,7 @@ class Source:
         return f"{prefix}{self._count}"
 
     def bind(self, prefix: str, value: object) -> str:
-        """A name for a constant."""
+        """Binds a constant; returns its name."""
         name = self.fresh(prefix)
         self.namespace[name] = value
         return name
@@ -54,5 +54,5 @@ class Source:
 
 @functools.cache
 def compiled_format(format_: str) -> struct.Struct:
-    """Big-endian, without padding; there are only as many as the tables have runs of fields."""
+    """A compiled big-endian format, cached; the number of formats is limited by the tables."""
     return struct.Struct(">" + format_)

@@ -1,4 +1,4 @@
-"""Sections of tagged fields (KIP-482) outside compiled code: unknown ones are skipped, known ones written."""
+"""Skips unknown tagged fields (KIP-482) and writes known ones, for the compiled code."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ from odradek.protocol.varints import Bytes, decode_unsigned_varint, encode_unsig
 
 
 def skip_tagged_fields(buffer: Bytes, position: int, count: int) -> int:
-    """The position after `count` fields of which none is known; `count` may be a lie, the bytes run out first."""
+    """The position after `count` unknown fields; a `count` that is too large raises when the bytes end."""
     for _ in range(count):
         _tag, position = decode_unsigned_varint(buffer, position)
         size_bytes, position = decode_unsigned_varint(buffer, position)
@@ -19,7 +19,7 @@ def skip_tagged_fields(buffer: Bytes, position: int, count: int) -> int:
 
 
 def append_tagged_fields(append: Callable[[Part], None], fields: Sequence[tuple[bytes, Sequence[Part]]]) -> None:
-    """`fields` are the encoded tags, ascending, with the parts of their values."""
+    """Appends tagged fields: encoded tags in ascending order, with the parts of their values."""
     append(encode_unsigned_varint(len(fields)))
     for tag, parts in fields:
         append(tag)

@@ -1,6 +1,6 @@
 """Variable-length integers: unsigned for compact lengths and tags (KIP-482), zigzag for the fields of a record.
 
-An unsigned varint here never passes 32 bits and a zigzag one never 64: longer ones are refused, as Kafka does.
+Unsigned varints have at most 32 bits and zigzag ones at most 64; longer ones are rejected, as in Kafka.
 """
 
 from typing import TypeAlias
@@ -10,7 +10,7 @@ from odradek.protocol.malformed import MalformedMessage
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
 SINGLE_BYTE_LIMIT = 128
-# An index instead of a call for what is by far the most frequent.
+# A table for the most frequent values: indexing is faster than a call.
 SINGLE_BYTE_VARINTS = tuple(bytes((value,)) for value in range(SINGLE_BYTE_LIMIT))
 
 
@@ -37,7 +37,7 @@ def decode_unsigned_varint(buffer: Bytes, position: int) -> tuple[int, int]:
 
 
 def finish_unsigned_varint(buffer: Bytes, position: int, first: int) -> tuple[int, int]:
-    """As `decode_unsigned_varint`, after a first byte that says there are more."""
+    """`decode_unsigned_varint` after a first byte with the continuation bit."""
     value = first & 0x7F
     try:
         for shift in (7, 14, 21):
@@ -55,12 +55,12 @@ def finish_unsigned_varint(buffer: Bytes, position: int, first: int) -> tuple[in
 
 
 def encode_varlong(value: int) -> bytes:
-    """Zigzag, up to 64 bits; a varint of up to 32 bits has the same bytes."""
+    """Encodes a zigzag integer of up to 64 bits; a varint of up to 32 bits has the same encoding."""
     return encode_unsigned_varint(value << 1 ^ value >> 63)
 
 
 def decode_varlong(buffer: Bytes, position: int) -> tuple[int, int]:
-    """Zigzag: the value and the position after it."""
+    """Decodes a zigzag integer: the value and the position after it."""
     value = shift = 0
     try:
         while True:

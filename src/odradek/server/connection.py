@@ -1,7 +1,8 @@
-"""One client's connection: socket <-> handlers, with order kept and limits held.
+"""One client's connection: passes requests from the socket to handlers and responses back, in order.
 
-Requests are handled one after the other, as Kafka does: the next frame is looked at only when the answer to the last
-one is out of our hands. That keeps order without a queue, and a client that never reads its answers stops being read.
+Requests are handled one at a time, as in Kafka: the next frame is processed when the response to the last one has been
+handed to the socket. This keeps the order without a queue, and stops reading from a client that does not read its
+responses.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ log = get_logger(__name__)
 
 
 class ConnectionOwner(Protocol):
-    """What a connection needs of the listener that accepted it."""
+    """The interface of the listener that a connection uses."""
 
     name: str
     clock: Clock
@@ -43,7 +44,7 @@ class ConnectionOwner(Protocol):
 
 
 class Connection(asyncio.BufferedProtocol):
-    """A transport's protocol; `Listener` owns it and may ask it to finish."""
+    """An asyncio protocol for one connection; `Listener` owns it and may call `finish`."""
 
     __slots__ = (
         "_client",
@@ -66,10 +67,11 @@ class Connection(asyncio.BufferedProtocol):
     # --- asyncio.BufferedProtocol
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one by its methods, not by its class
+        # uvloop's transport has the methods of asyncio.Transport, but not the base class.
+        self._transport = cast("asyncio.Transport", transport)
         listener = self._listener
         self._writer = SocketWriter(
-            transport, listener.loop, listener.short_answers, self._output_moved, self._output_failed
+            transport, listener.loop, listener.short_answers, self._output_progressed, self._output_failed
         )
         peer = transport.get_extra_info("peername")
         self._client = ClientConnection(self._listener.name, peer[0] if peer else "")
@@ -85,7 +87,7 @@ class Connection(asyncio.BufferedProtocol):
         self._handle_frames()
 
     def eof_received(self) -> bool:
-        return False  # let the transport close: a client that sends no more wants no more
+        return False  # lets the transport close: a client that shuts down its sending side is done
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         if self._waiting is not None:
@@ -98,10 +100,10 @@ class Connection(asyncio.BufferedProtocol):
     def client_host(self) -> str:
         return self._client.host
 
-    # --- requests in, answers out
+    # --- requests and responses
 
     def _handle_frames(self) -> None:
-        """Handle whole frames until one must wait, or the client does not read."""
+        """Handles complete frames until one must wait, or the client does not read."""
         frames, writer = self._frames, self._writer
         try:
             while self._waiting is None and writer.is_drained and not self.is_finishing:
@@ -117,18 +119,18 @@ class Connection(asyncio.BufferedProtocol):
         except (InvalidFrameSize, MalformedMessage) as problem:
             self._refuse(str(problem))
             return
-        except CloseConnection as wish:
-            self._refuse(str(wish))
+        except CloseConnection as closing:
+            self._refuse(str(closing))
             return
         self._update_reading()
 
     async def _answer_later(self, awaited: Awaitable[Answer]) -> None:
-        """In the same task that finds the answer: a callback would cost a long poll another turn of the loop."""
+        """Sends the response in the task that computes it: a callback would add an iteration of the event loop."""
         try:
             answer = await awaited
-        except CloseConnection as wish:
+        except CloseConnection as closing:
             self._waiting = None
-            self._refuse(str(wish))
+            self._refuse(str(closing))
             return
         except Exception as problem:
             self._waiting = None
@@ -143,14 +145,14 @@ class Connection(asyncio.BufferedProtocol):
             self._writer.write(answer)
         self._proceed()
 
-    def _output_moved(self) -> None:
-        """The client has taken more of its answer: however slowly, it is not idle."""
+    def _output_progressed(self) -> None:
+        """Called when the client has received more of its response: even a slow client is not idle."""
         self.last_active_ms = self._listener.clock.monotonic_ms()
         if self._writer.is_drained and not self._transport.is_closing():
             self._proceed()
 
     def _output_failed(self, error: OSError) -> None:
-        log.debug("client went away", client=self._client.host, reason=str(error))
+        log.debug("client disconnected", client=self._client.host, reason=str(error))
         self._transport.abort()
 
     def _proceed(self) -> None:
@@ -160,8 +162,8 @@ class Connection(asyncio.BufferedProtocol):
             self._handle_frames()
 
     def _update_reading(self) -> None:
-        """Read on while idle. While an answer waits, read on too, so that a closed socket is noticed at once, but
-        only as far as a frame's worth of bytes that nobody has looked at."""
+        """Resumes or pauses reading. While a response is pending, reading continues up to one frame's worth of
+        unprocessed bytes, so that a closed socket is noticed at once."""
         if self._transport.is_closing():
             return
         is_busy = self._waiting is not None or not self._writer.is_drained
@@ -170,14 +172,14 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._transport.resume_reading()
 
-    # --- ends
+    # --- closing
 
     def _refuse(self, reason: str) -> None:
         log.warning("connection closed", client=self._client.host, reason=reason)
         self._transport.abort()
 
     def finish(self) -> None:
-        """Answer what is in flight, take nothing new, then close."""
+        """Stops accepting requests, sends the response in flight, then closes."""
         self.is_finishing = True
         if self._waiting is None and self._writer.is_drained:
             self._transport.close()

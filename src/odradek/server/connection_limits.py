@@ -1,4 +1,4 @@
-"""How many connections a broker may have: in all, through one listener, from one address. Shared by its listeners."""
+"""Limits on the broker's connections: in total, per listener and per address. Shared by the listeners."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
 
 
 class Limit(NamedTuple):
-    """A setting, and the number of connections that it allows."""
+    """The name of a setting, and the number of connections that it allows."""
 
     name: str
     allowed: int
 
 
 class ConnectionLimits:
-    """Counts; a connection that is over a limit counts as well, until it is closed."""
+    """Counts connections; one that exceeds a limit counts until it is closed."""
 
     def __init__(self) -> None:
         self._total = 0
@@ -25,7 +25,7 @@ class ConnectionLimits:
         self._by_host: Counter[str] = Counter()
 
     def opened(self, listener: str, host: str, config: BrokerConfig) -> Limit | None:
-        """Count one more; the limit that it breaks, if any."""
+        """Counts a new connection; returns the limit that it exceeds, or None."""
         self._total += 1
         self._by_listener[listener] += 1
         self._by_host[host] += 1
@@ -43,4 +43,4 @@ class ConnectionLimits:
         self._by_listener[listener] -= 1
         self._by_host[host] -= 1
         if not self._by_host[host]:
-            del self._by_host[host]  # addresses come and go for years
+            del self._by_host[host]  # so that the dictionary does not grow without bound

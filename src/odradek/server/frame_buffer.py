@@ -1,19 +1,19 @@
-"""Cuts a connection's byte stream into frames, with as few copies and as little memory as the bytes that came.
+"""Splits a connection's byte stream into frames, with few copies and memory in proportion to the received bytes.
 
-Every connection receives into one buffer that all share; only a connection with an unfinished frame owns memory, and
-that memory grows with the bytes that arrived, never with the size that the peer declared. Sans-I/O.
+All connections receive into one shared buffer. Only a connection with an unfinished frame owns memory, which grows with
+the bytes that have arrived, never with the size that the peer declared. Does no I/O.
 """
 
 from __future__ import annotations
 
 import mmap
 
-# Much more than is received at once, so that most frames end where they began and need not be moved to more room.
+# Much larger than one receive, so that most frames are complete in it and need not be moved.
 SHARED_BYTES = 8 << 20
 LAZY_BYTES = 1 << 20
-TURN_BYTES = 1 << 20  # what one connection may receive before the others get their turn
+TURN_BYTES = 1 << 20  # limit for one connection before others are served
 SMALLEST_OWN_BYTES = 4 << 10
-HANDED_OVER_BYTES = 64 << 10  # from here on copying what has come costs more than giving the buffer away
+HANDED_OVER_BYTES = 64 << 10  # above this size, handing over the buffer costs less than copying
 POOLED_BUFFERS = 4
 POOLED_BYTES = POOLED_BUFFERS * SHARED_BYTES
 SIZE_BYTES = 4
@@ -21,13 +21,13 @@ SMALLEST_FRAME_BYTES = 8  # API key, version, correlation id
 
 
 class InvalidFrameSize(ValueError):
-    """The declared size of a frame is not one that this listener takes."""
+    """The declared size of a frame is invalid or exceeds the limit."""
 
 
 class ReceiveBuffers:
-    """The broker's receive memory: the shared buffer, and a bounded pool of those that were given back.
+    """The broker's receive memory: the shared buffer, and a bounded pool of returned buffers.
 
-    Fresh memory costs a page fault per 4 KiB, about as much as receiving into it: hence the pool.
+    New memory costs a page fault per 4 KiB, about as much as receiving into it; the pool avoids that.
     """
 
     __slots__ = ("_free", "_free_bytes", "_handed_over", "shared")
@@ -39,8 +39,10 @@ class ReceiveBuffers:
         self._handed_over: set[int] = set()
 
     def hand_over(self) -> bool:
-        """The shared buffer becomes the caller's, until it gives it back; False when too many have one already. It is
-        much larger than what it holds, so a thousand slow clients must not have a thousand of them."""
+        """Gives the shared buffer to the caller until it is returned; False if too many are handed out.
+
+        The number is limited because a buffer is much larger than its content: a thousand slow clients must not
+        hold a thousand buffers."""
         if len(self._handed_over) >= POOLED_BUFFERS:
             return False
         self._handed_over.add(id(self.shared))
@@ -49,7 +51,7 @@ class ReceiveBuffers:
 
     def take(self, size_bytes: int) -> memoryview:
         for place, buffer in enumerate(self._free):
-            if size_bytes <= len(buffer) <= 4 * size_bytes:  # a large one is not for who has sent ten bytes
+            if size_bytes <= len(buffer) <= 4 * size_bytes:  # a large buffer is not used for a few bytes
                 del self._free[place]
                 self._free_bytes -= len(buffer)
                 return buffer
@@ -63,14 +65,14 @@ class ReceiveBuffers:
 
 
 def _new_memory(size_bytes: int) -> memoryview:
-    """Large ones come straight from the kernel: of these, only what was received into is there."""
+    """Allocates a buffer; large ones are mapped, so that only pages that were written to use memory."""
     return memoryview(mmap.mmap(-1, size_bytes) if size_bytes >= LAZY_BYTES else bytearray(size_bytes))
 
 
 class FrameBuffer:
     """One connection's unread bytes.
 
-    The owner calls `writable`, lets the socket fill it, calls `filled`, then `next_frame` until it gives None, and
+    The owner calls `writable`, lets the socket fill it, calls `filled`, then `next_frame` until it returns None, and
     `settle` before the shared buffer may be used by another connection.
     """
 
@@ -89,9 +91,9 @@ class FrameBuffer:
         return self._end_position - self._start_position
 
     def writable(self) -> memoryview:
-        """Where the next bytes go; never empty."""
+        """The memory for the next bytes; never empty."""
         if not self._is_own:
-            self._buffer = self._buffers.shared  # another one, perhaps, than at the last time
+            self._buffer = self._buffers.shared  # the shared buffer may have been replaced
         elif self._end_position == len(self._buffer):
             self._make_room()
         return self._buffer[self._end_position : self._end_position + TURN_BYTES]
@@ -100,7 +102,7 @@ class FrameBuffer:
         self._end_position += size_bytes
 
     def next_frame(self) -> memoryview | None:
-        """The next whole frame without its size; valid until the next `settle`, `writable` or `next_frame`."""
+        """The next complete frame without its size; valid until the next `settle`, `writable` or `next_frame`."""
         start = self._start_position
         available = self._end_position - start
         if available < SIZE_BYTES:
@@ -113,7 +115,7 @@ class FrameBuffer:
         return self._buffer[begin : begin + size]
 
     def settle(self) -> None:
-        """Take what is left out of the shared buffer, or give an owned buffer back once it is empty."""
+        """Moves remaining bytes out of the shared buffer, or returns an owned buffer once it is empty."""
         if self._start_position == self._end_position:
             if self._is_own:
                 self._buffers.give(self._buffer)
@@ -126,7 +128,7 @@ class FrameBuffer:
             self._is_own = True
 
     def release(self) -> None:
-        """The connection is gone: drop what it had."""
+        """Returns the connection's memory when it is closed."""
         self._start_position = self._end_position
         self.settle()
 
@@ -139,7 +141,7 @@ class FrameBuffer:
         return size
 
     def _wanted_bytes(self) -> int:
-        """Room for the frame, but at most four times what has arrived: a declared size reserves nothing."""
+        """The size to allocate: that of the frame, but at most four times the received bytes."""
         unread = self.unread_bytes
         if unread < SIZE_BYTES:
             return SMALLEST_OWN_BYTES

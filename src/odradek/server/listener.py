@@ -1,4 +1,4 @@
-"""A listening address and the connections that came through it; it ends those that are silent for too long."""
+"""A listening address and its connections; closes idle connections."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 SWEEPS_PER_IDLE_TIME = 10
-GAVE_UP = "clients did not take their answers in time"
+RESPONSES_NOT_READ = "clients did not read their responses in time"
 
 
 class Listener:
-    """Owns its connections. One timer sweeps all of them: no timer per connection."""
+    """Owns its connections. One timer checks all of them, instead of a timer per connection."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Listener:
     async def bind(
         self, host: str, port: int, *, backlog: int, send_buffer_bytes: int | None, receive_buffer_bytes: int | None
     ) -> None:
-        """Take the address; nobody is let in yet."""
+        """Binds the address without accepting connections."""
         self._server = await bind(
             lambda: Connection(self),
             host,
@@ -67,9 +67,9 @@ class Listener:
         self.port = bound_port(self._server)
 
     async def serve(self, dispatcher: Dispatcher, config: Callable[[], BrokerConfig]) -> None:
-        """Let clients in. Their limits may change at run time, so the configuration is asked for each time."""
+        """Accepts connections. Limits may change at run time, so the configuration is read for each connection."""
         if self._server is None:
-            raise RuntimeError("the listener has no address yet")
+            raise RuntimeError("the listener is not bound")
         self.dispatcher = dispatcher
         self._config = config
         await start_serving(self._server)
@@ -77,7 +77,7 @@ class Listener:
             self._schedule_sweep()
 
     def connection_opened(self, connection: Connection) -> None:
-        """Take it, or end it when there are too many; `connection_closed` follows either way."""
+        """Accepts a connection, or closes it if a limit is exceeded; `connection_closed` follows in both cases."""
         self._connections.add(connection)
         host = connection.client_host
         broken = self._limits.opened(self.name, host, self._config())
@@ -92,7 +92,7 @@ class Listener:
             self._all_closed.set()
 
     def finish(self) -> None:
-        """Let nobody in and take no new request; what is in flight may still be answered."""
+        """Stops accepting connections and requests; requests in flight are answered."""
         if self._sweep_timer is not None:
             self._sweep_timer.cancel()
         if self._server is not None:
@@ -102,12 +102,12 @@ class Listener:
             connection.finish()
 
     async def close(self, patience_s: float) -> None:
-        """After `finish`: give clients a while to take their answers, then end what is left."""
+        """After `finish`: gives clients time to read their responses, then closes the remaining connections."""
         if self._connections:
             try:
                 await asyncio.wait_for(self._all_closed.wait(), patience_s)
             except TimeoutError:
-                log.warning(GAVE_UP, connections=len(self._connections))
+                log.warning(RESPONSES_NOT_READ, connections=len(self._connections))
         for connection in tuple(self._connections):
             connection.abort()
 

@@ -1,6 +1,6 @@
-"""Where settings come from: a file in Java's .properties form, then the environment, then the command line.
+"""Loads settings from a Java .properties file, then the environment, then the command line.
 
-The later one wins. Every value keeps its origin, so that an error can say which line or variable to correct.
+Later values override earlier ones. Every value keeps its origin, so that an error names the line or variable to fix.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SEPARATOR = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
 
 
 class PropertiesError(ValueError):
-    """A setting that cannot be used; the text says where it stands and what is wrong."""
+    """An invalid setting; the message names its origin and the problem."""
 
 
 class Property(NamedTuple):
@@ -42,7 +42,7 @@ def load_properties(
     file_name: str = "server.properties",
     other_variables: Collection[str] = (),
 ) -> dict[str, Property]:
-    """All settings, by name. `other_variables` begin with the prefix too, but are not properties."""
+    """All settings by name. `other_variables` start with the prefix too, but are not properties."""
     properties: dict[str, Property] = {}
     if file_text is not None:
         properties |= parse_properties(file_text, file_name)
@@ -67,7 +67,7 @@ def broker_config(properties: Mapping[str, Property]) -> BrokerConfig:
 
 
 def parse_properties(text: str, file_name: str) -> dict[str, Property]:
-    """Reads what java.util.Properties reads; of several values for one key the last counts."""
+    """Parses the format of java.util.Properties; the last of several values for a key wins."""
     properties = {}
     for line_number, line in _logical_lines(text):
         origin = f"{file_name} line {line_number}"
@@ -80,7 +80,7 @@ def parse_properties(text: str, file_name: str) -> dict[str, Property]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations joined, comments and blank lines left out; each with its first line's number."""
+    """Logical lines: continuations joined, without comments and blank lines; each with the number of its first line."""
     pending = ""
     first_number = 0
     for number, natural in enumerate(_NATURAL_LINE.split(text), 1):
@@ -112,12 +112,12 @@ def _unescape(text: str, origin: str) -> str:
         return _ESCAPES.get(code, code)
 
     plain = _ESCAPE.sub(replace, text)
-    # Java's strings are UTF-16: two escapes may make up one character.
+    # Java's strings are UTF-16: two escapes may form one character.
     return plain.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _read_environment(environment: Mapping[str, str], other_variables: Collection[str]) -> dict[str, Property]:
-    """ODRADEK_LOG_DIRS is log.dirs: no known name has an underscore, so the way back is unambiguous."""
+    """Reads variables such as ODRADEK_LOG_DIRS (log.dirs); no property name has an underscore, so this is unique."""
     by_variable = {_variable_name(name): name for name in known_names()}
     properties = {}
     for variable in sorted(environment):

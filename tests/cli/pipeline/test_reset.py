@@ -136,11 +136,11 @@ def test_a_reset_says_what_follows_and_does_it(offline: Run, file: str, begun: P
     done = offline("pipeline", "reset", file, "--to", "2026-01-31T12:00Z", "--yes")
     assert done.code == 0, done.errors
     for told in (
-        "topic out: records that are made again are written again",
-        "table added: rows that are made again are added again",
-        "files archive: the folder is set aside",
-        "view last: keeps its rows",
-        "view totals: its groups count only what comes after the start",
+        "topic out: replayed records are written again",
+        "table added: replayed rows are appended again",
+        "files archive: the folder is renamed",
+        "view last: rows stay",
+        "view totals: its groups include only records after the start",
     ):
         assert told in done.errors
     assert "begins at 2026-01-31T12:00:00.000Z with its next run" in done.output

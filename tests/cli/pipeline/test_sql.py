@@ -87,12 +87,12 @@ def test_what_spark_refuses_is_told_in_a_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["selec 1"], "the query, line 1, column 7: '1' cannot stand here"),
+        (["selec 1"], "the query, line 1, column 7: unexpected '1'"),
         (["drop table t"], "DROP where a query should stand"),
         (["select * from rigs-dead-letters where"], "put names with dashes in backticks"),
         (["select 1", "--schema", "t=id BIGNIT"], "--schema of t: "),
-        (["select 1", "--warehouse", "here"], "'here' is no URL of a database"),
-        (["select 1", "--warehouse", "sqlite:///no-such-file.db"], "there is no such file"),
+        (["select 1", "--warehouse", "here"], "'here' is not a database URL"),
+        (["select 1", "--warehouse", "sqlite:///no-such-file.db"], "the file does not exist"),
         (["select 1", "--definition", "no.yml"], "the file cannot be read"),
     ],
 )

@@ -81,4 +81,4 @@ def test_a_case_that_is_not_there_is_told_with_the_nearest(offline: Run, tmp_pat
 def test_a_folder_without_tests_is_told(offline: Run, tmp_path: Path) -> None:
     ran = offline("pipeline", "test", str(tmp_path))
     assert ran.code == 1
-    assert "no tests of pipelines are here or below; a file of tests ends in .test.yml" in ran.errors
+    assert "found no pipeline tests in this folder or below; the name of a test file ends in .test.yml" in ran.errors

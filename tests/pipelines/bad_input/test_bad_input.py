@@ -1,4 +1,4 @@
-"""Bad input on a real broker: clear errors, dead letters, and nothing lost once the cause is gone."""
+"""Invalid input on a real broker: clear errors, dead letters, and no lost records once the cause is removed."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_database_without_a_driver_is_told(stage: Stage) -> None:
         sources: {old: {jdbc: {url: "jdbc:oldbase://host/d", table: t}}}
         sinks: {out: {from: old, topic: "@out"}}
         """)
-    with pytest.raises(PipelineError, match="there is no JDBC driver for oldbase: put its jar into spark"):
+    with pytest.raises(PipelineError, match="there is no JDBC driver for oldbase: name its jar in spark"):
         stage.run_once(pipeline)
 
 
@@ -153,7 +153,7 @@ def test_a_null_in_a_key_is_told_with_what_to_do(stage: Stage) -> None:
     stage.create("in", 1)
     stage.produce("in", [{"id": 1, "name": None}])
     pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [name]}}")
-    with pytest.raises(PipelineFailed, match="table last: name is part of its key, and null in a row"):
+    with pytest.raises(PipelineFailed, match="table last: the key column name is null in a row"):
         stage.run(pipeline)
 
 
@@ -191,8 +191,8 @@ def test_a_module_that_breaks_while_it_is_imported_is_told(stage: Stage) -> None
 
 
 WRONG_URLS = [
-    ("nodb:///x", "'nodb' is no kind of database"),
-    ("mysql://u:secret@127.0.0.1/d", "mysql://u:.*: Python's .* is missing"),
+    ("nodb:///x", "'nodb' is not a supported kind of database"),
+    ("mysql://u:secret@127.0.0.1/d", "mysql://u:.*: the Python package .* is missing"),
     ("sqlite:////nowhere/at/all/w.db", "unable to open database file"),
 ]
 
@@ -210,7 +210,7 @@ def test_a_wrong_database_is_told_before_spark_starts(stage: Stage, url: str, me
 
 
 def test_what_is_no_url_is_no_database() -> None:
-    with pytest.raises(WarehouseRefused, match="'here' is no URL of a database"):
+    with pytest.raises(WarehouseRefused, match="'here' is not a database URL"):
         Warehouse("here")
 
 
@@ -218,7 +218,7 @@ def test_what_is_no_url_is_no_database() -> None:
     "url", ["postgresql:/u:secret@h/d", "u:sec@ret@h/d", "postgresql://u:secret@h:port/d", "h/d?password=secret"]
 )
 def test_the_password_of_what_is_no_url_is_not_told(url: str) -> None:
-    with pytest.raises(WarehouseRefused, match=r"h.*' is no URL of a database") as refused:
+    with pytest.raises(WarehouseRefused, match=r"h.*' is not a database URL") as refused:
         Warehouse(url)
     assert "secret" not in str(refused.value)
     assert "ret@" not in str(refused.value)

@@ -1,4 +1,4 @@
-"""A broker that goes away in the middle of a stream and comes back: the stream goes on, and nothing is lost."""
+"""A broker that stops in the middle of a stream and restarts: the stream continues, and no record is lost."""
 
 from __future__ import annotations
 

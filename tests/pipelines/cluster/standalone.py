@@ -16,7 +16,7 @@ REGISTERED = "Successfully registered with master"
 
 
 class StandaloneCluster:
-    """`with StandaloneCluster(folder, workers=2, cores=1) as cluster:`; `cluster.master` is what pipelines are told."""
+    """`with StandaloneCluster(folder, workers=2, cores=1) as cluster:`; `cluster.master` is Spark's master URL."""
 
     def __init__(self, folder: Path, workers: int, cores: int, memory: str = "1g") -> None:
         self.folder = folder

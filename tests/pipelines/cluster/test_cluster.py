@@ -1,4 +1,4 @@
-"""A pipeline on a real Spark cluster: what workers lack is sent to them, and a worker that is killed loses nothing."""
+"""A pipeline on a real Spark cluster: missing modules are sent to workers, and killing a worker loses no record."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ LOOK_S = 0.5
 
 
 class Scene:
-    """Topics of a broker, a definition with two modules beside it, and the pipeline as a process."""
+    """Topics of a broker, a definition with two modules next to it, and the pipeline as a process."""
 
     def __init__(self, folder: Path, servers: str, rest: str, delivery: Delivery) -> None:
         self.folder, self.servers, self.name = folder, servers, f"c{uuid.uuid4().hex[:8]}"
@@ -118,7 +118,7 @@ class Scene:
 
 
 def lose_a_worker(cluster: StandaloneCluster, scenes: Sequence[Scene]) -> None:
-    """While pipelines run whose executors are on both workers, and records come."""
+    """Kills a worker while records arrive and the pipelines have executors on both workers."""
     running = [scene.run(cluster.master) for scene in scenes]
 
     def send() -> None:
@@ -147,7 +147,7 @@ def lose_a_worker(cluster: StandaloneCluster, scenes: Sequence[Scene]) -> None:
 def test_a_worker_that_is_killed_loses_and_doubles_nothing(
     tmp_path: Path, odradek_session_broker: RunningBroker, apache_kafka: KafkaAddress
 ) -> None:
-    """Two pipelines of one cluster: one at least once, with a function of ours on the workers, one exactly once."""
+    """Two pipelines on one cluster: one at least once, with a user function on the workers, one exactly once."""
     told = Scene(tmp_path / "told", odradek_session_broker.bootstrap_servers, TOLD, Delivery.AT_LEAST_ONCE)
     copied = Scene(tmp_path / "copied", apache_kafka.bootstrap_servers, COPIED, Delivery.EXACTLY_ONCE)
     with StandaloneCluster(tmp_path, workers=2, cores=2) as cluster:

@@ -1,4 +1,4 @@
-"""One PostgreSQL server for each worker of pytest, and a database of its own for each test."""
+"""One PostgreSQL server for each worker of pytest, and a separate database for each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own: Debian's, in a new folder, on a socket and a port of its own.
+"""A private PostgreSQL server, from Debian's packages, in a new folder, on its own socket and port.
 
 Where the machine has none, Debian's package and the libraries that it lacks are fetched without being installed.
 """
@@ -31,12 +31,12 @@ INSTALLED = "/usr/lib/postgresql"
 
 
 class NoPostgres(Exception):
-    """There is none, and none can be fetched."""
+    """PostgreSQL is not installed and cannot be fetched."""
 
 
 @dataclass(frozen=True)
 class Programs:
-    """Where `initdb` and `postgres` are, and the libraries that they need beside the machine's own."""
+    """The paths of `initdb` and `postgres`, and of libraries that the machine lacks."""
 
     folder: Path
     libraries: Path | None = None
@@ -68,7 +68,7 @@ class Server:
 
 
 def find_programs() -> Programs:
-    """Debian's, those on the path, or those of an earlier or a new download."""
+    """The programs of Debian, on the PATH, or of an earlier or new download."""
     found = [path for path in Path(INSTALLED).glob("*/bin") if (path / "initdb").exists()]
     on_path = shutil.which("initdb")
     if found:
@@ -90,7 +90,7 @@ def download() -> Programs:
 
 
 def unpack(cache: Path) -> None:
-    """Debian's packages, as `apt-get download` gives them to everybody."""
+    """Unpacks Debian's packages, which `apt-get download` fetches without root."""
     if shutil.which("apt-get") is None or shutil.which("dpkg-deb") is None:
         raise NoPostgres("no PostgreSQL is installed, and without apt-get none can be fetched")
     packages = needed_packages()
@@ -137,7 +137,7 @@ def run_or_refuse(command: list[str], folder: Path) -> str:
 
 
 def somebody() -> dict[str, Any]:
-    """PostgreSQL does not run as root: whom it runs as instead."""
+    """The user to run PostgreSQL as, because it refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     for name in ("postgres", "nobody"):
@@ -150,7 +150,7 @@ def somebody() -> dict[str, Any]:
 
 
 def reachable(programs: Programs, folder: Path) -> Programs:
-    """A copy that somebody else may run: root's own cache is closed to them."""
+    """A copy that another user may execute, because root's cache is not readable for others."""
     if programs.libraries is None:
         return programs
     root = next(each for each in programs.folder.parents if each.name == "root")

@@ -83,7 +83,7 @@ def test_tables_are_joined_and_views_kept(stage: Stage, postgres: Server, databa
 
 
 def check_queries(stage: Stage, url: str) -> None:
-    """The same tables for those who ask with Spark."""
+    """Checks that Spark queries return the same tables."""
     assert sorted(table_names(url)) == ["last", "pumps", "rows", "totals"]
     frame = read_table(stage.spark, url, "rows")
     found: list[Any] = frame.selectExpr("id", "price", "date_format(at, 'HH:mm:ss')").orderBy("id").collect()

@@ -1,4 +1,4 @@
-"""Tables and views on PostgreSQL: whole batches, each once, every type kept, and what it refuses told in a sentence."""
+"""Tables and views on PostgreSQL: atomic batches, each once, all types, and readable errors."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from odradek.pipelines.spark.sinks.warehouse import (
     BatchNumber,
     TableChange,
     Warehouse,
-    WarehouseAway,
     WarehouseRefused,
+    WarehouseUnavailable,
     check_database,
 )
 
@@ -82,7 +82,7 @@ def test_a_connection_that_is_cut_costs_the_batch_and_no_more(
         postgres.execute(f"select pg_terminate_backend(pid) from pg_stat_activity where datname = '{database}'")
         yield from ((number, NOON, 0) for number in range(600, 1200))
 
-    with pytest.raises(WarehouseAway, match=r"postgresql.*(terminat|closed)"):
+    with pytest.raises(WarehouseUnavailable, match=r"postgresql.*(terminat|closed)"):
         warehouse.write(BatchNumber("q", 1), [TableChange("t", SCHEMA, cut(), ("id",))])
     assert warehouse.write(BatchNumber("q", 1), [change((1, NOON, 2))])
     assert postgres.execute("select id, value from t", database) == [(1, 2)]
@@ -151,7 +151,7 @@ def test_a_key_may_be_long_and_may_not_be_null(warehouse: Warehouse, postgres: S
     schema = T.StructType().add("name", T.StringType()).add("value", T.LongType())
     warehouse.write(None, [TableChange("names", schema, [("x" * 2000, 1)], ("name",))])
     assert postgres.execute("select length(name) from names", database) == [(2000,)]
-    with pytest.raises(WarehouseRefused, match="table names: name is part of its key, and null in a row"):
+    with pytest.raises(WarehouseRefused, match="table names: the key column name is null in a row"):
         warehouse.write(None, [TableChange("names", schema, [(None, 1)], ("name",))])
 
 
@@ -167,5 +167,5 @@ def test_what_a_server_refuses_is_told_in_a_sentence(postgres: Server) -> None:
         check_database(postgres.url("nowhere"))
     with pytest.raises(WarehouseRefused, match='role "nobody_known" does not exist'):
         check_database(postgres.url(user="nobody_known"))
-    with pytest.raises(WarehouseAway, match=r"postgresql\+psycopg://u:\*\*\*@127.0.0.1:1/d: .*refused"):
+    with pytest.raises(WarehouseUnavailable, match=r"postgresql\+psycopg://u:\*\*\*@127.0.0.1:1/d: .*refused"):
         check_database("postgresql://u:secret@127.0.0.1:1/d")

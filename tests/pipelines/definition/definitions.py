@@ -1,4 +1,4 @@
-"""Definitions for tests: a small sound one, and what is said of a text."""
+"""Definitions for tests: a small valid one, and functions that return the problems of a text."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def define(text: str, environment: Mapping[str, str] | None = None, engine: Engi
 
 
 def told(text: str, environment: Mapping[str, str] | None = None, engine: Engine | None = None) -> list[str]:
-    """What is said of a definition, a line a problem."""
+    """The problems of a definition, one line each."""
     return [str(each).removeprefix("p.yml:") for each in define(text, environment, engine).problems]
 
 
 def sound(text: str) -> Pipeline:
-    """The pipeline of a definition that can run; warnings do not matter."""
+    """The pipeline of a valid definition; warnings are ignored."""
     definition = define(text)
     assert [str(each) for each in definition.problems if each.severity == "error"] == []
     assert definition.pipeline is not None
@@ -53,6 +53,6 @@ def sound(text: str) -> Pipeline:
 
 
 def told_of(steps_and_ends: str, engine: Engine | None = None, head: str = SOURCE) -> list[str]:
-    """What is said of steps, sinks and views over the sources above; without their lines."""
+    """The problems of steps, sinks and views over the sources above, without their places."""
     text = head + textwrap.dedent(steps_and_ends)
     return [f"{each.severity}: {each.text}" for each in define(text, engine=engine).problems]

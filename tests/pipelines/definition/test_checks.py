@@ -1,4 +1,4 @@
-"""What is said of definitions that can be read but cannot run: names, columns, streams, engines, imports."""
+"""Problems of definitions that can be parsed but cannot run: names, columns, streams, engines, imports."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def warnings(text: str, engine: Engine | None = None) -> list[str]:
     [
         (
             "steps: {rigs: {sql: select 1 as a}}\nsinks: {o: {from: rigs, console: true}}",
-            "the name 'rigs' is taken already",
+            "the name 'rigs' is already used",
         ),
         (
             "steps: {RIGS: {sql: select 1 as a}}\nsinks: {o: {from: rigs, console: true}}",
-            "the name 'RIGS' is taken already",
+            "the name 'RIGS' is already used",
         ),
         (
             "steps: {s: {sql: select * from rig}}\n" + OUT,
@@ -46,12 +46,12 @@ def warnings(text: str, engine: Engine | None = None) -> list[str]:
         ("steps: {s: {sql: select * from s}}\n" + OUT, "step 's' reads itself: s ← s"),
         (
             "steps: {a: {sql: select * from b}, b: {sql: select * from s}, s: {sql: select * from a}}\n" + OUT,
-            "step 'a' goes in a circle: a ← b ← s ← a",
+            "step 'a' is part of a cycle: a ← b ← s ← a",
         ),
         ("steps: {s: {sql: select 1 as a}}", "the pipeline has neither sinks nor views"),
         (
             "steps: {s: {sql: 'select * from rigs', view: {key: id}}}\nviews: {s: {from: s, key: id}}",
-            "the name 's' is taken already",
+            "the name 's' is already used",
         ),
     ],
 )
@@ -71,28 +71,28 @@ def test_what_nobody_uses_is_a_warning() -> None:
 
 
 def test_a_topic_read_and_written_is_a_warning() -> None:
-    assert "a record may go round for ever" in warnings("sinks: {o: {from: rigs, topic: rigs}}")[0]
+    assert "records may circulate endlessly" in warnings("sinks: {o: {from: rigs, topic: rigs}}")[0]
 
 
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        ("select idd from rigs", "names the column 'idd', which is not there; did you mean 'id'?"),
+        ("select idd from rigs", "names the column 'idd', which does not exist; did you mean 'id'?"),
         (
             "select reading.presure from rigs",
-            "names the column 'presure', which is not there; did you mean 'pressure'?",
+            "names the column 'presure', which does not exist; did you mean 'pressure'?",
         ),
         ("select r.idd from rigs r", "names the column 'idd'"),
         ("select id from rigs where x = 1", "names the column 'x'"),
-        ("select q.z from (select id from rigs) q", "names the column 'z', which is not there; columns are: id"),
+        ("select q.z from (select id from rigs) q", "names the column 'z', which does not exist; known columns: id"),
         ("with q as (select id from rigs) select at from q", "names the column 'at'"),
         ("select x from rigs union all select id from rigs", "names the column 'x'"),
         ("select r.id, name from rigs r join pumps p on r.id = p.idd", "names the column 'idd'"),
-        ("selec id from rigs", "is wrong"),
-        ("select id from", "the name of a table is missing after 'from'"),
+        ("selec id from rigs", "is invalid"),
+        ("select id from", "expected a table name after 'from'"),
         ("delete from rigs", "DELETE where a query should stand"),
-        ("select 1 a; select 2 b", "2 statements where one query should stand"),
-        ("select 'abc", "' begins something that does not end"),
+        ("select 1 a; select 2 b", "expected one query, found 2 statements"),
+        ("select 'abc", "unterminated '"),
     ],
 )
 def test_sql_that_is_wrong(sql: str, said: str) -> None:
@@ -134,7 +134,7 @@ def test_sql_errors_point_at_their_own_line() -> None:
         ("sinks: {o: {from: rigs, topic: t, key: idd}}", "key of sink 'o' names the column 'idd'"),
         ("sinks: {o: {from: rigs, topic: t, value: [id, x]}}", "value of sink 'o' names the column 'x'"),
         ("sinks: {o: {from: rigs, topic: t, headers: {h: x}}}", "header 'h' of sink 'o' names the column 'x'"),
-        ("sinks: {o: {from: rigs, topic: t, key: id id id}}", "key of sink 'o' is wrong: 'id' cannot stand here"),
+        ("sinks: {o: {from: rigs, topic: t, key: id id id}}", "key of sink 'o' is invalid: unexpected 'id'"),
         ("sinks: {o: {from: rigs, table: t, key: [idd]}}", "key of sink 'o' names the column 'idd'"),
         (
             "sinks: {o: {from: rigs, files: {path: x, partition_by: day}}}",
@@ -142,7 +142,7 @@ def test_sql_errors_point_at_their_own_line() -> None:
         ),
         ("views: {o: {from: rigs, key: idd}}", "key of view 'o' names the column 'idd'"),
         ("views: {o: {from: rigs, key: id, order_by: x}}", "order_by of view 'o' names the column 'x'"),
-        ("views: {o: {from: rigs, by: x, aggregate: {n: id}}}", "aggregate 'n' of view 'o' aggregates nothing"),
+        ("views: {o: {from: rigs, by: x, aggregate: {n: id}}}", "aggregate 'n' of view 'o' has no aggregate function"),
         ("steps: {s: {from: rigs, deduplicate: {by: x}}}\n" + OUT, "step 's' names the column 'x'"),
         (
             "steps: {s: {from: rigs, join: {table: pumps, on: at}}}\n" + OUT,
@@ -174,16 +174,18 @@ def test_columns_after_an_aggregation_and_a_join_are_known() -> None:
     import textwrap
 
     assert [line.split(";")[0] for line in errors(textwrap.dedent(text))] == [
-        "value of sink 'p' names the column 'at', which is not there"
+        "value of sink 'p' names the column 'at', which does not exist"
     ]
 
 
 def test_event_time_is_a_time() -> None:
     text = "steps: {s: {from: rigs, window: {column: id, size: 1 s}, aggregate: {n: count(*)}}}\n" + OUT
-    assert "window of step 's' goes by 'id', which is BIGINT and no time; compute one" in errors(text)[1]
+    assert (
+        "window of step 's' uses the column 'id' of type BIGINT, which is not a timestamp; compute" in errors(text)[1]
+    )
     source = "topic: t, schema: at STRING, watermark: {column: at, delay: 1 s}"
     lines = told(f"pipeline: p\nsources: {{s: {{{source}}}}}\n{OUT}")
-    assert "watermark of source 's' goes by 'at', which is STRING and no time" in lines[0]
+    assert "watermark of source 's' uses the column 'at' of type STRING, which is not a timestamp" in lines[0]
 
 
 def test_columns_of_sources() -> None:
@@ -209,21 +211,21 @@ WINDOW = ", window: {column: at, size: 1 minute}"
     [
         (
             GROUPED % ("raw", "value", "", ""),
-            "aggregates a stream without a watermark, and sink 'o' waits for finished",
+            "aggregates a stream without a watermark, and sink 'o' (mode: append)",
         ),
-        (GROUPED % ("rigs", "id", "", ""), "by nothing of event time, so no group ever finishes for sink 'o'"),
-        ("steps: {s: {sql: 'select id, count(*) n from rigs group by id'}}\n" + OUT, "by nothing of event time"),
+        (GROUPED % ("rigs", "id", "", ""), "without grouping by event time, so no group becomes final for sink 'o'"),
+        ("steps: {s: {sql: 'select id, count(*) n from rigs group by id'}}\n" + OUT, "without grouping by event time"),
         ("steps: {s: {sql: select distinct value from raw}}\n" + OUT, "without a watermark"),
         ("steps: {s: {from: raw, deduplicate: {by: value, within: 1 s}}}\n" + OUT, "its input has no watermark"),
         (
             "steps: {s: {from: raw, state: {by: value, processor: 'json:JSONDecoder', clock: event}}}\n" + OUT,
-            "has timers in event time, and its input has no watermark",
+            "has event-time timers, but its input has no watermark",
         ),
         ("steps: {s: {from: rigs, join: {table: raw, on: _key}}}\n" + OUT, "joins with 'raw', which is a stream"),
         ("steps: {s: {sql: select id from rigs order by id}}\n" + OUT, "sorts a stream"),
         ("steps: {s: {sql: select id from rigs limit 3}}\n" + OUT, "limits a stream"),
         ("steps: {s: {sql: select lag(id) over (order by at) l from rigs}}\n" + OUT, "uses OVER on a stream"),
-        (CHAINED, "builds on the changing rows of 'a' for 'v'"),
+        (CHAINED, "keeps state over the updated rows of 'a', which 'v' reads"),
     ],
 )
 def test_what_a_stream_cannot_do(text: str, said: str) -> None:
@@ -250,14 +252,17 @@ def test_what_a_stream_can_do(text: str) -> None:
 
 
 def test_state_that_grows_for_ever_is_a_warning() -> None:
-    assert "remembers every id for ever" in warnings("steps: {s: {from: rigs, deduplicate: {by: id}}}\n" + OUT)[0]
+    assert (
+        "keeps every id in state without a limit"
+        in warnings("steps: {s: {from: rigs, deduplicate: {by: id}}}\n" + OUT)[0]
+    )
     joined = "steps: {s: {sql: select a._key from raw a join rigs b on a._key = b._key}}\n" + OUT
     assert "joins streams, and 'raw' has no watermark" in warnings(joined)[0]
 
 
 def test_a_pipeline_without_streams_is_a_batch() -> None:
     text = "pipeline: p\nsources: {s: {files: {path: x, format: json}}}\n" + OUT
-    assert "no source is a stream, which the standard engine needs" in told(text)[0]
+    assert "the standard engine needs a stream, and no source is one" in told(text)[0]
     assert told(text, engine=Engine.BATCH) == []
 
 
@@ -274,7 +279,7 @@ def test_a_stream_of_files_needs_a_schema() -> None:
             "steps: {s: {sql: 'select distinct id, at from rigs'}}\nsinks: {o: {from: s, topic: t}}",
             "aggregates records",
         ),
-        ("steps: {s: {from: rigs, deduplicate: {by: id}}}\nsinks: {o: {from: s, topic: t}}", "compares records"),
+        ("steps: {s: {from: rigs, deduplicate: {by: id}}}\nsinks: {o: {from: s, topic: t}}", "deduplicates records"),
         (
             "steps: {s: {from: rigs, state: {by: id, processor: 'json:JSONDecoder'}}}\nsinks: {o: {from: s, topic: t}}",
             "keeps state in Python",
@@ -283,13 +288,13 @@ def test_a_stream_of_files_needs_a_schema() -> None:
             "steps: {s: {sql: select a.id from rigs a join raw on true}}\nsinks: {o: {from: s, topic: t}}",
             "joins the streams",
         ),
-        ("sinks: {o: {from: rigs, files: {path: x}}}", "files are written a batch at a time"),
+        ("sinks: {o: {from: rigs, files: {path: x}}}", "files are written once per batch"),
         ("sinks: {o: {from: rigs, table: x, key: id}}", "in one transaction"),
-        ("sinks: {o: {from: rigs, spark: {format: delta}}}", "other formats are written a batch at a time"),
+        ("sinks: {o: {from: rigs, spark: {format: delta}}}", "other formats are written once per batch"),
         ("sinks: {o: {from: rigs, python: 'operator:add'}}", "its function takes a batch"),
-        ("sinks: {o: {from: rigs, console: true}, p: {from: rigs, topic: t}}", "beside other sinks"),
-        ("sinks: {o: {from: rigs, topic: t, bootstrap_servers: 'x:1'}}", "one pass writes with one producer"),
-        ("views: {v: {from: rigs, key: id}}", "cannot run view 'v': it is written a batch at a time"),
+        ("sinks: {o: {from: rigs, console: true}, p: {from: rigs, topic: t}}", "either to the console or to topics"),
+        ("sinks: {o: {from: rigs, topic: t, bootstrap_servers: 'x:1'}}", "this engine writes with a single producer"),
+        ("views: {v: {from: rigs, key: id}}", "cannot run view 'v': it is written once per batch"),
     ],
 )
 def test_what_real_time_cannot_do(text: str, said: str) -> None:
@@ -308,20 +313,20 @@ def test_what_real_time_can_do() -> None:
 
 def test_python_in_real_time_is_a_warning() -> None:
     text = "steps: {s: {from: rigs, python: 'json:loads'}}\nsinks: {o: {from: s, topic: t}}"
-    assert "step 's' must not use UDFs" in warnings(text, Engine.REALTIME)[0]
+    assert "step 's' must not use Python UDFs" in warnings(text, Engine.REALTIME)[0]
 
 
 def test_exactly_once() -> None:
     text = (
         SOURCE + "delivery: exactly_once\nsinks: {o: {from: rigs, python: 'operator:add'}, p: {from: rigs, topic: t}}"
     )
-    assert "sink 'o' may see a batch again after a failure" in "\n".join(told(text))
+    assert "sink 'o' may receive a batch again after a failure" in "\n".join(told(text))
     assert "cannot deliver exactly once" in "\n".join(told(text, engine=Engine.REALTIME))
 
 
 def test_quarantine_needs_dead_letters() -> None:
     text = "steps: {s: {sql: select id from rigs, expect: {e: {check: id > 0, otherwise: quarantine}}}}\n" + OUT
-    assert "sends rows to quarantine, and there is none; name a topic" in errors(text)[0]
+    assert "quarantines rows, and dead_letters is not set; add dead_letters: TOPIC" in errors(text)[0]
     assert errors(text + "dead_letters: d\n") == []
 
 
@@ -346,11 +351,11 @@ class Processor: ...
         ("rules:js", 1, None),
         ("pack.inner:one", 1, None),
         ("json.decoder:JSONDecoder", 1, None),
-        ("rules:one", 2, "rules:one is called with 2 arguments, and takes others; def one(a, b): …"),
+        ("rules:one", 2, "rules:one is called with 2 arguments, and takes others; write def one(a, b): …"),
         ("rules:named", 1, "is called with 1 argument, and takes others"),
-        ("rules:onee", 1, "the module 'rules' has no 'onee'; did you mean 'one'?"),
-        ("ruels:one", 1, "there is no module 'ruels' for ruels:one"),
-        ("pack.outer:one", 1, "there is no module 'pack.outer'"),
+        ("rules:onee", 1, "module 'rules' does not define 'onee'; did you mean 'one'?"),
+        ("ruels:one", 1, "module 'ruels' of ruels:one was not found"),
+        ("pack.outer:one", 1, "module 'pack.outer' of pack.outer:one was not found"),
     ],
 )
 def test_import_paths_are_followed_without_importing(tmp_path: Path, path: str, inputs: int, said: str | None) -> None:

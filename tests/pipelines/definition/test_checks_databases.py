@@ -1,4 +1,4 @@
-"""What `validate` says of databases and of modules that are no Python."""
+"""Problems that `validate` reports for databases and for modules that are not valid Python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_urls_that_may_be_right_are_left_alone(tmp_path: Path, url: str) -> None
         ("w.db", "the warehouse 'w.db' is not a URL; sqlite:///file.db"),
         ("sqllite:///w.db", "did you mean 'sqlite'?"),
         ("postgress://h/d", "did you mean 'postgres'?"),
-        ("jdbc:postgresql://h/d", "the warehouse is JDBC's; tables and views take SQLAlchemy's"),
+        ("jdbc:postgresql://h/d", "the warehouse is a JDBC URL; tables and views take SQLAlchemy URLs"),
     ],
 )
 def test_urls_that_cannot_be_right_are_told(tmp_path: Path, url: str, message: str) -> None:
@@ -51,7 +51,7 @@ sinks:
   out: {from: pumps, table: out, url: "here"}
 """,
     )
-    assert "4: url of source 'pumps' is not JDBC's; jdbc:postgresql://host/name" in problems
+    assert "4: url of source 'pumps' is not a JDBC URL; jdbc:postgresql://host/name" in problems
     assert "6: url of sink 'out' 'here' is not a URL" in problems
 
 
@@ -61,4 +61,4 @@ def test_a_module_that_is_no_python_is_told_with_its_line(tmp_path: Path) -> Non
         tmp_path,
         SOURCE + 'steps: {own: {from: [readings], python: "own_broken:go"}}\nsinks: {out: {from: own, topic: o}}',
     )
-    assert "own_broken.py is not Python: '(' was never closed in line 2" in problems
+    assert "own_broken.py is not valid Python: '(' was never closed in line 2" in problems

@@ -1,4 +1,4 @@
-"""Which connector reads topics, and what the engines make of it."""
+"""The choice of a connector, and the engines that support it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ sinks: {x: {from: s, topic: x}}
     found = define(text.replace("TIMEOUT", ", timeout: 1 s"))
     assert found.is_sound
     assert [each.message for each in found.problems] == [
-        "the timers of step 's' do not go off in a batch: it ends when all rows have been seen"
+        "the timers of step 's' do not fire in the batch engine, which ends after the last row"
     ]
     assert define(text.replace("TIMEOUT", "")).problems == ()
 

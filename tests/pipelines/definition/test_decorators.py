@@ -89,7 +89,7 @@ views:
 """
 
 
-EXPRESSION_HINT = "a SQL expression, such as pressure > 100"
+EXPRESSION_HINT = "write a SQL expression, such as pressure > 100"
 
 
 def load(folder: Path, text: str, name: str = "defined") -> list[Definition]:
@@ -143,9 +143,12 @@ def test_problems_point_at_the_very_value_in_the_python_file(tmp_path: Path) -> 
     assert [line.split(": error: ") for line in said(tmp_path, text)] == [
         ["wrong.py:2:25", "unknown key 'engin' of the pipeline; did you mean 'engine'?"],
         ["wrong.py:8:11", "schema of source 's': 'DUBLE' is not a type; did you mean 'DOUBLE'?"],
-        ["wrong.py:11:62", f"expectation 'e' of step 'x' is wrong: something is missing after '>'; {EXPRESSION_HINT}"],
+        [
+            "wrong.py:11:62",
+            f"expectation 'e' of step 'x' is invalid: the SQL is incomplete after '>'; {EXPRESSION_HINT}",
+        ],
         ["wrong.py:11:79", "otherwise of expectation 'e' of step 'x' cannot be 'dorp'; did you mean 'drop'?"],
-        ["wrong.py:12:19", "sink 'o' reads 'y', which is neither a source nor a step; sources and steps are: s, x"],
+        ["wrong.py:12:19", "sink 'o' reads 'y', which is neither a source nor a step; sources and steps: s, x"],
     ]
 
 
@@ -162,21 +165,21 @@ def test_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
         p.sink("o", from_="s", console=True)
     """
     (line,) = said(tmp_path, text)
-    assert line.startswith("wrong.py:4:10: error: the name 's' is taken already, in line 3; choose another")
+    assert line.startswith("wrong.py:4:10: error: the name 's' is already used in line 3; choose another")
 
 
 def test_what_no_definition_can_hold_is_told(tmp_path: Path) -> None:
     lines = said(tmp_path, 'p = Pipeline("p", dead_letters=object())')
-    assert any("dead_letters: object cannot stand in the definition" in line for line in lines)
+    assert any("dead_letters: object is not allowed in a pipeline definition" in line for line in lines)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("x = 1\n", "wrong.py:1:1: error: the file defines no pipeline"),
-        ("x = \n", "wrong.py:2:5: error: this is not Python: invalid syntax"),
-        ("\n\n1 / 0\n", "wrong.py:4:1: error: importing the file fails: ZeroDivisionError: division by zero"),
-        ("import nowhere_at_all\n", "wrong.py:2:1: error: importing the file fails: ModuleNotFoundError"),
+        ("x = 1\n", "wrong.py:1:1: error: the file does not define a pipeline"),
+        ("x = \n", "wrong.py:2:5: error: the file is not valid Python: invalid syntax"),
+        ("\n\n1 / 0\n", "wrong.py:4:1: error: importing the file failed: ZeroDivisionError: division by zero"),
+        ("import nowhere_at_all\n", "wrong.py:2:1: error: importing the file failed: ModuleNotFoundError"),
     ],
 )
 def test_python_files_that_cannot_be_loaded_are_told(tmp_path: Path, text: str, expected: str) -> None:

@@ -1,4 +1,4 @@
-"""The order of a graph, its circles, and its drawings."""
+"""The order of a graph, its cycles, and its drawings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The reference of pipelines tells the truth: it names every key, and its examples are sound."""
+"""The reference of pipelines names every key, and its examples are valid."""
 
 from __future__ import annotations
 

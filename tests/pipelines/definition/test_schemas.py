@@ -1,4 +1,4 @@
-"""Schemas: DDL, JSON Schema and Avro give columns, or an error at the right place."""
+"""Schemas in DDL, JSON Schema and Avro are converted to columns, or rejected with the right place."""
 
 from __future__ import annotations
 
@@ -81,16 +81,16 @@ def test_words_of_ddl_are_read_as_spark_reads_them() -> None:
     [
         ("", 1, 1, "the schema is empty"),
         ("a", 1, 2, "the column 'a' has no type"),
-        ("a INT b INT", 1, 7, "'b' cannot stand here"),
+        ("a INT b INT", 1, 7, "unexpected 'b'"),
         ("a INT,\n  b STRNG", 2, 5, "'STRNG' is not a type"),
-        ("a INT,", 1, 7, "the end where a column's name should stand"),
-        ("a ARRAY<INT", 1, 12, "the end where '>' should stand"),
-        ("a MAP<INT>", 1, 10, "'>' where ',' should stand"),
-        ("a STRUCT<b INT", 1, 15, "the end where '>' should stand"),
-        ("a DECIMAL(40)", 1, 3, "DECIMAL(40,0) cannot be"),
-        ("a DECIMAL(x)", 1, 11, "'x' where a number of DECIMAL should stand"),
+        ("a INT,", 1, 7, "expected a column name, found the end"),
+        ("a ARRAY<INT", 1, 12, "expected '>' after the type of ARRAY's elements, found the end"),
+        ("a MAP<INT>", 1, 10, "expected ',' after the type of MAP's keys, found '>'"),
+        ("a STRUCT<b INT", 1, 15, "expected '>' after the fields of STRUCT, found the end"),
+        ("a DECIMAL(40)", 1, 3, "DECIMAL(40,0) is out of range"),
+        ("a DECIMAL(x)", 1, 11, "expected a number in DECIMAL, found 'x'"),
         ("a INT NOT", 1, 10, "NOT without NULL"),
-        ("a INT, A INT", 1, 8, "the column 'A' stands here twice"),
+        ("a INT, A INT", 1, 8, "duplicate column 'A'"),
         ("a " + "ARRAY<" * 100 + "INT" + ">" * 100, 1, 369, "types are nested too deeply"),
     ],
 )
@@ -134,15 +134,15 @@ def test_a_json_schema_gives_columns() -> None:
 @pytest.mark.parametrize(
     ("schema", "said", "path"),
     [
-        ([], "a JSON Schema is a mapping", ()),
-        ({"type": "string"}, "a record is an object, not string", ("type",)),
-        ({"type": "object"}, "an object without properties gives no columns", ()),
-        ({"properties": {"a": {"type": "text"}}}, "'text' is not a type of JSON", ("properties", "a", "type")),
-        ({"properties": {"a": {"$ref": "#/nowhere"}}}, "points at nothing", ("properties", "a", "$ref")),
-        ({"properties": {"a": {"$ref": "http://x"}}}, "leaves the document", ("properties", "a", "$ref")),
-        ({"properties": {"a": {"$ref": "#/properties/a"}}}, "goes in circles", ("properties", "a", "$ref")),
-        ({"properties": {"a": 5}}, "a schema is a mapping", ("properties", "a")),
-        ({"properties": {"a": {}, "A": {}}}, "differs from another by case only", ("properties", "A")),
+        ([], "a JSON Schema must be a mapping", ()),
+        ({"type": "string"}, "the schema of a record must be of type object, not string", ("type",)),
+        ({"type": "object"}, "the object has no properties, and so no columns", ()),
+        ({"properties": {"a": {"type": "text"}}}, "'text' is not a JSON type", ("properties", "a", "type")),
+        ({"properties": {"a": {"$ref": "#/nowhere"}}}, "was not found in the document", ("properties", "a", "$ref")),
+        ({"properties": {"a": {"$ref": "http://x"}}}, "points outside the document", ("properties", "a", "$ref")),
+        ({"properties": {"a": {"$ref": "#/properties/a"}}}, "forms a cycle", ("properties", "a", "$ref")),
+        ({"properties": {"a": 5}}, "a schema must be a mapping", ("properties", "a")),
+        ({"properties": {"a": {}, "A": {}}}, "differs from another property in case only", ("properties", "A")),
     ],
 )
 def test_wrong_json_schemas_are_told_by_path(schema: Any, said: str, path: tuple[str, ...]) -> None:
@@ -264,7 +264,7 @@ def test_wrong_files_of_schemas_are_told(tmp_path: Path) -> None:
         "broken.json:2:7: error: schema of source 's' is not JSON"
     )
     assert "must be an Avro schema" in validate(tmp_path, "a INT", "avro")[0]
-    assert "is not an Avro schema" in validate(tmp_path, "{type: record}", "avro")[0]
-    assert "is Avro's, the format is json" in validate(tmp_path, "{avro: {type: record}}")[0]
+    assert "invalid Avro schema" in validate(tmp_path, "{type: record}", "avro")[0]
+    assert "is an Avro schema, but the format is json" in validate(tmp_path, "{avro: {type: record}}")[0]
     assert "cannot be a list" in validate(tmp_path, "[a]")[0]
     assert validate(tmp_path, "{properties: {a: {type: text}}}")[0].startswith("p.yml:6:37: error:")

@@ -1,4 +1,4 @@
-"""What queries read and give: tables, columns, and that no SQL, however strange, breaks the looking."""
+"""The tables and columns of queries; no SQL makes the analysis fail."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def test_aggregations_are_told_from_the_rest(sql: str, expected: bool) -> None:
 
 def test_places_of_unknown_columns() -> None:
     (found,) = unknown_columns(parse_query("select a,\n       s.zz\nfrom t"), look)
-    assert (found.name, found.line, found.column, found.there_are) == ("zz", 2, 10, ("x", "y"))
+    assert (found.name, found.line, found.column, found.known) == ("zz", 2, 10, ("x", "y"))
 
 
 WORDS = st.sampled_from([

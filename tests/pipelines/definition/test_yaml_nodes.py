@@ -1,4 +1,4 @@
-"""YAML with places: what every value is, where it stands, and what is said of broken files."""
+"""YAML with places: the value and the place of each scalar, and the problems of invalid files."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_places_after_a_variable_are_right() -> None:
 
 def test_a_key_that_stands_twice_is_told() -> None:
     assert read("a: 1\nb: {c: 1, c: 2}\na: 3")[1] == [
-        "f:2:11: error: 'c' stands here twice, first in line 2; keep one of the two",
-        "f:3:1: error: 'a' stands here twice, first in line 1; keep one of the two",
+        "f:2:11: error: duplicate key 'c', first in line 2; keep one of the two",
+        "f:3:1: error: duplicate key 'a', first in line 1; keep one of the two",
     ]
 
 
@@ -107,7 +107,7 @@ def test_aliases_and_merges_are_followed() -> None:
 
 
 def test_an_alias_of_itself_is_told() -> None:
-    assert "an alias stands inside of what it stands for" in read("a: &a [*a]")[1][0]
+    assert "the alias refers to a value that contains it" in read("a: &a [*a]")[1][0]
 
 
 def test_billions_of_aliases_are_not_followed() -> None:
@@ -120,18 +120,18 @@ def test_billions_of_aliases_are_not_followed() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "1:1: error: the file is empty; begin with `pipeline: name`"),
-        ("# nothing\n", "1:1: error: the file is empty; begin with `pipeline: name`"),
-        ("a: 1\n\tb: 2\n", "2:1: error: a tab where YAML wants spaces; indent with spaces"),
+        ("", "1:1: error: the file is empty; start with `pipeline: name`"),
+        ("# nothing\n", "1:1: error: the file is empty; start with `pipeline: name`"),
+        ("a: 1\n\tb: 2\n", "2:1: error: YAML does not allow tabs for indentation; indent with spaces"),
         ("a: [1, 2", "1:9: error: this is not YAML"),
         ("a: b: c", "1:5: error: this is not YAML"),
         ("a: 1\n---\nb: 1\n", "2:1: error: this is not YAML"),
         ("a: {b: ${C}}\n", "1:"),
         ("a: \x00", "1:4: error: the character"),
         ("a: !!python/name:os.system x", "1:4: error: the tag"),
-        ("- a\n- b\n", "1:1: error: a definition is a mapping, not a list; begin with `pipeline: name`"),
-        ("text", "1:1: error: a definition is a mapping, not 'text'; begin with `pipeline: name`"),
-        ("? [a]\n: b\n", "1:3: error: a key must be a word"),
+        ("- a\n- b\n", "1:1: error: a definition must be a mapping, not a list; start with `pipeline: name`"),
+        ("text", "1:1: error: a definition must be a mapping, not 'text'; start with `pipeline: name`"),
+        ("? [a]\n: b\n", "1:3: error: a key must be a scalar"),
     ],
 )
 def test_broken_files_are_told_with_the_place(text: str, said: str) -> None:
@@ -139,7 +139,7 @@ def test_broken_files_are_told_with_the_place(text: str, said: str) -> None:
 
 
 def test_variables_in_braces_without_quotes_are_explained() -> None:
-    assert "put ${…} in quotes" in told("a: {b: ${C}}\n")[0]
+    assert "quote ${…} inside" in told("a: {b: ${C}}\n")[0]
 
 
 def test_deep_nesting_is_refused() -> None:

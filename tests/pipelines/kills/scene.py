@@ -1,4 +1,4 @@
-"""A pipeline as a process that is killed and started again while records keep coming."""
+"""A pipeline as a process that is killed and restarted while records arrive."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FEED_S = 0.1
 
 
 class Scene:
-    """Topics of its own on a broker, a definition, and all that was sent: record `n` is of pump `n % PUMPS`."""
+    """Topics on a broker, a definition, and the sent records: record `n` belongs to pump `n % PUMPS`."""
 
     def __init__(self, folder: Path, servers: str, definition: str, seed: int) -> None:
         self.folder, self.servers = folder, servers
@@ -59,7 +59,7 @@ class Scene:
         return f"{self.prefix}-{name}"
 
     def send(self, count: int) -> None:
-        """Every tenth record is one that does not parse."""
+        """Sends records, of which every tenth fails to parse."""
         for number in range(self.sent, self.sent + count):
             row = {"id": number, "pump": number % PUMPS} if number % 10 else {"id": f"no {number}"}
             self._producer.produce(self.topic("in"), json.dumps(row), partition=number % PARTITIONS)
@@ -76,7 +76,7 @@ class Scene:
         return Leashed([*command, *more], self.folder / f"run-{self._runs}.out")
 
     def run_to_a_random_moment(self, running: Leashed) -> None:
-        """Records come all the while; a few batches later, in the middle of whatever it does then."""
+        """Runs the pipeline while records arrive, for a few batches and a random time."""
         batches = batches_of(running) + self.random.randint(1, MOST_BATCHES)
 
         def is_reached() -> bool:
@@ -88,7 +88,7 @@ class Scene:
         self.let_a_moment_pass()
 
     def run_on_or_end(self, running: Leashed) -> None:
-        """What a pipeline does when its broker was away: it waits for it, or says so and ends, to be started again."""
+        """Waits until the pipeline continues after the broker's restart, or has ended with an error."""
         batches = batches_of(running) + self.random.randint(1, MOST_BATCHES)
 
         def is_settled() -> bool:
@@ -118,14 +118,14 @@ class Scene:
             running.kill()
 
     def finish_here(self, spark: SparkSession) -> None:
-        """The same undisturbed, as the command does, in a session that is warm."""
+        """Runs the pipeline until it has caught up, like the command, in the existing Spark session."""
         pipeline = self._pipeline()
         cluster = prepare_topics(pipeline)
         with continuing(pipeline, cluster, lambda _text: None) as starts:
             catch_up(StandardEngine(spark, pipeline, cluster, starts=starts))
 
     def recompute(self, spark: SparkSession, database: str) -> None:
-        """The same definition as a batch, into another database."""
+        """Runs the same definition as a batch, into another database."""
         other = dataclasses.replace(self._pipeline(), warehouse=f"sqlite:///{self.folder}/{database}")
         run_batch(spark, other, prepare_topics(other))
 
@@ -140,12 +140,12 @@ class Scene:
 
 
 def batches_of(running: Leashed) -> int:
-    """How many it has told of."""
+    """The number of batches that the process has reported."""
     return running.text.count(" batch ")
 
 
 def written_files(folder: Path) -> list[Path]:
-    """Those that Spark's file sink has committed; its log is compacted every so often."""
+    """The files that Spark's file sink has committed; its log is compacted periodically."""
     logs = {int(path.stem): path for path in (folder / "_spark_metadata").iterdir() if path.name[0] != "."}
     compacted = [number for number, path in logs.items() if path.suffix == ".compact"]
     found = []

@@ -1,4 +1,4 @@
-"""SIGKILL at random moments, again and again: nothing is lost, and what is exactly once is there exactly once.
+"""Repeated SIGKILL at random times: no record is lost, and exactly-once outputs have no duplicates.
 
 `PIPELINE_KILLS=20` has more rounds; `PIPELINE_KILLS_SEED` repeats the moments of a run as far as clocks allow.
 """
@@ -65,8 +65,8 @@ sinks:
   totals: {from: totals, topic: "@totals", mode: update}
 """
 LIMIT = 400
-BATCHES = 3  # at least, in the midst of which the broker is killed
-# The controller lets nobody in the name of a broker that was killed for as long as that one's session lasts.
+BATCHES = 3  # minimum number of batches before the broker is killed
+# The controller rejects the registration of a killed broker until its old session expires.
 SOON_BACK = {"broker.session.timeout.ms": "2000", "broker.heartbeat.interval.ms": "500"}
 
 
@@ -75,7 +75,7 @@ def values(scene: Scene, topic: str) -> list[Any]:
 
 
 def check_at_least_once(scene: Scene, topic: str, expected: list[int]) -> None:
-    """Every record, and none that only a broken replay could have made: copies have the id of the first."""
+    """Checks that every record is there, and that duplicates have the id of the first copy."""
     found = committed_records(scene.servers, scene.topic(topic))
     ids = {header_of(each, "odradek-id") for each in found}
     assert {json.loads(each.value() or b"")["id"] for each in found} == set(expected)
@@ -113,7 +113,7 @@ def test_nothing_is_lost_when_driver_and_broker_are_killed(tmp_path: Path, spark
 @pytest.mark.jvm
 @pytest.mark.soak
 def test_exactly_once_holds_when_driver_and_broker_are_killed(tmp_path: Path, jvm: None) -> None:
-    """The driver while records come, and then the broker under one that is started again where it fails."""
+    """Kills the driver while records arrive, and then the broker of a pipeline that is restarted after failures."""
     print(f"PIPELINE_KILLS_SEED={SEED}")
     with ApacheKafka(SOON_BACK) as kafka:
         scene = Scene(tmp_path, kafka.bootstrap_servers, EXACTLY_ONCE.replace("LIMIT", str(LIMIT)), SEED)
@@ -138,6 +138,6 @@ def check_exactly_once(scene: Scene) -> None:
     assert Counter(row["id"] for row in values(scene, "odd")) == Counter(n for n in scene.good if n % 2)
     assert len(committed_records(scene.servers, scene.topic("dead"))) == scene.sent - len(scene.good)
     totals = Counter((row["pump"], row["events"]) for row in values(scene, "totals"))
-    assert set(totals.values()) == {1}  # a batch that was written twice would repeat its counts
+    assert set(totals.values()) == {1}  # a batch that was written twice would have its counts twice
     reached = {pump: max(events for each, events in totals if each == pump) for pump, _ in totals}
     assert sum(reached.values()) == len(scene.good)

@@ -1,4 +1,4 @@
-"""When a pipeline that failed is started again."""
+"""The delays and limits of restarts after failures."""
 
 from __future__ import annotations
 

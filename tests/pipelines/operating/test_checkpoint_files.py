@@ -1,4 +1,4 @@
-"""Checkpoints as Spark 4.3 leaves them on disk, and our notes beside them."""
+"""Checkpoints as Spark 4.3 writes them, and Odradek's files next to them."""
 
 from __future__ import annotations
 
@@ -112,9 +112,9 @@ def test_notes_about_a_folder_elsewhere_are_kept_here(tmp_path: Path, monkeypatc
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     kept = Checkpoints(Pipeline("p", checkpoints="hdfs://host/checkpoints"))
     found = Fingerprints("standard", {"rigs": Fingerprint({"source rigs": "topics rigs"})}, {"sink a": "rigs"})
-    kept.note_definition(found)
+    kept.store_definition(found)
     assert kept.definition() == found
-    assert kept.begun() == {"rigs"}  # nobody can look
+    assert kept.begun() == {"rigs"}  # remote folders cannot be inspected
     assert dataclasses.asdict(found)
     assert kept.folder == tmp_path / "odradek" / "pipelines" / "p"
 

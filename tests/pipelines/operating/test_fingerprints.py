@@ -1,4 +1,4 @@
-"""What a checkpoint can carry goes through, what it cannot is told with what was and what is."""
+"""Compatible changes of a definition are accepted; incompatible ones are reported with the old and the new value."""
 
 from __future__ import annotations
 

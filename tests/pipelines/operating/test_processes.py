@@ -1,4 +1,4 @@
-"""Processes are known by id and time of start, their status by a file, their words by a log."""
+"""Processes are identified by id and start time; status files and rotating logs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_process_is_alive_until_it_ends(sleeper: subprocess.Popen[bytes]) -> N
     assert mark.send(signal.SIGKILL)
     while mark.is_alive:
         time.sleep(0.01)  # a poll's pause
-    assert not mark.send(signal.SIGKILL)  # not even before its parent has taken note of its end
+    assert not mark.send(signal.SIGKILL)  # not even as a zombie
     sleeper.wait()
     assert not mark.is_alive
 
@@ -118,14 +118,14 @@ def test_what_is_no_status_is_none(home: Path, text: str) -> None:
 
 
 def test_a_disk_that_is_full_ends_nothing(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What cannot be written now is written later; a folder in the way refuses as a full disk does."""
+    """A failed write of the status file is retried; a folder at its path simulates a full disk."""
     folder = folder_of("p")
     (folder / STATUS).mkdir(parents=True)
     model = StatusModel(PipelineStatus("p", State.STARTING))
     publisher = Publisher(model, LogLines(), folder)
     publisher.change(state=State.RUNNING)
     publisher.change(restarts=1)
-    assert capsys.readouterr().out.count("the status cannot be written") == 1
+    assert capsys.readouterr().out.count("the status file cannot be written") == 1
     assert [path.name for path in folder.iterdir()] == [STATUS]  # nothing is left of the attempts
     (folder / STATUS).rmdir()
     publisher.change(restarts=2)

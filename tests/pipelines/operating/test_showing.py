@@ -1,4 +1,4 @@
-"""A status as people and Prometheus see it."""
+"""A status on the terminal and as Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_before_anything_runs_it_says_what_it_does() -> None:
 
 def test_a_wait_for_the_next_try_is_told() -> None:
     waiting = replace(STATUS, state=State.WAITING, next_try_s=1107.0)
-    assert "tried again in 0:08" in "\n".join(drawn(waiting))
+    assert "retrying in 0:08" in "\n".join(drawn(waiting))
 
 
 def test_figures_are_short() -> None:
@@ -106,7 +106,7 @@ def test_metrics_have_units_and_labels() -> None:
 
 
 def test_metrics_are_in_the_text_format() -> None:
-    """Every family has its help and type before its samples, and no family comes twice."""
+    """Every family has its help and type before its samples, and occurs once."""
     sample = re.compile(r'(\w+)\{(?:\w+="(?:[^"\\\n]|\\.)*",?)*\} -?[0-9.e+-]+')
     families: list[str] = []
     lines = iter(metrics_text(STATUS).splitlines())

@@ -1,4 +1,4 @@
-"""A pipeline as a process: started, looked at, robbed of its Spark, stopped; and what its checkpoint can carry."""
+"""A pipeline as a process: started, inspected, restarted after Spark was killed, stopped; changed definitions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LIMIT_S = 200
 
 
 class Scene:
-    """A definition, a broker and a state folder of their own."""
+    """A definition, with its own broker and state folder."""
 
     def __init__(self, folder: Path, bootstrap_servers: str) -> None:
         self.folder = folder
@@ -96,18 +96,18 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
     again = scene("pipeline", "start", scene.file, code=1)
     assert f"running already (pid {found['pid']})" in again.errors
 
-    # Spark's process is killed: it is started again, and goes on.
+    # Spark's process is killed: the pipeline is restarted and continues.
     children = psutil.Process(found["pid"]).children(recursive=True)
     next(each for each in children if "java" in each.name()).kill()
     scene.produce(3)
     found = scene.await_status(lambda status: status["restarts"] == 1 and read_by(status, "readings") == 4)
     assert "Spark" in found["last_error"]
-    assert "tried again in" in scene("pipeline", "logs", "started", "-n", "100").output
+    assert "retrying in" in scene("pipeline", "logs", "started", "-n", "100").output
     assert "started stopped" in scene("pipeline", "stop", "started").output
     assert scene.status()["state"] == "stopped"
     assert not mark_of(found["pid"]).began
 
-    # The checkpoint does not carry another key, and is told where to begin.
+    # The checkpoint is not compatible with another key; a reset sets the start.
     shown = scene("pipeline", "checkpoints", scene.file, "--format", "json")
     assert {row["flow"]: sum(row["positions"]["started-in"].values()) for row in shown.rows} == {
         "readings": 4, "view-totals": 4,
@@ -118,7 +118,7 @@ def test_a_pipeline_from_its_start_to_its_reset(scene: Scene) -> None:
     assert "odradek pipeline reset" in refused.errors
     assert scene.status()["state"] == "failed"
     unsure = scene("pipeline", "reset", scene.file, code=130)
-    assert "topic started-out: records that are made again are written again" in unsure.errors
+    assert "topic started-out: replayed records are written again" in unsure.errors
     scene("pipeline", "reset", scene.file, "--to", "latest", "--yes")
     assert "flow readings begins at latest" in scene("pipeline", "checkpoints", scene.file).output
 

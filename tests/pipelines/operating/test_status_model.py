@@ -1,4 +1,4 @@
-"""Events become a status: rates, lag, counts that live through restarts."""
+"""Events become a status: rates, lag, and counts that continue across restarts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BEGAN_S = 1_794_740_000.0  # 2026-11-15T10:53:20Z
 
 
 def spark_progress(batch: int, at: str, start: Any, end: Any, **more: Any) -> dict[str, Any]:
-    """As Spark 4.3 writes it, shortened."""
+    """Progress as Spark 4.3 writes it, shortened."""
     return {
         "batchId": batch,
         "timestamp": at,
@@ -34,7 +34,7 @@ def model() -> StatusModel:
     return found
 
 
-# PySpark hands offsets over as the text of JSON, and `null` for the place where the first batch began.
+# PySpark returns offsets as JSON text, and `null` as the start of the first batch.
 FIRST = spark_progress(0, "2026-11-15T10:53:20.000Z", "null", '{"rigs": {"0": 60, "1": 40}}')
 SECOND = spark_progress(1, "2026-11-15T10:53:28.000Z", {"rigs": {"0": 60, "1": 40}}, {"rigs": {"0": 160, "1": 140}})
 
@@ -47,8 +47,8 @@ def test_batches_are_counted_and_rates_are_means_over_them() -> None:
     assert flow.batches == 2
     assert flow.batch == 1
     assert flow.batch_ms == 2000
-    assert flow.read == {"rigs": 300}  # Spark does not say where the first batch began, but how many rows it had
-    assert flow.processed_per_s == 30  # 300 in the ten seconds from the begin of the first to the end of the second
+    assert flow.read == {"rigs": 300}  # Spark reports the row count of the first batch, but not its start
+    assert flow.processed_per_s == 30  # 300 in the ten seconds from the start of the first to the end of the second
     assert (flow.state_rows, flow.state_bytes) == (7, 8400)
 
 
@@ -83,7 +83,7 @@ def test_lag_is_what_the_topics_hold_beyond_the_last_batch() -> None:
         ends = {"kind": "ends", "flow": "readings", "offsets": {"rigs": {"0": end, "1": 40, "2": 7}}}
         found.take(ends, BEGAN_S + seconds)
     (flow,) = found.snapshot(BEGAN_S + 4).flows
-    assert flow.lag == {"rigs": 107}  # a partition that came later has not been read
+    assert flow.lag == {"rigs": 107}  # a partition that was added later has not been read
     assert flow.input_per_s == 30
 
 

@@ -1,4 +1,4 @@
-"""A supervisor and real processes that fail, end and listen as a pipeline does; they are some lines of Python."""
+"""The supervisor with real processes, small Python scripts that fail, end and react to signals like a pipeline."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fail(healing):
 
 
 class Told(BatchLines):
-    """Remembers what was said."""
+    """Records messages."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -87,7 +87,7 @@ def test_it_is_started_again_until_it_runs(tmp_path: Path) -> None:
     assert stage.status.restarts == 3
     assert stage.status.last_error == "it broke"
     assert State.WAITING in stage.told.states
-    assert sum("tried again in" in line for line in stage.told.lines) == 3
+    assert sum("retrying in" in line for line in stage.told.lines) == 3
 
 
 def test_what_cannot_heal_ends_it_at_once() -> None:
@@ -103,18 +103,18 @@ def test_it_gives_up_on_a_batch_that_fails_again_and_again() -> None:
     stage = Stage("tell(kind='running', flows=[]); fail('perhaps')")
     given_up = stage.supervisor.run()
     assert given_up is not None
-    assert "4 failures in a row" in given_up
+    assert "4 consecutive failures" in given_up
     assert stage.status.restarts == 3
 
 
 def test_what_ran_long_without_a_batch_counts_as_a_failure_in_a_row() -> None:
     stage = Stage("tell(kind='running', flows=[]); fail('perhaps')")
     stage.supervisor._backoff = replace(QUICK, well_s=0)
-    assert "4 failures in a row" in (stage.supervisor.run() or "")
+    assert "4 consecutive failures" in (stage.supervisor.run() or "")
 
 
 def test_the_status_names_the_process_of_the_attempt(tmp_path: Path) -> None:
-    """So that whoever ends the supervisor by force can end that too."""
+    """The id is published so that the child can be killed after the supervisor was killed."""
     stage = Stage("tell(kind='running', flows=['a']); os.read(leash, 1)")
     stage.publisher._folder = tmp_path
     thread = threading.Thread(target=stage.supervisor.run)
@@ -185,7 +185,7 @@ def test_a_pause_ends_when_it_is_asked_to_stop() -> None:
 
 
 def test_a_pipeline_ends_with_its_supervisor(tmp_path: Path) -> None:
-    """Even with one that is killed: the other end of the leash is closed."""
+    """Even if the supervisor is killed, because its end of the pipe is closed."""
     script = HEAD + textwrap.dedent(f"""
         open({str(tmp_path / "runs")!r}, "w").write(str(os.getpid()))
         os.read(leash, 1)

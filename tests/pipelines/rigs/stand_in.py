@@ -26,7 +26,7 @@ def iso(time_s: float) -> str:
 
 
 def outputs(value: bytes | None, place: str, reported_s: float) -> list[Output]:
-    """What the pipeline makes of one record."""
+    """The output records of the pipeline for one record."""
     source = {"source": place}
     try:
         row = json.loads(value or b"null")

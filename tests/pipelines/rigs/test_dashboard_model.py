@@ -1,4 +1,4 @@
-"""The dashboard's numbers, told what came and when."""
+"""The dashboard's figures for given records and times."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odradek.pipelines.rigs.dashboard_model import (
     PumpState,
     Topics,
 )
-from odradek.pipelines.rigs.dashboard_records import Warned
+from odradek.pipelines.rigs.dashboard_records import WarningRecord
 
 TOPICS = Topics()
 
@@ -49,7 +49,7 @@ def test_a_steady_stream_has_its_rate_at_any_time(rate: int, samples: int) -> No
     assert len(history) == 20
     assert all(value == pytest.approx(2 * rate) for value in history if value)
     assert steady.rate("pressure", now_s) == 0
-    assert steady.rate("rigs", now_s + 100) == 0  # nothing was heard lately
+    assert steady.rate("rigs", now_s + 100) == 0  # no recent record
 
 
 def test_lag_is_what_no_output_was_seen_of(model: DashboardModel) -> None:
@@ -74,9 +74,9 @@ def test_latency_is_of_the_last_minute(model: DashboardModel) -> None:
     assert model.latencies_ms(1000.0) == {}
     for index in range(100):
         model.take_warning(
-            1000.0 + index, Warned("7", "pressure high", reported_s=1000.0 + index - 0.001 * (index + 1))
+            1000.0 + index, WarningRecord("7", "pressure high", reported_s=1000.0 + index - 0.001 * (index + 1))
         )
-    model.take_warning(1099.0, Warned("7", "pressure high"))  # says no time
+    model.take_warning(1099.0, WarningRecord("7", "pressure high"))  # says no time
     spread = model.latencies_ms(1099.0)
     assert spread["p50"] == pytest.approx(70, abs=2)
     assert spread["max"] == pytest.approx(100)
@@ -85,7 +85,7 @@ def test_latency_is_of_the_last_minute(model: DashboardModel) -> None:
 
 
 def test_a_clock_that_is_ahead_gives_no_negative_latency(model: DashboardModel) -> None:
-    model.take_warning(1000.0, Warned("7", "pressure high", reported_s=1005.0))
+    model.take_warning(1000.0, WarningRecord("7", "pressure high", reported_s=1005.0))
     assert model.latencies_ms(1000.0)["p50"] == 0
 
 
@@ -96,11 +96,11 @@ def test_a_pump_is_in_the_state_of_its_last_warnings(model: DashboardModel) -> N
     for pump in ("1", "2", "3", "4"):
         model.take_reading(1000.0, pump, None)
     assert states(1000.0) == {PumpState.CALM: 4}
-    model.take_warning(1001.0, Warned("2", "pressure rising"))
-    model.take_warning(1001.0, Warned("3", "pressure rising"))
-    model.take_warning(1002.0, Warned("3", "temperature high"))
-    model.take_warning(1003.0, Warned("4", "silent"))
-    model.take_warning(1003.0, Warned("99", "silent"))  # a pump that was never heard of
+    model.take_warning(1001.0, WarningRecord("2", "pressure rising"))
+    model.take_warning(1001.0, WarningRecord("3", "pressure rising"))
+    model.take_warning(1002.0, WarningRecord("3", "temperature high"))
+    model.take_warning(1003.0, WarningRecord("4", "silent"))
+    model.take_warning(1003.0, WarningRecord("99", "silent"))  # an unknown pump
     assert states(1004.0) == {
         PumpState.CALM: 1, PumpState.RISING: 1, PumpState.OVER_LIMIT: 1, PumpState.SILENT: 1
     }  # fmt: skip
@@ -110,13 +110,13 @@ def test_a_pump_is_in_the_state_of_its_last_warnings(model: DashboardModel) -> N
 
 
 def test_a_warning_that_repeats_is_one_episode_in_its_place(model: DashboardModel) -> None:
-    model.take_warning(1000.0, Warned("1", "pressure high", 151, 150))
-    model.take_warning(1001.0, Warned("2", "pressure high", 160, 150))
-    model.take_warning(1002.0, Warned("1", "pressure high", 155, 150))
+    model.take_warning(1000.0, WarningRecord("1", "pressure high", 151, 150))
+    model.take_warning(1001.0, WarningRecord("2", "pressure high", 160, 150))
+    model.take_warning(1002.0, WarningRecord("1", "pressure high", 155, 150))
     first, second = model.latest_episodes(5)
     assert (first.pump, second.pump) == ("2", "1")
     assert (second.times, second.value, second.last_s - second.began_s) == (2, 155, 2.0)
-    model.take_warning(1002.0 + CURRENT_S + 1, Warned("1", "pressure high", 152, 150))
+    model.take_warning(1002.0 + CURRENT_S + 1, WarningRecord("1", "pressure high", 152, 150))
     assert [(episode.pump, episode.times) for episode in model.latest_episodes(1)] == [("1", 1)]
 
 
@@ -124,7 +124,7 @@ def test_what_is_kept_has_limits(model: DashboardModel) -> None:
     for index in range(MOST_PUMPS + 10):
         model.take_reading(1000.0, str(index), None)
     for index in range(MOST_EPISODES + 10):
-        model.take_warning(1000.0, Warned(str(index), f"rule {index}"))
+        model.take_warning(1000.0, WarningRecord(str(index), f"rule {index}"))
         model.take_dead_letter(f"reason {index}", None)
     assert sum(model.pump_states(1000.0).values()) == MOST_PUMPS
     assert len(model.episodes) == MOST_EPISODES

@@ -1,4 +1,4 @@
-"""What the dashboard reads from topics that anyone may write to."""
+"""Parsing of records in topics to which any client may write."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from odradek.pipelines.rigs.dashboard_records import (
     LONGEST_TEXT,
     UNKNOWN_REASON,
-    Warned,
+    WarningRecord,
     read_headers,
     read_reason,
     read_source,
@@ -25,7 +25,7 @@ def test_a_warning_as_spark_writes_it() -> None:
         b'{"hcid":20,"rule":"pressure high","value":155.0,"bound":150.0,'
         b'"event_time":"2027-01-15T08:00:00.000Z","reported_at":"2027-01-15T08:00:00.643Z"}'
     )
-    assert read_warning(b"20", value) == Warned("20", "pressure high", 155.0, 150.0, 1_800_000_000.643)
+    assert read_warning(b"20", value) == WarningRecord("20", "pressure high", 155.0, 150.0, 1_800_000_000.643)
 
 
 JSON = st.recursive(
@@ -48,7 +48,7 @@ def test_anything_is_read_as_some_warning(key: bytes | None, value: bytes | None
 
 
 def test_deep_json_is_no_warning() -> None:
-    assert read_warning(b"7", b"[" * 100_000) == Warned("7", "not a warning")
+    assert read_warning(b"7", b"[" * 100_000) == WarningRecord("7", "not a warning")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`examples/rigs`: both definitions are sound, say the same where they can, and fit the simulator and the dashboard."""
+"""`examples/rigs`: both definitions are valid, agree where they overlap, and match the simulator and the dashboard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fleet: reproducible, plausible, and as faulty as it was told to be."""
+"""The fleet is reproducible and plausible, with the configured shares of faults."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_every_kind_of_failure_comes_within_sixty_pump_hours(seed: int) -> None:
     assert seen[FailureKind.PRESSURE_CREEP] > 140
     assert seen[FailureKind.OVERHEATING] > 80
     silent_s = max(reports.values()) * 5
-    assert 30 < silent_s < 3000  # went silent, and came back
+    assert 30 < silent_s < 3000  # was silent and recovered
 
 
 def test_a_failing_pump_is_well_again_after_its_repair() -> None:

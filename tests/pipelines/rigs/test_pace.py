@@ -1,4 +1,4 @@
-"""A rate that does not drift, and that forgives a pause."""
+"""A rate without drift, and without a burst after a pause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rigs' radio on a real broker: the rate is kept, and a broker that goes away costs nothing but time."""
+"""The rigs' producer on a real broker: the rate is kept, and a broker restart loses no record."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_the_rate_is_kept_and_all_arrive(running: RunningBroker) -> None:
     rigs = rigs_on(running, Fleet(FleetSettings(pumps=20, broken_share=0.5)), 500)
     rigs.run(threading.Event(), seconds=2)
     counts = rigs.counts
-    assert 0 < counts.sent <= 1001  # a machine that stalls may send fewer, never more
+    assert 0 < counts.sent <= 1001  # a stalled machine may send fewer records, never more
     assert (counts.acknowledged, counts.failed, counts.waiting) == (counts.sent, 0, 0)
     assert counts.broken > 0
     assert len(read_back(running, counts.sent)) == counts.sent

@@ -20,7 +20,7 @@ TIMEOUT_MS = 30_000
 
 @pytest.fixture(scope="module")
 def rules() -> Any:
-    """The module with stand-ins for the two names that it takes from Spark: no session is needed to test a rule."""
+    """Loads the module with substitutes for the two names that it imports from Spark, so that no session is needed."""
     sql, streaming = ModuleType("pyspark.sql"), ModuleType("pyspark.sql.streaming")
     sql.Row = SimpleNamespace  # type: ignore[attr-defined]
     streaming.StatefulProcessor = object  # type: ignore[attr-defined]
@@ -66,7 +66,7 @@ def at(time_ms: int) -> datetime:
 
 
 def play(rules: Any, heard_ms: list[int], until_ms: int, batch_ms: int) -> list[Any]:
-    """Micro-batches of a pump's records and timers, one every `batch_ms`; the warnings that came of them."""
+    """Runs micro-batches of a pump's records and timers, one every `batch_ms`; returns the warnings."""
     handle = FakeHandle()
     rule = rules.Silence(TIMEOUT_MS)
     rule.init(handle)

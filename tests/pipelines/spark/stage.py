@@ -1,4 +1,4 @@
-"""A stage for pipelines: topics of a real broker with names of their own, and engines run until they have caught up."""
+"""An environment for pipelines: topics with unique names on a real broker, and engines that run until caught up."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.spark.progress import BatchReport
 
-PATIENCE_S = 60.0  # for an answer of a broker
-WAIT_S = 300.0  # not how long it takes, but how long a busy machine may need
+PATIENCE_S = 60.0  # for a response of a broker
+WAIT_S = 300.0  # a limit for a busy machine, not the expected time
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Stage:
     def produce(
         self, name: str, values: Iterable[Any], *, partition: int = 0, key: str | None = None, timestamp: int = 0
     ) -> None:
-        """Bytes and None as they are, anything else as JSON."""
+        """Produces values: bytes and None unchanged, anything else as JSON."""
         producer = Producer({"bootstrap.servers": self.bootstrap_servers, "message.max.bytes": 10_000_000})
         for value in values:
             data = value if value is None or isinstance(value, bytes) else json.dumps(value).encode()
@@ -79,13 +79,13 @@ class Stage:
         assert producer.flush(PATIENCE_S) == 0
 
     def delete_records(self, name: str, before: int) -> None:
-        """Of the first partition."""
+        """Deletes records of the first partition."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         for future in admin.delete_records([TopicPartition(self.topic(name), 0, before)]).values():
             future.result(PATIENCE_S)
 
     def read(self, name: str) -> list[Written]:
-        """All records of a topic, in order within each partition; those that come meanwhile may be among them."""
+        """All records of a topic, in order within each partition; may include records of concurrent producers."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap_servers, "group.id": "none", "fetch.wait.max.ms": 20})
         try:
             topic = self.topic(name)
@@ -120,25 +120,25 @@ class Stage:
     def run(
         self, pipeline: Pipeline, wait_s: float = WAIT_S, starts: Mapping[str, Start] | None = None
     ) -> list[BatchReport]:
-        """On the standard engine, until everything that is there is done."""
+        """Runs on the standard engine until all existing records are processed."""
         reports: list[BatchReport] = []
         engine = StandardEngine(self.spark, pipeline, prepare_topics(pipeline), reports.append, starts)
         catch_up(engine, wait_s)
         return reports
 
     def run_once(self, pipeline: Pipeline) -> BatchReport:
-        """On the batch engine."""
+        """Runs on the batch engine."""
         return run_batch(self.spark, pipeline, prepare_topics(pipeline))
 
 
 def await_partitions(bootstrap_servers: str, topic: str, partitions: int) -> None:
-    """By hand: a client library would remember how many there were."""
+    """Polls with raw requests, because a client library would cache the number of partitions."""
     with Connection(bootstrap_servers) as connection:
         await_topic(connection, topic, partitions)
 
 
 def catch_up(engine: StandardEngine, wait_s: float = WAIT_S) -> None:
-    """Until everything that is there is done."""
+    """Waits until all existing records are processed."""
     running = engine.start(until_caught_up=True)
     give_up_at = time.monotonic() + wait_s
     try:

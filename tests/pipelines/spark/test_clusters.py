@@ -1,4 +1,4 @@
-"""Brokers before Spark starts: partitions where they are, batches that fit a transaction, refusals in a sentence."""
+"""Lookups at brokers before Spark starts: partitions, batch limits for transactions, readable errors."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.vocabulary import Delivery, StartAt
 from odradek.pipelines.spark import delivery
 from odradek.pipelines.spark.delivery import SplitsUnknown, count_splits
-from odradek.pipelines.spark.sources import MOST_IN_TRANSACTION, most_records, start_options
-from odradek.pipelines.spark.topics import BrokersAway, Cluster, SettingsRefused, TopicMissing, TopicRefused
+from odradek.pipelines.spark.sources import MOST_IN_TRANSACTION, record_limit, start_options
+from odradek.pipelines.spark.topics import BrokersUnavailable, Cluster, SettingsRefused, TopicMissing, TopicRefused
 from odradek.testing import broker
 
 if TYPE_CHECKING:
@@ -42,15 +42,15 @@ def test_partitions_are_counted_on_the_cluster_that_a_source_reads_from(odradek_
 
 def test_what_brokers_refuse_is_told_in_a_sentence(odradek_session_broker: RunningBroker) -> None:
     servers = odradek_session_broker.bootstrap_servers
-    with pytest.raises(TopicRefused, match=f"{servers} did not make topic no name: "):
+    with pytest.raises(TopicRefused, match=f"{servers} failed to create topic no name: "):
         Cluster(servers, {}).create({"no name"})
-    with pytest.raises(SettingsRefused, match=f"the settings under `kafka` for {servers} are no good: .*loud"):
+    with pytest.raises(SettingsRefused, match=f"the settings under `kafka` for {servers} are invalid: .*loud"):
         Cluster(servers, {"security.protocol": "loud"})
 
 
 def test_brokers_that_are_away_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odradek.pipelines.spark.topics.TIMEOUT_S", 0.1)
-    with pytest.raises(BrokersAway, match=f"no broker answers at {NOWHERE}"):
+    with pytest.raises(BrokersUnavailable, match=f"no broker answers at {NOWHERE}"):
         Cluster(NOWHERE, {})
 
 
@@ -65,11 +65,11 @@ def test_brokers_that_are_away_are_named(monkeypatch: pytest.MonkeyPatch) -> Non
 )
 def test_a_batch_that_is_a_transaction_has_an_end(kind: Delivery, chosen: int | None, most: int | None) -> None:
     pipeline = Pipeline("p", place=Place("pipeline.yml", 1, 1), delivery=kind)
-    assert most_records(TopicOrigin(("t",), max_records_per_batch=chosen), pipeline) == most
+    assert record_limit(TopicOrigin(("t",), max_records_per_batch=chosen), pipeline) == most
 
 
 def test_splits_are_counted_or_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong number would be kept, and records of a batch that comes again would change their split."""
+    """A wrong number would be cached, and records of a replayed batch would change their split."""
     answers = [(KafkaError(KafkaError.LEADER_NOT_AVAILABLE), {}), (None, {}), (None, {0: None, 1: None, 2: None})]
 
     def list_topics(topic: str, _timeout_s: float) -> SimpleNamespace:
@@ -79,7 +79,7 @@ def test_splits_are_counted_or_not_known(monkeypatch: pytest.MonkeyPatch) -> Non
     admin: Any = SimpleNamespace(list_topics=list_topics)
     monkeypatch.setattr(delivery, "AdminClient", lambda _settings: admin)
     count_splits.cache_clear()
-    with pytest.raises(SplitsUnknown, match=r"topic marks on acted:1.*[Ll]eader"):
+    with pytest.raises(SplitsUnknown, match=r"topic marks of batch splits cannot be looked up at acted:1: .*[Ll]eader"):
         count_splits("acted:1", (), "marks")
     with pytest.raises(SplitsUnknown, match="it has no partitions"):
         count_splits("acted:1", (), "marks")

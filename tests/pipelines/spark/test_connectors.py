@@ -1,4 +1,4 @@
-"""Spark's connector and the Python source are one to a pipeline: same columns, same ranges, same checkpoints."""
+"""Spark's connector and the Python source are interchangeable: same columns, same ranges, same checkpoints."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_without_a_registry_the_python_source_serves_and_says_so(no_registry: No
     said: list[str] = []
     assert choose_connector(None, "9.9.9", said.append) == (Connector.PYTHON, [])
     assert len(said) == 1
-    assert "neither mvn nor java is on the path; topics are read and written by the Python source instead" in said[0]
+    assert "neither mvn nor java is on the PATH; using the Python connector instead" in said[0]
     assert choose_connector(Connector.PYTHON, "9.9.9", said.append) == (Connector.PYTHON, [])
     with pytest.raises(ConnectorMissing):
         choose_connector(Connector.JVM, "9.9.9", said.append)
@@ -184,5 +184,5 @@ def test_the_realtime_engine_needs_sparks_own(stage: Stage, no_registry: None) -
 
     with pytest.raises(PipelineError, match="the realtime engine cannot use the Python connector"):
         run(pipeline)
-    with pytest.raises(ConnectorMissing, match="the realtime engine cannot do without it"):
+    with pytest.raises(ConnectorMissing, match="the realtime engine needs it; use --engine standard"):
         run(renamed(pipeline, connector=None))

@@ -1,4 +1,4 @@
-"""Whose a checkpoint is, and of which clusters: asked of real brokers, without Spark."""
+"""The pipeline and the clusters that a checkpoint belongs to, with real brokers, without Spark."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def servers(brokers: tuple[RunningBroker, RunningBroker]) -> tuple[str, str]:
 
 
 def quiet(_line: str) -> None:
-    """Nothing is told that matters here."""
+    """Ignores messages."""
 
 
 def define(folder: Path, servers: tuple[str, str], name: str = "p") -> Pipeline:
@@ -69,11 +69,11 @@ def test_the_checkpoint_of_another_pipeline_is_refused(tmp_path: Path, servers: 
     first, second = define(tmp_path, servers), define(tmp_path, servers, "q")
     kept = Checkpoints(first)
     accept(first, kept, cluster, quiet)
-    accept(second, kept, cluster, quiet)  # nothing has begun: it is free
+    accept(second, kept, cluster, quiet)  # no flow has started, so another pipeline may use the folder
     offsets = kept.flow_folder("near") / "offsets"
     offsets.mkdir(parents=True)
     (offsets / "0").write_text("v1\n{}\n")
-    with pytest.raises(CheckpointRefused, match="is that of pipeline q, not of p: give each a folder of its own"):
+    with pytest.raises(CheckpointRefused, match="belongs to pipeline q, not to p: use a separate folder for each"):
         accept(first, kept, cluster, quiet)
     accept(second, kept, cluster, quiet)
 

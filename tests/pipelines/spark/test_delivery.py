@@ -1,4 +1,4 @@
-"""Exactly once to topics, on Apache Kafka: a batch that comes again writes nothing, and a new checkpoint everything."""
+"""Exactly once to topics, on Apache Kafka: a replayed batch writes nothing, and a new checkpoint everything."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def ids(stage: Stage, name: str) -> Counter[Any]:
 
 
 def forget_commits(stage: Stage) -> None:
-    """What a driver leaves that died between writing a batch and noting it."""
+    """Removes the commit of a batch, as if the driver had died between writing the batch and committing it."""
     for flow in FLOWS:
         assert (stage.folder / "checkpoints" / flow / "commits" / "0").exists()
         shutil.rmtree(stage.folder / "checkpoints" / flow / "commits")
 
 
 def leave_workers(stage: Stage) -> None:
-    """Spark keeps Python's workers, and these their producers: with another environment they are new."""
+    """Forces new Python workers, by another environment: Spark reuses workers, and these cache their producers."""
     stage.spark.sparkContext.environment["RUN_OF_TEST"] = uuid.uuid4().hex
 
 
@@ -94,12 +94,12 @@ def test_a_batch_that_comes_again_writes_nothing(kafka_stage: Stage) -> None:
     assert numbers == [(flow, number) for flow in FLOWS for number in (0, 1)]
     assert ids(kafka_stage, "out") == Counter([*(row["id"] for row in ROWS), 99])
     assert ids(kafka_stage, "totals") == Counter([*(row["id"] for row in ROWS), 99])
-    kafka_stage.run(renamed(pipeline, checkpoints="others"))  # another checkpoint counts its batches anew
+    kafka_stage.run(renamed(pipeline, checkpoints="others"))  # another checkpoint counts its batches from 0
     assert ids(kafka_stage, "out") == Counter([*(row["id"] for row in ROWS), 99] * 2)
 
 
 def test_of_a_batch_that_is_half_written_the_rest_is_written(kafka_stage: Stage) -> None:
-    """As if a split had not been committed: its records are written again, and only they."""
+    """Only the records of a split that was not committed are written again."""
     pipeline = filled(kafka_stage)
     kafka_stage.run(pipeline)
     forget_commits(kafka_stage)
@@ -129,7 +129,10 @@ def test_a_broker_without_transactions_is_refused_before_anything_starts(stage: 
     stage.create("in")
     text = 'sources: {a: {topic: "@in", format: text}}\nsinks: {all: {from: a, topic: "@out"}}\n'
     pipeline = renamed(stage.pipeline(text), delivery=Delivery.EXACTLY_ONCE)
-    with pytest.raises(TransactionsMissing, match="has no transactions yet; use at_least_once, or Apache Kafka"):
+    with pytest.raises(
+        TransactionsMissing,
+        match="does not support transactions; use delivery: at_least_once, or Apache Kafka",
+    ):
         prepare_topics(pipeline)
     topics = AdminClient({"bootstrap.servers": stage.bootstrap_servers}).list_topics(timeout=60).topics
     assert stage.topic("out") not in topics

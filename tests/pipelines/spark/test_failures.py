@@ -1,4 +1,4 @@
-"""What Spark says, in a sentence."""
+"""Short messages from Spark's errors."""
 
 from __future__ import annotations
 

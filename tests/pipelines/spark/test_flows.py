@@ -34,7 +34,7 @@ sinks: {x: {from: s, topic: x}, y: {from: t, topic: y}, z: {from: a, topic: z}}
 """)
     assert flows["a"].after == ("s", "t")
     assert [sink.name for sink in flows["a"].sinks] == ["x", "y", "z"]
-    assert set(flows) == {"a", "b"}  # records of b that do not parse are dead letters, even if nobody reads the rest
+    assert set(flows) == {"a", "b"}  # records of b that fail to parse are dead letters, even if no step reads b
 
 
 def test_each_step_with_state_is_a_flow_and_refusals_have_one_owner() -> None:
@@ -70,7 +70,7 @@ views: {v: {from: a, key: [id]}, u: {from: a, key: [at]}, w: {from: once, key: [
     assert [each.name for each in flows["a-views"].views] == ["v", "u"]
     assert [each.name for each in flows["once"].views] == ["w"]
     assert not flows["a-views"].owned
-    assert [flow.name for flow in flows.values() if flow.is_unhurried] == ["a-views"]
+    assert [flow.name for flow in flows.values() if flow.uses_state_trigger] == ["a-views"]
 
 
 def test_files_and_aggregate_views_are_flows_of_their_own() -> None:

@@ -1,4 +1,4 @@
-"""Which failures are worth another try."""
+"""The failures after which a retry may succeed."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.continuing import CheckpointRefused
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.expectations import ExpectationFailed
-from odradek.pipelines.spark.failures import PipelineError, SparkGone
+from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded
 from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.sinks.warehouse import WarehouseAway, WarehouseRefused
-from odradek.pipelines.spark.topics import BrokersAway
+from odradek.pipelines.spark.sinks.warehouse import WarehouseRefused, WarehouseUnavailable
+from odradek.pipelines.spark.topics import BrokersUnavailable
 
 EXPECTED = [
     (ExpectationFailed("rows"), Healing.NEVER),
     (CheckpointRefused("changed"), Healing.NEVER),
     (WarehouseRefused("no column"), Healing.NEVER),
-    (WarehouseAway("database is locked"), Healing.LIKELY),
+    (WarehouseUnavailable("database is locked"), Healing.LIKELY),
     (AnalysisException("no such column"), Healing.NEVER),
-    (BrokersAway("no broker"), Healing.LIKELY),
-    (SparkGone("gone"), Healing.LIKELY),
+    (BrokersUnavailable("no broker"), Healing.LIKELY),
+    (SparkProcessEnded("gone"), Healing.LIKELY),
     (sa.exc.OperationalError("insert", {}, Exception("disk full")), Healing.LIKELY),
     (RuntimeError("org.apache.kafka.common.errors.TimeoutException: expired"), Healing.LIKELY),
     (RuntimeError("[USER_RAISED_EXCEPTION] a row does not meet it, which stops the pipeline"), Healing.NEVER),
@@ -32,7 +32,7 @@ EXPECTED = [
 
 @pytest.mark.parametrize(("cause", "healing"), EXPECTED, ids=lambda each: type(each).__name__)
 def test_the_cause_decides(cause: BaseException, healing: Healing) -> None:
-    """However it was wrapped on its way."""
+    """The cause decides, however the exception is wrapped."""
     assert healing_of(cause) is healing
     flow_failed = PipelineFailed("flow: it failed")
     flow_failed.__cause__ = cause

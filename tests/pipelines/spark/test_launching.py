@@ -1,4 +1,4 @@
-"""What a run keeps for itself while Spark starts."""
+"""Signal handling and cancellation of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.launching import cancelled_when, own_interrupt
+from odradek.pipelines.spark.launching import cancelled_when, restored_interrupt_handler
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -24,7 +24,7 @@ def test_ctrl_c_stays_ours_when_spark_takes_it() -> None:
 
     before = signal.signal(signal.SIGINT, ours)
     try:
-        with own_interrupt():
+        with restored_interrupt_handler():
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         assert signal.getsignal(signal.SIGINT) is ours
     finally:
@@ -32,7 +32,7 @@ def test_ctrl_c_stays_ours_when_spark_takes_it() -> None:
 
 
 class Context:
-    """Spark's, as far as a batch that is to end needs it: a job fails when all are cancelled."""
+    """A fake SparkContext, whose job fails when all jobs are cancelled."""
 
     def __init__(self) -> None:
         self.sparkContext = self
@@ -52,7 +52,7 @@ def test_a_batch_ends_when_it_is_asked_to_and_says_so() -> None:
             assert session.is_cancelled.wait(60)
             raise RuntimeError("Job 3 cancelled")
 
-    with pytest.raises(PipelineError, match="p was stopped before it was done; what it has written stays"):
+    with pytest.raises(PipelineError, match="p was stopped before it finished; its output so far is kept"):
         run()
 
 

@@ -1,4 +1,4 @@
-"""Queries that are planned once: what a plan keeps, and which settings a query has that its session has not."""
+"""Plans that are optimized once, and settings that apply to single queries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from odradek.pipelines.spark.engines.settings import (
     query_settings,
 )
 from odradek.pipelines.spark.engines.standard import StandardEngine
-from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, needless_rules, optimized
+from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.producers import Producer, producer_options
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -62,7 +62,7 @@ def test_clock_does_not_stop_when_the_query_starts(stage: Stage, clock: str) -> 
 def test_rules_that_spark_needs_are_not_left_out(stage: Stage) -> None:
     mine = "org.apache.spark.sql.catalyst.optimizer.ConstantFolding"
     with query_settings(stage.spark, {EXCLUDED_RULES: mine}):
-        found = needless_rules(stage.spark).split(",")
+        found = redundant_rules(stage.spark).split(",")
     assert found[0] == mine
     assert len(found) == len(set(found)) > 50
     assert "org.apache.spark.sql.catalyst.optimizer.CollapseProject" in found

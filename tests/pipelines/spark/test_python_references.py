@@ -42,5 +42,5 @@ def test_what_is_installed_stays_what_it_is(tmp_path: Path) -> None:
 def test_a_path_that_leads_nowhere_is_told(tmp_path: Path) -> None:
     with pytest.raises(ReferenceBroken, match=r"nowhere_at_all:f cannot be imported"):
         load_reference(PythonReference("nowhere_at_all", "f"), str(tmp_path))
-    with pytest.raises(ReferenceBroken, match="module json has no nonsense"):
+    with pytest.raises(ReferenceBroken, match="module json does not define nonsense"):
         load_reference(PythonReference("json", "nonsense"), str(tmp_path))

@@ -8,7 +8,7 @@ import pytest
 
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark.querying import Catalog, NoSuchTable, Surroundings, ask, distinct_names
-from odradek.pipelines.spark.topics import BrokersAway
+from odradek.pipelines.spark.topics import BrokersUnavailable
 
 if TYPE_CHECKING:
     from tests.pipelines.spark.stage import Stage
@@ -61,7 +61,7 @@ def test_whatever_has_a_name_can_be_asked(stage: Stage) -> None:
     ]
     with pytest.raises(NoSuchTable, match="did you mean 'readings'"):
         asked(stage, "select * from reading", where)
-    with pytest.raises(NoSuchTable, match=r"names with dots go in backticks: `a\.b`"):
+    with pytest.raises(NoSuchTable, match=r"put names with dots in backticks: `a\.b`"):
         asked(stage, "select * from a.b", where)
 
 
@@ -80,7 +80,7 @@ def test_brokers_are_asked_only_where_they_are_needed(stage: Stage) -> None:
         {"two": 2, "two_2": 3}
     ]
     assert not catalog.reads_topics
-    with pytest.raises(BrokersAway, match="no broker answers"):
+    with pytest.raises(BrokersUnavailable, match="no broker answers"):
         catalog.readers("select * from nowhere")
 
 

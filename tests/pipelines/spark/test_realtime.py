@@ -69,7 +69,7 @@ def records(frame: DataFrame) -> list[tuple[object, ...]]:
 
 
 def both(stage: Stage, pipeline: Pipeline) -> tuple[list[tuple[object, ...]], list[tuple[object, ...]]]:
-    """What one pass writes, and what a branch for each output writes, over all that is there."""
+    """The output of one pass, and that of one branch per output, over all existing records."""
     cluster, graph = prepare_topics(pipeline), build_graph(pipeline)
 
     def load(source: Source) -> DataFrame:
@@ -112,7 +112,7 @@ sinks:
 
 
 def test_fields_are_those_of_their_step_and_only_of_rows_that_are_there(stage: Stage) -> None:
-    """Names that the record has too, names in another case, and an expression that fails where there is no row."""
+    """Covers names that the record has too, names in another case, and an expression that fails without a row."""
     stage.create("in")
     values = [
         {"id": 1, "pressure": 100},

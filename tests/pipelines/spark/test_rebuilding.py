@@ -1,4 +1,4 @@
-"""Views from the log again, and streams that go on afterwards; definitions that a real checkpoint cannot carry."""
+"""Views rebuilt from the log, streams that continue afterwards, and definitions that do not match a checkpoint."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from odradek.pipelines.definition.model import Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
-from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, alone_at, continuing
+from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken, continuing, exclusive_access
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, alone_for, rebuild_views
+from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, pipeline_for_view, rebuild_views
 from odradek.pipelines.spark.sinks.tables import changing
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -45,7 +45,7 @@ def quiet(_text: str) -> None:
 
 
 def run(stage: Stage, pipeline: Pipeline) -> list[BatchReport]:
-    """As `odradek pipeline run` does, on the warm session."""
+    """Runs like `odradek pipeline run`, in the existing session."""
     with continuing(pipeline, prepare_topics(pipeline), quiet) as starts:
         return stage.run(pipeline, starts=starts)
 
@@ -72,7 +72,7 @@ def test_views_are_rebuilt_and_the_stream_goes_on(stage: Stage) -> None:
     stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 1, "v": 3}, {"id": 2, "v": -1}])
     pipeline = stage.pipeline(DEFINITION)
     run(stage, pipeline)
-    stage.produce("in", [{"id": 3, "v": 7}], partition=1)  # not read yet: not in a view of latest rows
+    stage.produce("in", [{"id": 3, "v": 7}], partition=1)  # not read by the stream, so not in a view of latest rows
     damage(stage)
     assert rebuild(stage, pipeline) == {"last": 2, "totals": 3}
     assert rows(stage, "last") == [(1, 3), (2, 2)]
@@ -80,7 +80,11 @@ def test_views_are_rebuilt_and_the_stream_goes_on(stage: Stage) -> None:
     stage.produce("in", [{"id": 1, "v": 4}])
     run(stage, pipeline)
     assert rows(stage, "last") == [(1, 4), (2, 2), (3, 7)]
-    assert rows(stage, "totals") == [(1, 3, 8), (2, 1, 2), (3, 1, 7)]  # the state went on, nothing counted twice
+    assert rows(stage, "totals") == [
+        (1, 3, 8),
+        (2, 1, 2),
+        (3, 1, 7),
+    ]  # the state continued, and no record was counted twice
     assert len(stage.read("out")) == 5
     with changing(f"sqlite:///{stage.folder / 'w.db'}") as connection:
         assert sorted(sa.inspect(connection).get_table_names()) == ["last", "odradek_batches", "totals"]
@@ -123,7 +127,7 @@ def test_a_run_begins_where_a_reset_has_said(stage: Stage) -> None:
     kept.note_start(begun, Start(StartAt.OFFSETS, offsets={stage.topic("in"): {0: 3}}))
     run(stage, pipeline)
     assert [each.json["id"] for each in stage.read("out")] == [0, 1, 2, 3, 4, 3, 4]
-    assert kept.starts() == {}  # from the new checkpoint on, the note is of no use any more
+    assert kept.starts() == {}  # the stored start is dropped once there is a new checkpoint
     run(stage, pipeline)
     assert len(stage.read("out")) == 7
 
@@ -132,8 +136,8 @@ def test_a_checkpoint_has_one_at_a_time(stage: Stage) -> None:
     stage.create("in")
     pipeline = stage.pipeline(DEFINITION)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(alone_at(Checkpoints(pipeline), "p"))
-        with pytest.raises(CheckpointTaken, match="at work already"):
+        stack.enter_context(exclusive_access(Checkpoints(pipeline), "p"))
+        with pytest.raises(CheckpointTaken, match=r"another process .* uses the checkpoint"):
             run(stage, pipeline)
 
 
@@ -149,7 +153,7 @@ def test_a_backfill_reads_the_offsets_that_are_named_and_no_others(stage: Stage)
 
 
 def test_what_a_query_fails_of_is_told(stage: Stage) -> None:
-    """PySpark's exception of an ended query has no message of its own, but a text."""
+    """PySpark's exception of an ended query has no message, only a text."""
     stage.create("in")
     stage.produce("in", [{"id": 1, "v": -1}])
     text = DEFINITION.split("views:", maxsplit=1)[0].replace("drop", "fail")
@@ -176,7 +180,7 @@ def test_a_rebuild_reads_only_what_leads_to_its_view(stage: Stage) -> None:
         sinks: {out: {from: apart, topic: "@out"}}
         views: {last: {from: named, key: [id]}}
     """)
-    alone = alone_for(pipeline.views[0], pipeline)
+    alone = pipeline_for_view(pipeline.views[0], pipeline)
     assert [each.name for each in alone.sources] == ["rows", "names"]
     assert [each.name for each in alone.steps] == ["named"]
     origin = alone.sources[0].origin

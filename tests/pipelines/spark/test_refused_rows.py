@@ -1,4 +1,4 @@
-"""Rows that come of no single record: as dead letters in JSON, and on the console from a flow with state."""
+"""Rows without a single origin record: as dead letters in JSON, and on the console from a stateful flow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def several_partitions(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.usefixtures("several_partitions")
 def test_rows_of_a_flow_with_state_may_go_to_the_console(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of which it shows some, and Spark wants all to be read."""
+    """The console shows some rows, but Spark requires all to be read."""
     stage.create("in")
     stage.produce("in", [{"id": each} for each in range(200)])
     pipeline = stage.pipeline("""

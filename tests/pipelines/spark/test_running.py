@@ -1,4 +1,4 @@
-"""Flows that run together: one that fails ends them, one whose Python process was late is begun again."""
+"""Flows that run together: a failed flow ends all, a flow whose Python process started too late is restarted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Ended:
-    """A query that is over."""
+    """A query that has ended."""
 
     isActive = False  # noqa: N815 - Spark's name
 
@@ -31,7 +31,7 @@ def running() -> Running:
 
 
 def begun(made: Running, *outcomes: str | None) -> Callable[[], int]:
-    """A flow that ends in these ways, one after the other; tells how often it was begun."""
+    """A flow that ends in these ways, one after the other; returns how often it was started."""
     starts = iter(outcomes)
     count = 0
 

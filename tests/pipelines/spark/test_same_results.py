@@ -1,4 +1,4 @@
-"""One pipeline with every kind of step gives the same everywhere: on both brokers, by both connectors, in both engines.
+"""One pipeline with every kind of step has the same results on both brokers, with both connectors and both engines.
 
 What it must give is computed here in plain Python. Compared are contents: topics without ids and places, dead letters,
 tables, views and files.
@@ -100,7 +100,7 @@ KINDS = ["not JSON", "does not fit the schema", "missing field", "no value", "do
 
 
 def contents() -> dict[str, Any]:
-    """What the pipeline gives."""
+    """The expected results of the pipeline."""
     read = [row for row in READINGS if row["pump"] != 3]
     refused = [row for row in read if not 0 <= row["pressure"] <= 400]
     good = [row for row in read if row not in refused and row["id"] != 7]
@@ -133,7 +133,7 @@ def counted(items: Iterable[Any]) -> Counter[Any]:
 
 
 def found(stage: Stage) -> dict[str, Any]:
-    """What the pipeline gave."""
+    """The results of the pipeline."""
 
     def own_headers(record: Written) -> tuple[tuple[str, str], ...]:
         return tuple((name, value) for name, value in record.headers.items() if name != "odradek-id")
@@ -163,7 +163,7 @@ def servers(request: pytest.FixtureRequest) -> str:
     return running.bootstrap_servers
 
 
-@pytest.mark.timeout(300)  # five queries at once, which begin with a Python process each
+@pytest.mark.timeout(300)  # five queries, each of which starts a Python process
 @pytest.mark.parametrize(
     ("engine", "connector"),
     [

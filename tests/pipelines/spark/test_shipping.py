@@ -1,4 +1,4 @@
-"""What is sent to Spark's workers, and how they find the driver."""
+"""The modules that are sent to Spark's workers, and the driver's address."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.spark.session import own_address, worker_python
-from odradek.pipelines.spark.shipping import modules_beside, zipped
+from odradek.pipelines.spark.shipping import modules_in, zipped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -19,7 +19,7 @@ def test_modules_and_whole_packages_are_sent(tmp_path: Path) -> None:
     for name in ("rules.py", "pumps/__init__.py", "pumps/deep/limits.py", "data/readings.py", "pumps/notes.txt"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
-    archive = zipped(tmp_path / "modules.zip", modules_beside(tmp_path), tmp_path)
+    archive = zipped(tmp_path / "modules.zip", modules_in(tmp_path), tmp_path)
     assert sorted(zipfile.ZipFile(archive).namelist()) == ["pumps/__init__.py", "pumps/deep/limits.py", "rules.py"]
 
 

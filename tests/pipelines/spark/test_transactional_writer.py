@@ -1,4 +1,4 @@
-"""Splits in transactions, on Apache Kafka, without Spark: whatever dies and comes again, each record is there once."""
+"""Splits in transactions, on Apache Kafka, without Spark: each record is there once, despite crashes and replays."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from odradek.pipelines.spark.transactional_writer import (
     DeliveryFailed,
     Mark,
     SplitWriter,
+    call_with_deadline,
     opened,
     read_mark,
-    within,
     write_split,
 )
 from tests.pipelines.committed import committed_records
@@ -54,7 +54,7 @@ def test_a_mark_covers_the_batches_before_it(query: str, batch: int, is_covered:
 
 
 class Answers:
-    """A consumer whose group answers so: an error code, or an offset."""
+    """A fake consumer whose group returns an error code or an offset."""
 
     def __init__(self, *answers: tuple[int | None, int]) -> None:
         self._answers = iter(answers)
@@ -79,8 +79,8 @@ def test_a_call_that_does_not_return_is_left() -> None:
     def wait_for_ever() -> None:
         is_over.wait()
 
-    with pytest.raises(DeliveryFailed, match=r"no answer in 0\.1 s"):
-        within(0.1, wait_for_ever)
+    with pytest.raises(DeliveryFailed, match=r"did not respond within 0\.1 s"):
+        call_with_deadline(0.1, wait_for_ever)
     is_over.set()
 
 
@@ -88,9 +88,9 @@ def test_what_a_call_refuses_is_told() -> None:
     def refuse() -> None:
         raise KafkaException(KafkaError(KafkaError.PRODUCER_FENCED))
 
-    within(60.0, lambda: None)
+    call_with_deadline(60.0, lambda: None)
     with pytest.raises(KafkaException, match="PRODUCER_FENCED"):
-        within(60.0, refuse)
+        call_with_deadline(60.0, refuse)
 
 
 class Topic:
@@ -163,14 +163,14 @@ def test_a_batch_does_not_wait_for_ever_for_a_coordinator_that_does_not_answer()
     )
     writer._producer = producer
     try:
-        with pytest.raises(DeliveryFailed, match="no answer"):
+        with pytest.raises(DeliveryFailed, match="did not respond within"):
             writer.begin("q", 0, 0.1)
     finally:
         is_over.set()
 
 
 class Silent:
-    """A producer of a broker that was restarted: it may wait for ever."""
+    """A fake producer of a restarted broker, whose call never returns."""
 
     def begin(self, *_batch: object) -> bool:
         raise DeliveryFailed("no answer")
@@ -194,7 +194,7 @@ def test_a_task_without_records_opens_nothing(topic: Topic) -> None:
 
 def machine_for(bootstrap_servers: str) -> type[RuleBasedStateMachine]:
     class Replays(RuleBasedStateMachine):
-        """Two splits, written by two workers that keep their producers; a batch is tried until all of it is written."""
+        """Two splits, written by two workers with cached producers; a batch is replayed until it is complete."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -239,7 +239,7 @@ def machine_for(bootstrap_servers: str) -> type[RuleBasedStateMachine]:
 
         def teardown(self) -> None:
             for split in {0, 1} - self.done:
-                self.write(1, split)  # ends what those who died have left open
+                self.write(1, split)  # aborts the open transactions of dead writers
             assert self.topic.values() == self.expected
 
     return Replays

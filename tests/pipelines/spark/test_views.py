@@ -1,4 +1,4 @@
-"""Views that are read while the stream runs: each reading is the result of some prefix of each partition's records."""
+"""Views that are read while the stream runs: each read returns the result of a prefix of each partition's records."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Reading = dict[str, Rows]
 
 
 def latest_of(rows: Iterable[dict[str, int]]) -> tuple[Rows, Rows]:
-    """Both views of latest rows: they are of one flow, and change together."""
+    """Both views of latest rows, which belong to one flow and change together."""
     ordered = sorted(rows, key=lambda row: row["id"])
     pumps, kinds = ({row[key]: row["id"] for row in ordered} for key in ("pump", "kind"))
     return frozenset(pumps.items()), frozenset(kinds.items())
@@ -60,7 +60,7 @@ def prefixes() -> Iterable[list[dict[str, int]]]:
 
 
 def read_views(connection: sa.Connection) -> Reading:
-    """In one transaction; a view that no batch has written yet is empty."""
+    """Reads the views in one transaction; a view that no batch has written is empty."""
     there = set(sa.inspect(connection).get_table_names())
 
     def rows(name: str) -> Any:
@@ -70,7 +70,7 @@ def read_views(connection: sa.Connection) -> Reading:
 
 
 class Reader(threading.Thread):
-    """Reads as often as it can, and keeps what is new."""
+    """Reads continuously and keeps each new result."""
 
     def __init__(self, url: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Tables: all changes of a batch and its number in one transaction; a batch that comes again changes nothing."""
+"""Tables: one transaction has all changes of a batch and its number; a replayed batch changes nothing."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from odradek.pipelines.spark.sinks.warehouse import (
     BatchNumber,
     TableChange,
     Warehouse,
-    WarehouseAway,
     WarehouseRefused,
+    WarehouseUnavailable,
     check_database,
     reading,
 )
@@ -69,7 +69,7 @@ def test_a_batch_that_comes_again_changes_nothing(url: str) -> None:
 
 
 def test_a_batch_that_comes_again_is_read_to_its_end(url: str) -> None:
-    """Spark counts that as a failure of a batch with state."""
+    """Spark fails a stateful batch that is not read to its end."""
     Warehouse(url).write(BatchNumber("q", 0), [change((1, T1, 1.0, None))])
     again = iter([(1, T1, 2.0, None), (2, T1, 2.0, None)])
     assert not Warehouse(url).write(BatchNumber("q", 0), [TableChange("t", SCHEMA, again, ("id",))])
@@ -86,7 +86,7 @@ def test_a_full_disk_may_have_room_later(url: str) -> None:
         connection.execute("PRAGMA max_page_count=1")  # as many as there are
 
     warehouse.engine.dispose()
-    with pytest.raises(WarehouseAway, match="database or disk is full") as away:
+    with pytest.raises(WarehouseUnavailable, match="database or disk is full") as away:
         warehouse.write(BatchNumber("q", 1), [change(*((each, T1, 1.0, ["x" * 100]) for each in range(2000)))])
     assert healing_of(away.value) is Healing.LIKELY
     sa.event.remove(warehouse.engine, "connect", fill)
@@ -99,9 +99,9 @@ def test_who_holds_a_lock_lets_go_of_it_later(url: str, monkeypatch: pytest.Monk
     holder, warehouse = Warehouse(url), Warehouse(url)
     warehouse.write(None, [change((1, T1, 1.0, None))])
     with holder.engine.begin():
-        with pytest.raises(WarehouseAway, match="database is locked"):
+        with pytest.raises(WarehouseUnavailable, match="database is locked"):
             warehouse.write(None, [change((2, T1, 1.0, None))])
-        with pytest.raises(WarehouseAway, match=r"sqlite:///.*database is locked"):
+        with pytest.raises(WarehouseUnavailable, match=r"sqlite:///.*database is locked"):
             drop_table(url, "t")
 
 
@@ -112,7 +112,7 @@ def test_a_table_that_was_dropped_does_not_come_back_by_itself(url: str) -> None
 
 
 def test_what_is_committed_is_on_the_disk(url: str) -> None:
-    """A batch that Spark's checkpoint counts as done does not come again after a loss of power."""
+    """Spark does not replay a batch that its checkpoint has recorded as done, so it must survive a power failure."""
     with Warehouse(url).engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 2  # FULL
 

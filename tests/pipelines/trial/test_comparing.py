@@ -1,4 +1,4 @@
-"""Rows beside rows: what matches in any order, and what is told of the rest."""
+"""Comparison of rows: matches in any order, and the reported differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of tests: found beside definitions, and what is wrong with them told with the line."""
+"""Test files are found next to definitions, and their problems are reported with the line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_they_are_found_by_definition_by_folder_and_by_name(tmp_path: Path) -> N
     assert find_files([here, here]) == [here]
     assert sorted(find_files([str(tmp_path)])) == sorted([here, there])
     assert read_case_file(here, {}).pipeline.name == "p"
-    with pytest.raises(ProblemList, match="write them in"):
+    with pytest.raises(ProblemList, match="write one: "):
         find_files([str(tmp_path / "other.yml")])
 
 
@@ -71,26 +71,26 @@ def test_unknown_keys_and_names_are_told_with_the_nearest(tmp_path: Path) -> Non
     assert "did you mean 'out'?" in told[2]
     assert "did you mean 'rows'?" in " ".join(told[3:5])
     assert "did you mean 'positive'?" in told[5]
-    assert "the pipeline has no dead letters" in told[6]
+    assert "the pipeline has no dead-letter topic" in told[6]
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "a file of tests is a mapping, empty"),
+        ("", "a test file must be a mapping, empty"),
         ("cases: [", "this is not YAML"),
         ("cases: []", "cases must be a mapping of names"),
         ("definition: no.yml\ncases: {}", "does not exist"),
-        ("pipeline: q\n" + SOUND, "say which with `pipeline: name`"),
+        ("pipeline: q\n" + SOUND, "choose one with `pipeline: name`"),
         ("cases: {c: {given: {}}}", "case 'c' has no expect"),
         ("cases: {c: {expect: {}}}", "case 'c' expects nothing"),
         ("cases: {c: {given: {readings: {id: 1}}, expect: {sinks: {out: []}}}}", "must be a list, not a mapping"),
         ("cases: {c: {given: {pumps: [{nmae: x}]}, expect: {sinks: {out: []}}}}", "did you mean 'name'?"),
-        ("cases: {c: {given: {readings: [{id: 1, _value: x}]}, expect: {error: x}}}", "either _value or fields"),
-        ("cases: {c: {given: {readings: [{_offset: -1}]}, expect: {error: x}}}", "must be a whole number"),
+        ("cases: {c: {given: {readings: [{id: 1, _value: x}]}, expect: {error: x}}}", "both _value and fields"),
+        ("cases: {c: {given: {readings: [{_offset: -1}]}, expect: {error: x}}}", "must be an integer"),
         ("cases: {c: {given: {readings: [{_value: {hex: zz}}]}, expect: {error: x}}}", "hex of _value"),
         ("cases: {c: {expect: {sinks: {out: {rows: [], contains: []}}}}}", "has both rows and contains"),
-        ("cases: {c: {expect: {sinks: {out: {count: many}}}}}", "must be a whole number"),
+        ("cases: {c: {expect: {sinks: {out: {count: many}}}}}", "must be an integer"),
     ],
 )
 def test_what_is_wrong_is_told(tmp_path: Path, text: str, message: str) -> None:

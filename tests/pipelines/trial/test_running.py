@@ -1,4 +1,4 @@
-"""Cases on Spark: each kind of step and sink gives what it would give, and what differs is told."""
+"""Cases on Spark: each kind of step and sink has its results, and differences are reported."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_case_passes(results: dict[str, Result], name: str) -> None:
     [
         ("wrong", "step 'good' has no column 'idd'; did you mean 'id'?"),
         ("stops unexpectedly", "1 rows do not meet 'sane'"),
-        ("a source without columns", "source 'owners' has no schema: give it a row"),
+        ("a source without columns", "source 'owners' has no schema; give it at least one row"),
     ],
 )
 def test_what_keeps_a_case_from_running_is_told(results: dict[str, Result], name: str, message: str) -> None:

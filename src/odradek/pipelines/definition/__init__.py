@@ -1,1 +1,1 @@
-"""What a pipeline is and whether it can run; pure Python, without Spark."""
+"""Pipeline definitions: their model, parsing and validation. Pure Python; does not import Spark."""

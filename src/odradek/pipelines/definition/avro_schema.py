@@ -1,4 +1,4 @@
-"""Columns from an Avro schema; fastavro says whether it is one."""
+"""Converts an Avro schema to columns; fastavro validates the schema."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LOGICAL = {
 
 
 class AvroSchemaError(Exception):
-    """Why this is not a schema of records."""
+    """The schema is invalid, or does not describe a record; the message says why."""
 
 
 def avro_columns(schema: Any) -> tuple[Column, ...]:
@@ -26,16 +26,16 @@ def avro_columns(schema: Any) -> tuple[Column, ...]:
 
     try:
         fastavro.schema.parse_schema(schema)
-    except Exception as error:  # fastavro raises whatever its walk through a broken schema meets
-        words = " ".join(str(error).split()) or type(error).__name__
-        raise AvroSchemaError(f"this is not an Avro schema: {words}") from error
+    except Exception as error:  # fastavro lets exceptions of any type escape for an invalid schema
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise AvroSchemaError(f"invalid Avro schema: {reason}") from error
     if not isinstance(schema, dict) or schema.get("type") not in {"record", "error"}:
-        raise AvroSchemaError("a record's schema has the type 'record'")
+        raise AvroSchemaError("the schema is not a record: its type must be 'record'")
     return Converter().columns(schema)
 
 
 class Converter:
-    """Walks one schema; a name stands for the type that it was given to."""
+    """Converts one schema; named types are resolved by their name."""
 
     def __init__(self) -> None:
         self._named: dict[str, Any] = {}
@@ -44,7 +44,7 @@ class Converter:
     def columns(self, schema: dict[str, Any]) -> tuple[Column, ...]:
         name = str(schema.get("name"))
         if name in self._open:
-            raise AvroSchemaError(f"'{name}' contains itself, which no table can")
+            raise AvroSchemaError(f"'{name}' contains itself; recursive types are not supported")
         self._open.add(name)
         self._named[name.rpartition(".")[2]] = schema
         columns = []

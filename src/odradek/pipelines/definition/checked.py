@@ -1,4 +1,4 @@
-"""A definition after its checks: the pipeline as far as it could be read, and its problems."""
+"""A checked definition: the pipeline, as far as it could be parsed, and its problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A pipeline as far as it could be read, and all its problems."""
+    """A pipeline, as far as it could be parsed, and all problems found in it."""
 
     pipeline: Pipeline | None
     problems: tuple[Problem, ...]

@@ -1,4 +1,4 @@
-"""Everything that can be said about a definition before anything starts."""
+"""All checks of a definition that need neither Spark nor a broker."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 def check_pipeline(parsed: Parsed, problems: Problems) -> None:
-    """All checks, each of which tells all that it finds; what could not be parsed is taken as known to be there."""
+    """Runs all checks and reports every problem.
+
+    Names of sources and steps that could not be parsed count as declared, so that one mistake is reported once."""
     pipeline = parsed.pipeline
     graph = build_graph(pipeline)
     known = known_columns(pipeline, graph)

@@ -1,4 +1,4 @@
-"""SQL that parses, and columns that are there."""
+"""Checks that SQL parses and that the columns it names exist."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def check_columns(pipeline: Pipeline, known: Mapping[str, Columns | None], probl
 
 @dataclass(frozen=True, slots=True)
 class ColumnChecker:
-    """Knows the columns of every source and step, where they can be known."""
+    """Checks column names against the columns of every source and step; None where these are not known."""
 
     known: Mapping[str, Columns | None]
     problems: Problems
@@ -146,8 +146,8 @@ class ColumnChecker:
                 continue
             self.problems.error(
                 each.expression_place,
-                f"{name} aggregates nothing",
-                "write avg(…), max(…), count(*), first(…) or another",
+                f"{name} has no aggregate function",
+                "use avg(…), max(…), count(*), first(…) or another aggregate function",
             )
 
     def _query(self, operation: Sql, what: str) -> None:
@@ -155,7 +155,7 @@ class ColumnChecker:
             query = parse_query(operation.text)
         except SqlError as error:
             place = operation.place.inside(error.line, error.column)
-            self.problems.error(place, f"the SQL of {what} is wrong: {error.message}", "Spark SQL, one query")
+            self.problems.error(place, f"the SQL of {what} is invalid: {error.message}", "write one query in Spark SQL")
             return
         for each in unknown_columns(query, lambda name: lookup(self.known, name)):
             self._unknown(each, operation.place, f"the SQL of {what}")
@@ -164,8 +164,8 @@ class ColumnChecker:
         try:
             parsed = parse_expression(text)
         except SqlError as error:
-            hint = "a SQL expression, such as pressure > 100"
-            self.problems.error(place.inside(error.line, error.column), f"{what} is wrong: {error.message}", hint)
+            hint = "write a SQL expression, such as pressure > 100"
+            self.problems.error(place.inside(error.line, error.column), f"{what} is invalid: {error.message}", hint)
             return None
         for each in unknown_in_expression(parsed, columns) if columns is not None else ():
             self._unknown(each, place, what, shift=len("SELECT "))
@@ -175,8 +175,8 @@ class ColumnChecker:
         column = each.column - shift if each.line == 1 else each.column
         self.problems.error(
             place.inside(each.line, max(column, 1)),
-            f"{what} names the column '{each.name}', which is not there",
-            suggestion(each.name, each.there_are, what="columns are"),
+            f"{what} names the column '{each.name}', which does not exist",
+            suggestion(each.name, each.known, what="known columns"),
         )
 
     def _columns(
@@ -189,8 +189,8 @@ class ColumnChecker:
         if columns is not None and name not in columns:
             self.problems.error(
                 place,
-                f"{what} names the column '{name}', which is not there",
-                suggestion(name, columns.names, what="columns are"),
+                f"{what} names the column '{name}', which does not exist",
+                suggestion(name, columns.names, what="known columns"),
             )
 
     def _time_column(self, name: str, columns: Columns | None, what: str, place: Place) -> None:
@@ -199,8 +199,8 @@ class ColumnChecker:
         if kind is not None and kind not in TIMES:
             self.problems.error(
                 place,
-                f"{what} goes by '{name}', which is {kind.ddl} and no time",
-                f"compute one in the source: columns: {{event_time: to_timestamp({name})}}",
+                f"{what} uses the column '{name}' of type {kind.ddl}, which is not a timestamp",
+                f"compute a timestamp in the source: columns: {{event_time: to_timestamp({name})}}",
             )
 
     @staticmethod

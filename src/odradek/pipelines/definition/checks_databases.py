@@ -1,4 +1,4 @@
-"""URLs of databases: SQLAlchemy's for tables and views, JDBC's for sources."""
+"""Checks database URLs: SQLAlchemy URLs for tables and views, JDBC URLs for sources."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place, Problems
 
-# Others are SQLAlchemy's to know; these are here so that a slip of the pen is noticed.
+# SQLAlchemy accepts more; a URL of another kind is an error only if it looks like a misspelling of one of these.
 KINDS = ("sqlite", "postgresql", "postgres", "mysql", "mariadb", "oracle", "mssql")
 FORMS = "sqlite:///file.db, or postgresql://user:password@host/name"
 
@@ -27,16 +27,16 @@ def check_databases(pipeline: Pipeline, problems: Problems) -> None:
         if isinstance(source.origin, JdbcOrigin) and not source.origin.url.startswith("jdbc:"):
             problems.error(
                 place_of(source, "jdbc", "url"),
-                f"url of source '{source.name}' is not JDBC's",
-                "jdbc:postgresql://host/name, jdbc:sqlite:file.db, or another that begins with jdbc:",
+                f"url of source '{source.name}' is not a JDBC URL",
+                "jdbc:postgresql://host/name, jdbc:sqlite:file.db, or another URL that starts with jdbc:",
             )
 
 
 def check_url(url: str, what: str, place: Place, problems: Problems) -> None:
     kind = url.partition("://")[0].partition("+")[0]
     if url.startswith("jdbc:"):
-        problems.error(place, f"{what} is JDBC's", f"tables and views take SQLAlchemy's: {FORMS}")
+        problems.error(place, f"{what} is a JDBC URL", f"tables and views take SQLAlchemy URLs: {FORMS}")
     elif "://" not in url:
         problems.error(place, f"{what} '{url}' is not a URL", FORMS)
     elif kind not in KINDS and nearest(kind, KINDS) is not None:
-        problems.error(place, f"{what} is of an unknown kind, '{kind}'", f"did you mean '{nearest(kind, KINDS)}'?")
+        problems.error(place, f"{what} is of the unknown kind '{kind}'", f"did you mean '{nearest(kind, KINDS)}'?")

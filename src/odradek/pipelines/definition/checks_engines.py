@@ -1,9 +1,9 @@
-"""What an engine cannot run and what a delivery cannot promise, each with its reason.
+"""Checks that the engine can run the pipeline and that its sinks can keep the delivery guarantee.
 
-The limits of real-time mode were tried on Spark 4.3.0. Beyond projections, filters, unions and joins with static tables
-it runs no Python (UDFs, keyed state), no deduplication within a watermark, no join of streams, no `foreachBatch` and no
-file sink, and it writes a row at every change only. Aggregations it can run, but alone: ours sends every record to all
-sinks in one pass, which a group of records has no place in.
+The limits of real-time mode were determined by experiment on Spark 4.3.0. It runs projections, filters, unions and
+joins with static tables. It does not run Python (UDFs, keyed state), deduplication within a watermark, joins of
+streams, `foreachBatch` or file sinks, and its only output mode is `update`. Spark itself can aggregate in real-time
+mode, but this engine cannot: it computes the output records of all sinks from each input record in one projection.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problems
 
-STANDARD_HINT = "engine: standard runs it"
+STANDARD_HINT = "use engine: standard"
 BATCH_WRITTEN = {
-    FilesTarget: "files are written a batch at a time",
-    TableTarget: "tables are written a batch at a time, in one transaction",
-    SparkTarget: "other formats are written a batch at a time",
-    PythonTarget: "its function takes a batch, and there are none",
+    FilesTarget: "files are written once per batch",
+    TableTarget: "tables are written once per batch, in one transaction",
+    SparkTarget: "other formats are written once per batch",
+    PythonTarget: "its function takes a batch, and real-time mode has no batches",
 }
 
 
@@ -47,12 +47,14 @@ def check_engine(pipeline: Pipeline, graph: Graph, streams: Streams, problems: P
         if pipeline.connector is Connector.PYTHON:
             problems.error(
                 pipeline.place,
-                "the realtime engine cannot use the Python connector: real-time mode reads by Spark's own alone",
-                "connector: jvm, or engine: standard",
+                "the realtime engine cannot use the Python connector: real-time mode needs Spark's own connector",
+                "use connector: jvm, or engine: standard",
             )
         for source in pipeline.sources:
             if source.is_stream and isinstance(source.origin, FileOrigin):
-                tell(problems, source, "source", "reads files as a stream; in real time only topics can be read")
+                add_realtime_error(
+                    problems, source, "source", "reads files as a stream, and real-time mode streams from topics only"
+                )
         for step in pipeline.steps:
             if step.name in streams.names:
                 check_realtime_step(step, graph, streams, problems)
@@ -64,7 +66,7 @@ def check_engine(pipeline: Pipeline, graph: Graph, streams: Streams, problems: P
     check_quarantine(pipeline, problems)
 
 
-def tell(problems: Problems, thing: object, kind: str, reason: str) -> None:
+def add_realtime_error(problems: Problems, thing: object, kind: str, reason: str) -> None:
     problems.error(thing.place, f"the realtime engine cannot run {kind} '{thing.name}': it {reason}", STANDARD_HINT)  # type: ignore[attr-defined]
 
 
@@ -75,34 +77,45 @@ def check_realtime_step(step: Step, graph: Graph, streams: Streams, problems: Pr
     if isinstance(operation, PythonFunction):
         problems.warning(
             step.place,
-            f"in real time no row may pass through Python: step '{step.name}' must not use UDFs",
-            "use Spark's own functions in it, or SQL",
+            f"step '{step.name}' must not use Python UDFs: real-time mode does not run Python",
+            "use Spark's built-in functions, or SQL",
         )
     elif isinstance(operation, KeyedState):
-        tell(problems, step, "step", "keeps state in Python, which real-time mode does not run")
+        add_realtime_error(problems, step, "step", "keeps state in Python, which real-time mode does not run")
     elif isinstance(operation, Deduplication):
-        tell(problems, step, "step", "compares records with one another, and each goes to all sinks in one pass")
+        add_realtime_error(
+            problems, step, "step", "deduplicates records, and this engine handles each record by itself"
+        )
     elif aggregates(step):
-        tell(problems, step, "step", "aggregates records, and each goes to all sinks in one pass")
+        add_realtime_error(problems, step, "step", "aggregates records, and this engine handles each record by itself")
     query = query_of(step)
     if query is None:
         return
     read = [each for each in graph.inputs.get(step.name, ()) if each in streams.names]
     if len(read) > 1 and query.find(exp.Join) is not None:
-        tell(problems, step, "step", f"joins the streams {' and '.join(read)}, which real-time mode does not do")
+        add_realtime_error(
+            problems, step, "step", f"joins the streams {' and '.join(read)}, which real-time mode does not support"
+        )
 
 
 def check_realtime_ends(pipeline: Pipeline, problems: Problems) -> None:
     for sink in pipeline.sinks:
         reason = next((why for kind, why in BATCH_WRITTEN.items() if isinstance(sink.target, kind)), None)
         if reason is not None:
-            tell(problems, sink, "sink", f"is no topic: {reason}")
+            add_realtime_error(problems, sink, "sink", f"is not a topic: {reason}")
         elif isinstance(sink.target, ConsoleTarget) and len(pipeline.sinks) > 1:
-            tell(problems, sink, "sink", "writes to the console beside other sinks, and one pass writes one of the two")
+            add_realtime_error(
+                problems,
+                sink,
+                "sink",
+                "writes to the console, and this engine writes either to the console or to topics",
+            )
         elif isinstance(sink.target, TopicTarget) and (sink.target.bootstrap_servers or sink.target.kafka):
-            tell(problems, sink, "sink", "has brokers or settings of its own, and one pass writes with one producer")
+            add_realtime_error(
+                problems, sink, "sink", "has its own brokers or settings, and this engine writes with a single producer"
+            )
     for view in pipeline.views:
-        tell(problems, view, "view", "is written a batch at a time, in one transaction")
+        add_realtime_error(problems, view, "view", "is written once per batch, in one transaction")
 
 
 def check_timers(pipeline: Pipeline, problems: Problems) -> None:
@@ -110,7 +123,7 @@ def check_timers(pipeline: Pipeline, problems: Problems) -> None:
         if isinstance(step.operation, KeyedState) and step.operation.timeout is not None:
             problems.warning(
                 step.place,
-                f"the timers of step '{step.name}' do not go off in a batch: it ends when all rows have been seen",
+                f"the timers of step '{step.name}' do not fire in the batch engine, which ends after the last row",
                 STANDARD_HINT,
             )
 
@@ -119,17 +132,17 @@ def check_exactly_once(pipeline: Pipeline, problems: Problems) -> None:
     if pipeline.engine is Engine.REALTIME:
         problems.error(
             pipeline.place,
-            "the realtime engine cannot deliver exactly once: records leave before their batch is committed",
-            "delivery: at_least_once marks each with an id, or engine: standard",
+            "the realtime engine cannot deliver exactly once: records are sent before their batch is committed",
+            "use delivery: at_least_once, which gives each record an id, or engine: standard",
         )
     for sink in pipeline.sinks:
         if isinstance(sink.target, PythonTarget | SparkTarget):
             kind = "a function" if isinstance(sink.target, PythonTarget) else f"the format '{sink.target.format}'"
             problems.warning(
                 sink.place,
-                f"sink '{sink.name}' may see a batch again after a failure: exactly_once holds for topics, files and "
+                f"sink '{sink.name}' may receive a batch again after a failure: exactly_once covers topics, files and "
                 f"tables, not for {kind}",
-                "let it skip batch numbers that it has seen",
+                "make it skip batch ids that it has already written",
             )
 
 
@@ -141,6 +154,6 @@ def check_quarantine(pipeline: Pipeline, problems: Problems) -> None:
             if each.otherwise is Otherwise.QUARANTINE:
                 problems.error(
                     place_of(step, "expect", each.name, "otherwise"),
-                    f"expectation '{each.name}' of step '{step.name}' sends rows to quarantine, and there is none",
-                    "name a topic for them: dead_letters: name",
+                    f"expectation '{each.name}' of step '{step.name}' quarantines rows, and dead_letters is not set",
+                    "add dead_letters: TOPIC to the pipeline",
                 )

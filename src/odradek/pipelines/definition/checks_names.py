@@ -1,4 +1,4 @@
-"""Names: each given once, each that is used declared, no circles, nothing that leads nowhere."""
+"""Checks names: no duplicates, no undeclared or unused ones, and no cycles."""
 
 from __future__ import annotations
 
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 
 def check_names(parsed: Parsed, graph: Graph, problems: Problems) -> None:
     pipeline = parsed.pipeline
-    check_unique((*pipeline.sources, *pipeline.steps), "sources and steps are the tables of SQL", problems)
-    check_unique(pipeline.sinks, "checkpoints are named by sinks", problems)
-    check_unique(pipeline.views, "views are tables of one warehouse", problems)
+    check_unique(
+        (*pipeline.sources, *pipeline.steps), "sources and steps share one namespace, the tables of SQL", problems
+    )
+    check_unique(pipeline.sinks, "checkpoints are named after sinks", problems)
+    check_unique(pipeline.views, "views are tables in the same warehouse", problems)
     check_references(pipeline, parsed.broken, problems)
     check_cycles(pipeline, graph, problems)
     check_loops(pipeline, problems)
@@ -34,7 +36,7 @@ def check_unique(things: Iterable[Source | Step | Sink | View], why: str, proble
         before = first.setdefault(each.name.lower(), each.place)
         if before is not each.place:
             problems.error(
-                each.place, f"the name '{each.name}' is taken already, in line {before.line}", f"choose another: {why}"
+                each.place, f"the name '{each.name}' is already used in line {before.line}", f"choose another: {why}"
             )
 
 
@@ -44,7 +46,7 @@ def check_references(pipeline: Pipeline, broken: frozenset[str], problems: Probl
 
     def check(reader: str, name: str, place: Place) -> None:
         if name.lower() not in known:
-            hint = suggestion(name, declared, what="sources and steps are") or "declare a source first"
+            hint = suggestion(name, declared, what="sources and steps") or "declare a source first"
             problems.error(place, f"{reader} reads '{name}', which is neither a source nor a step", hint)
 
     for step in pipeline.steps:
@@ -60,23 +62,21 @@ def check_cycles(pipeline: Pipeline, graph: Graph, problems: Problems) -> None:
     steps = {each.name: each for each in pipeline.steps}
     for cycle in find_cycles(graph.inputs):
         path = " ← ".join(cycle)
-        what = "reads itself" if len(cycle) == 2 else "goes in a circle"
-        problems.error(
-            steps[cycle[0]].place, f"step '{cycle[0]}' {what}: {path}", "one of them must read something else"
-        )
+        what = "reads itself" if len(cycle) == 2 else "is part of a cycle"
+        problems.error(steps[cycle[0]].place, f"step '{cycle[0]}' {what}: {path}", "change the input of one of them")
 
 
 def check_ends(parsed: Parsed, graph: Graph, problems: Problems) -> None:
     pipeline = parsed.pipeline
     if not pipeline.sources and not parsed.broken:
-        problems.error(pipeline.place, "the pipeline has no sources", "sources: {name: {topic: …}}")
+        problems.error(pipeline.place, "the pipeline has no sources", "add one: sources: {name: {topic: …}}")
     if not parsed.declares_ends:
         problems.error(
-            pipeline.place, "the pipeline has neither sinks nor views: nothing would come of it", "add a sink or a view"
+            pipeline.place, "the pipeline has neither sinks nor views, so it has no output", "add a sink or a view"
         )
         return
     if problems.errors:
-        return  # what is wrong elsewhere may be why something seems unused
+        return  # Another error may be the reason why a source or step looks unused.
     used = {name.lower() for name in used_names(pipeline, graph)}
     for kind, things in (("source", pipeline.sources), ("step", pipeline.steps)):
         for each in things:
@@ -87,7 +87,7 @@ def check_ends(parsed: Parsed, graph: Graph, problems: Problems) -> None:
 
 
 def check_loops(pipeline: Pipeline, problems: Problems) -> None:
-    """A topic that is read and written by the same pipeline."""
+    """Warns of topics that the pipeline both reads and writes."""
     read = {
         topic: source.name
         for source in pipeline.sources
@@ -100,5 +100,5 @@ def check_loops(pipeline: Pipeline, problems: Problems) -> None:
             problems.warning(
                 place_of(sink, "topic"),
                 f"sink '{sink.name}' writes the topic that source '{read[target.topic]}' reads",
-                "a record may go round for ever; write another topic",
+                "records may circulate endlessly; write to another topic",
             )

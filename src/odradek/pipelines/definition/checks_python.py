@@ -1,4 +1,4 @@
-"""Functions and classes by import path: found without importing anything, so that checking runs no user's code."""
+"""Checks that functions and classes named by import path exist, without importing them, so that no user code runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problems
 
-BATCH_ARGUMENTS = 2  # the batch and its number
+BATCH_ARGUMENTS = 2  # the batch and its id
 
 
 def check_python(pipeline: Pipeline, problems: Problems) -> None:
@@ -35,32 +35,32 @@ def check_python(pipeline: Pipeline, problems: Problems) -> None:
 def check_reference(reference: PythonReference, search: list[str], arguments: int | None, problems: Problems) -> None:
     found, missing = find_module(reference.module, search)
     if found is None:
-        hint = "modules are looked for beside the definition, in the working directory, and among what is installed"
-        problems.error(reference.place, f"there is no module '{missing}' for {reference}", hint)
+        hint = "modules are searched for next to the definition, in the working directory and among installed packages"
+        problems.error(reference.place, f"module '{missing}' of {reference} was not found", hint)
         return
     try:
         names = read_names(found)
     except SyntaxError as error:
-        problems.error(reference.place, f"{found.origin} is not Python: {error.msg} in line {error.lineno}")
+        problems.error(reference.place, f"{found.origin} is not valid Python: {error.msg} in line {error.lineno}")
         return
     first = reference.name.partition(".")[0]
     if names is None or names.is_open:
         return
     if first not in names.all:
-        message = f"the module '{reference.module}' has no '{first}'"
-        problems.error(reference.place, message, suggestion(first, sorted(names.all), what="it has"))
+        message = f"module '{reference.module}' does not define '{first}'"
+        problems.error(reference.place, message, suggestion(first, sorted(names.all), what="it defines"))
         return
     function = names.functions.get(reference.name)
-    if function is not None and arguments is not None and not takes(function, arguments):
+    if function is not None and arguments is not None and not accepts(function, arguments):
         problems.error(
             reference.place,
             f"{reference} is called with {arguments} argument{'' if arguments == 1 else 's'}, and takes others",
-            f"def {reference.name}({', '.join('abcdefgh'[:arguments])}): …" if arguments <= 8 else "",
+            f"write def {reference.name}({', '.join('abcdefgh'[:arguments])}): …" if arguments <= 8 else "",
         )
 
 
 def find_module(name: str, search: list[str]) -> tuple[ModuleSpec | None, str]:
-    """The module, or the part of its name that is not there; packages on the way are looked into, not imported."""
+    """The module's spec, or None and the first part of its dotted name that does not exist; nothing is imported."""
     path: list[str] | None = search
     full = ""
     spec = None
@@ -75,7 +75,7 @@ def find_module(name: str, search: list[str]) -> tuple[ModuleSpec | None, str]:
 
 @dataclass(frozen=True, slots=True)
 class ModuleNames:
-    """What a module defines at its top; open, where more may come at run time."""
+    """The names that a module defines; `is_open` if it may define others at run time."""
 
     all: frozenset[str]
     functions: dict[str, ast.FunctionDef]
@@ -83,7 +83,7 @@ class ModuleNames:
 
 
 def read_names(spec: ModuleSpec) -> ModuleNames | None:
-    """From the source; None where there is none, or it cannot be read; `SyntaxError` where it is not Python."""
+    """Names in the module's source; None if the source is not readable, `SyntaxError` if it is not valid Python."""
     if spec.origin is None or not spec.origin.endswith(".py"):
         return None
     try:
@@ -109,8 +109,8 @@ def read_names(spec: ModuleSpec) -> ModuleNames | None:
     return ModuleNames(frozenset(names), functions, is_open or "__getattr__" in functions)
 
 
-def takes(function: ast.FunctionDef, count: int) -> bool:
-    """Whether it can be called with so many arguments by position."""
+def accepts(function: ast.FunctionDef, count: int) -> bool:
+    """Whether the function can be called with `count` positional arguments."""
     arguments = function.args
     most = len(arguments.posonlyargs) + len(arguments.args)
     least = most - len(arguments.defaults)

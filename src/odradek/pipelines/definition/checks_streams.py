@@ -1,4 +1,4 @@
-"""What a stream can do: aggregations that finish, joins with tables, state that does not grow for ever."""
+"""Checks of streaming queries: aggregations that can finish, supported joins, and state that stays bounded."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def is_stateful(step: Step) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """Which sources and steps are streams, and by which columns of event time their watermarks go."""
+    """Names of the sources and steps that are streams, and the event-time columns of their watermarks."""
 
     names: frozenset[str]
     watermarks: Mapping[str, frozenset[str]]
@@ -86,16 +86,20 @@ class Streams:
 
 
 def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
-    """For engines that run a stream; a batch has none of these limits."""
+    """Checks for the streaming engines; the batch engine has none of these limits."""
     if pipeline.sources and not streams.names:
         problems.error(
             pipeline.place,
-            f"no source is a stream, which the {pipeline.engine} engine needs",
-            "set stream: true on a source of files, or engine: batch",
+            f"the {pipeline.engine} engine needs a stream, and no source is one",
+            "set stream: true on a source of files, or use engine: batch",
         )
     for source in pipeline.sources:
         if needs_schema(source):
-            problems.error(source.place, f"source '{source.name}' is a stream of files without a schema", "add schema")
+            problems.error(
+                source.place,
+                f"source '{source.name}' is a stream of files without a schema",
+                "add schema: to the source",
+            )
     for step in pipeline.steps:
         if step.name in streams.names:
             check_stream_step(step, graph, streams, problems)
@@ -117,13 +121,15 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
     if isinstance(operation, Deduplication):
         if operation.within is not None and not marks:
             place = place_of(step, "deduplicate", "within")
-            problems.error(place, f"{what} forgets ids by event time, and its input has no watermark", WATERMARK_HINT)
+            problems.error(place, f"{what} drops ids by event time, but its input has no watermark", WATERMARK_HINT)
         elif operation.within is None and not marks & {each.lower() for each in operation.by}:
             place = place_of(step, "deduplicate")
-            problems.warning(place, f"{what} remembers every id for ever", "add within: 10 minutes, or another time")
+            problems.warning(
+                place, f"{what} keeps every id in state without a limit", "add within: 10 minutes, or another duration"
+            )
     if isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT and not marks:
         place = place_of(step, "state", "clock")
-        problems.error(place, f"{what} has timers in event time, and its input has no watermark", WATERMARK_HINT)
+        problems.error(place, f"{what} has event-time timers, but its input has no watermark", WATERMARK_HINT)
     if isinstance(operation, Sql):
         check_stream_query(step, operation, graph, streams, problems)
 
@@ -135,36 +141,38 @@ def check_stream_query(step: Step, operation: Sql, graph: Graph, streams: Stream
     if query is None:
         return
     what = f"step '{step.name}'"
-    hint = "use it where a view or table is queried, or run the pipeline as a batch"
+    hint = "do this when you query a view or a table, or use engine: batch"
     refused = ((exp.Order, "sorts"), (exp.Limit, "limits"), (exp.Window, "uses OVER on"))
     for kind, verb in refused:
         found = next((each for each in query.find_all(kind) if in_stream(each)), None)
         if found is not None:
             problems.error(
-                place_below(operation, found), f"{what} {verb} a stream, which never ends and has no order", hint
+                place_below(operation, found), f"{what} {verb} a stream, which is unbounded and unordered", hint
             )
     if query.find(exp.Intersect, exp.Except) is not None:
-        problems.error(operation.place, f"{what} compares whole streams by INTERSECT or EXCEPT", "write it as a join")
+        problems.error(
+            operation.place, f"{what} uses INTERSECT or EXCEPT, which streams do not support", "write it as a join"
+        )
     read = [each for each in graph.inputs.get(step.name, ()) if each in streams.names]
     joined = query.find(exp.Join) is not None and len(read) > 1
     bare = [each for each in read if not streams.watermarks.get(each)]
     if joined and bare:
         problems.warning(
             operation.place,
-            f"{what} joins streams, and '{bare[0]}' has no watermark: all its rows are remembered for ever",
+            f"{what} joins streams, and '{bare[0]}' has no watermark: all its rows stay in state",
             WATERMARK_HINT,
         )
 
 
 def in_stream(found: exp.Expr) -> bool:
-    """ORDER BY inside of an aggregate or of OVER sorts a group, not the stream."""
+    """Whether the clause applies to the stream; ORDER BY inside an aggregate or OVER sorts a group only."""
     from sqlglot import exp  # noqa: PLC0415
 
     return not isinstance(found, exp.Order) or isinstance(found.parent, exp.Query)
 
 
 def place_below(operation: Sql, found: exp.Expr) -> Place:
-    """The place of the first word of a part of a query; sqlglot notes places of names only."""
+    """The place of the first identifier in a part of a query; sqlglot records positions of identifiers only."""
     from sqlglot import exp  # noqa: PLC0415
 
     name = next((each for each in found.find_all(exp.Identifier) if "line" in each.meta), None)
@@ -172,7 +180,7 @@ def place_below(operation: Sql, found: exp.Expr) -> Place:
 
 
 def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
-    """Whether what an end is fed by ever finishes, and whether Spark can run it in the end's mode."""
+    """Checks that Spark can run the steps behind a sink or view in its output mode."""
     if end.input not in streams.names:
         return
     steps = {each.name: each for each in pipeline.steps}
@@ -187,26 +195,26 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
         if after:
             problems.error(
                 after[0].place,
-                f"step '{after[0].name}' builds on the changing rows of '{step.name}' for '{end.name}'",
-                "Spark cannot do that: let the sink take finished rows only (mode: append), or a view of each",
+                f"step '{after[0].name}' keeps state over the updated rows of '{step.name}', which '{end.name}' reads",
+                "Spark does not support this: set mode: append on the sink, or make a view of each step",
             )
 
 
 def check_finishes(step: Step, sink: Sink, graph: Graph, streams: Streams, problems: Problems) -> None:
-    """`append` writes a group when no more can come of it: when the watermark has passed its time."""
+    """Checks that groups become final: `append` writes a group once the watermark has passed its event time."""
     what = f"step '{step.name}' aggregates a stream"
-    instead = "or let the sink take every change: mode: update"
+    instead = "or set mode: update on the sink"
     marks = streams.of_inputs(step, graph)
     if not marks:
         problems.error(
             step.place,
-            f"{what} without a watermark, and sink '{sink.name}' waits for finished groups",
+            f"{what} without a watermark, and sink '{sink.name}' (mode: append) writes final groups only",
             f"{WATERMARK_HINT}, {instead}",
         )
     elif not groups_by_time(step, marks):
         problems.error(
             step.place,
-            f"{what} by nothing of event time, so no group ever finishes for sink '{sink.name}'",
+            f"{what} without grouping by event time, so no group becomes final for sink '{sink.name}' (mode: append)",
             f"add window: {{column: {min(marks)}, size: …}}, {instead}",
         )
 

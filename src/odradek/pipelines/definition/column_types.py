@@ -1,4 +1,4 @@
-"""Types of columns, in Spark's vocabulary and without Spark; `ddl` is what both Spark and people read."""
+"""Spark's column types, without importing Spark; `ddl` is their notation in Spark and in messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Primitive:
-    """`BIGINT`, `STRING`, `TIMESTAMP` …: a type that is a word."""
+    """A type without parameters that are types: `BIGINT`, `STRING`, `TIMESTAMP` …."""
 
     name: str
 
@@ -21,7 +21,7 @@ class Primitive:
 
 @dataclass(frozen=True, slots=True)
 class Decimal:
-    """A number with `scale` of its `precision` digits after the point."""
+    """A decimal number of `precision` digits, `scale` of them after the decimal point."""
 
     precision: int = 10
     scale: int = 0
@@ -86,10 +86,10 @@ class Column:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL wants it: in backticks where it is not a plain word."""
+    """A name in SQL: in backticks unless it is a plain identifier."""
     return name if PLAIN_NAME.match(name) else "`" + name.replace("`", "``") + "`"
 
 
 def columns_ddl(columns: tuple[Column, ...]) -> str:
-    """The columns of a table as Spark's `from_json` and `schema()` take them."""
+    """The columns in DDL, as Spark's `from_json` and `schema()` accept it."""
     return ", ".join(column.ddl for column in columns)

@@ -1,4 +1,4 @@
-"""Which columns a source or step has, as far as that can be known without Spark; None means anything is possible."""
+"""The columns of each source and step, as far as they can be derived without Spark; None means unknown."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def typed(columns: Iterable[Column]) -> dict[str, ColumnType | None]:
 
 
 def record_columns(source: Source) -> Columns | None:
-    """What a source reads, before anything is computed beside it."""
+    """The columns that a source reads, without its computed columns."""
     columns: dict[str, ColumnType | None]
     if source.format.schema is not None:
         columns = typed(source.format.schema.columns)
@@ -69,7 +69,7 @@ def source_columns(source: Source) -> Columns | None:
 
 
 def needs_schema(source: Source) -> bool:
-    """Spark guesses the columns of files that it reads once, not of a stream of files."""
+    """Spark infers the schema of files in a batch, but not in a stream."""
     is_files = isinstance(source.origin, FileOrigin)
     return is_files and source.is_stream and source.format.schema is None
 
@@ -100,7 +100,7 @@ def aggregated_columns(operation: Aggregation, input_columns: Columns | None) ->
 
 
 def lookup(known: Mapping[str, Columns | None], name: str) -> Columns | None:
-    """By name as SQL means it: without regard to case."""
+    """The columns of the named source or step; names are case-insensitive, as in SQL."""
     if name in known:
         return known[name]
     return next((columns for each, columns in known.items() if each.lower() == name.lower()), None)

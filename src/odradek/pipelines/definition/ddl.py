@@ -1,4 +1,4 @@
-"""Columns from DDL, as Spark reads it: `id BIGINT NOT NULL, readings STRUCT<pressure: DOUBLE>, tags ARRAY<STRING>`."""
+"""Parses columns from Spark's DDL: `id BIGINT NOT NULL, readings STRUCT<pressure: DOUBLE>, tags ARRAY<STRING>`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ DEEPEST = 60
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or a bracket, and where it begins."""
+    """A word, name or bracket, and the position of its first character."""
 
     text: str
     position: int
 
 
 class DdlError(Exception):
-    """What is wrong, at a line and a column of the text (from 1), and what to do."""
+    """A syntax error, its line and column in the text (from 1), and a hint."""
 
     def __init__(self, message: str, hint: str, line: int, column: int) -> None:
         super().__init__(message)
@@ -40,7 +40,7 @@ class DdlError(Exception):
         self.column = column
 
 
-def told(word: str) -> str:
+def described(word: str) -> str:
     return f"'{word}'" if word else "the end"
 
 
@@ -50,7 +50,7 @@ def parse_ddl(text: str) -> tuple[Column, ...]:
 
 
 class DdlParser:
-    """Recursive descent over words and brackets."""
+    """A recursive-descent parser."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -68,7 +68,7 @@ class DdlParser:
             self._fail("the schema is empty", "write its columns: id BIGINT, name STRING")
         columns = self._columns(closing=None, depth=0)
         if self._next < len(self._tokens):
-            self._fail(f"'{self._peek()}' cannot stand here", "columns are separated by commas")
+            self._fail(f"unexpected '{self._peek()}'", "separate columns with commas")
         return columns
 
     def _peek(self) -> str:
@@ -86,7 +86,7 @@ class DdlParser:
 
     def _expect(self, wanted: str, after: str) -> None:
         if self._peek() != wanted:
-            self._fail(f"{told(self._peek())} where '{wanted}' should stand after {after}", f"add '{wanted}'")
+            self._fail(f"expected '{wanted}' after {after}, found {described(self._peek())}", f"add '{wanted}'")
         self._next += 1
 
     def _columns(self, *, closing: str | None, depth: int) -> tuple[Column, ...]:
@@ -96,7 +96,7 @@ class DdlParser:
             begin = self._next
             column = self._column(depth)
             if column.name.lower() in seen:
-                self._fail(f"the column '{column.name}' stands here twice", "names differ by more than case", at=begin)
+                self._fail(f"duplicate column '{column.name}'", "names must differ in more than case", at=begin)
             seen.add(column.name.lower())
             columns.append(column)
             if self._peek() != ",":
@@ -110,7 +110,7 @@ class DdlParser:
         name = self._take()
         if not name or not (name[0] == "`" or re.match(r"\w", name)):
             self._next -= 1
-            self._fail(f"{told(name)} where a column's name should stand", "write name TYPE")
+            self._fail(f"expected a column name, found {described(name)}", "write name TYPE")
         if name[0] == "`":
             name = name[1:-1].replace("``", "`")
         if self._peek() == ":":
@@ -121,7 +121,7 @@ class DdlParser:
         return Column(name, kind, self._nullable())
 
     def _nullable(self) -> bool:
-        """What may follow a type: NOT NULL, COMMENT 'text'."""
+        """Parses what may follow a type (NOT NULL, COMMENT 'text'); returns whether the column is nullable."""
         nullable = True
         if self._peek().upper() == "NOT":
             self._next += 1
@@ -132,13 +132,13 @@ class DdlParser:
         if self._peek().upper() == "COMMENT":
             self._next += 1
             if not self._peek().startswith("'"):
-                self._fail("COMMENT without a text", "write COMMENT 'text'")
+                self._fail("COMMENT without text", "write COMMENT 'text'")
             self._next += 1
         return nullable
 
     def _type(self, depth: int) -> ColumnType:
         if depth > DEEPEST:
-            self._fail("types are nested too deeply", f"at most {DEEPEST} levels")
+            self._fail("types are nested too deeply", f"use at most {DEEPEST} levels")
         begin = self._next
         word = self._take()
         name = word.upper()
@@ -164,7 +164,7 @@ class DdlParser:
             self._expect("<", name)
             return Struct(self._columns(closing=">", depth=depth + 1))
         hint = suggestion(word, [*PRIMITIVES, *NESTED], what="types")
-        return self._fail(f"{told(word)} is not a type", hint, at=begin)
+        return self._fail(f"{described(word)} is not a type", hint, at=begin)
 
     def _decimal(self, begin: int) -> Decimal:
         if self._peek() != "(":
@@ -172,7 +172,9 @@ class DdlParser:
         precision, scale = (*self._numbers("DECIMAL", (1, 2)), 0)[:2]
         if not 1 <= precision <= 38 or scale > precision:
             self._fail(
-                f"DECIMAL({precision},{scale}) cannot be", "1 to 38 digits, no more of them after the point", at=begin
+                f"DECIMAL({precision},{scale}) is out of range",
+                "the precision is 1 to 38, the scale 0 to the precision",
+                at=begin,
             )
         return Decimal(precision, scale)
 
@@ -182,7 +184,7 @@ class DdlParser:
         numbers: list[int] = []
         while True:
             if not re.fullmatch(r"[0-9]{1,9}", self._peek()):
-                self._fail(f"'{self._peek()}' where a number of {name} should stand", f"write {name}(10)")
+                self._fail(f"expected a number in {name}, found '{self._peek()}'", f"write {name}(10)")
             numbers.append(int(self._take()))
             if self._peek() != ",":
                 break

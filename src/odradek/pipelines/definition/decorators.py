@@ -9,8 +9,8 @@
 
     rigs.sink("alerts", from_="warnings", topic="warnings", key="hcid")
 
-A decorated function stays what it is, and is referred to by its import path. Nothing is checked until `define()`: then
-everything is, by the same rules as YAML.
+A decorated function is returned unchanged, and is referred to by its import path. `define()` runs all checks, by the
+same rules as for YAML; the other methods only collect.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ SECTIONS = ("sources", "steps", "sinks", "views")
 
 
 class Decorator(Protocol):
-    """Takes a function and gives it back."""
+    """A decorator that returns the function unchanged."""
 
     def __call__(self, function: Function) -> Function: ...
 
 
 class Pipeline:
-    """A definition that grows as it is written; `define()` gives the model and the problems."""
+    """Collects a definition call by call; `define()` returns the model and its problems."""
 
     def __init__(self, name: str, **settings: Any) -> None:
-        site = call_site(sys._getframe(1))  # noqa: SLF001 - the place of the definition is its caller's
+        site = call_site(sys._getframe(1))  # noqa: SLF001 - the definition's place is that of the calling frame
         self._problems = Problems()
         self._place = site.place
         self._settings = [("pipeline", to_node(name, site.positional(0), site.place))]
@@ -50,20 +50,20 @@ class Pipeline:
         self._entries: dict[str, list[tuple[Scalar, Node]]] = {section: [] for section in SECTIONS}
 
     def source(self, name: str, **settings: Any) -> None:
-        """Where rows come from."""
+        """Declares a source."""
         site = call_site(sys._getframe(1))  # noqa: SLF001
         self._add("sources", name, settings, site)
 
     def step(self, name: str | None = None, **settings: Any) -> Decorator:
-        """A step that says what it does (`sql=…`, `aggregate=…`), or the decorator of a function on DataFrames."""
+        """Declares a step (`sql=…`, `aggregate=…`), or returns a decorator for a function of DataFrames."""
         return self._declare("steps", name, settings, call_site(sys._getframe(1)))  # noqa: SLF001
 
     def sink(self, name: str | None = None, **settings: Any) -> Decorator:
-        """A sink that says where rows go (`topic=…`), or the decorator of a function of a batch and its number."""
+        """Declares a sink (`topic=…`), or returns a decorator for a function of a batch and its id."""
         return self._declare("sinks", name, settings, call_site(sys._getframe(1)))  # noqa: SLF001
 
     def view(self, name: str | None = None, **settings: Any) -> Decorator:
-        """A view of a source or step; as a decorator, the step that the function is, and the view of it."""
+        """Declares a view of a source or step; as a decorator, declares the function as a step and a view of it."""
         site = call_site(sys._getframe(1))  # noqa: SLF001
         if name is not None:
             self._add("views", name, settings, site)
@@ -79,7 +79,7 @@ class Pipeline:
         return decorate
 
     def define(self, engine: Engine | None = None) -> Definition:
-        """The model and all that is wrong with it."""
+        """Parses and checks the definition; returns the model and its problems."""
         from odradek.pipelines.definition.checked import finished  # noqa: PLC0415 - importing a definition stays cheap
         from odradek.pipelines.definition.parsing import parse_pipeline  # noqa: PLC0415
 
@@ -95,7 +95,7 @@ class Pipeline:
         return finished(parse_pipeline(root, problems), problems, engine)
 
     def _declare(self, section: str, name: str | None, settings: dict[str, Any], site: CallSite) -> Decorator:
-        """At once where the name is given; with a function, when the function is."""
+        """Declares at once if the name is given, otherwise when the decorator is applied to a function."""
         if name is not None:
             self._add(section, name, settings, site)
 
@@ -126,5 +126,5 @@ class Pipeline:
 
 
 def path_of(function: Callable[..., Any]) -> str:
-    """The import path by which workers find a function."""
+    """The import path of a function, by which workers import it."""
     return f"{function.__module__}:{function.__qualname__}"

@@ -1,4 +1,4 @@
-"""The lineage as text: a tree from each source to its sinks, that fits a terminal of 80 columns."""
+"""Draws the lineage as text: a tree from each source to its sinks, in 80 columns."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def draw_text(pipeline: Pipeline, width: int = WIDTH) -> str:
         return any(each != parent and each not in drawn for each in node.inputs)
 
     roots = [node for node in nodes if not node.inputs]
-    # Static tables come first: what joins them is drawn in full where its stream is.
+    # Static tables come first, so that a join is drawn below its stream, with the static table pointing to it.
     streams = {f"source/{each.name}" for each in pipeline.sources if each.is_stream}
     for root in sorted(roots, key=lambda node: node.id in streams):
         draw(root, "", "", None)

@@ -1,4 +1,4 @@
-"""The lineage as an SVG of its own: no script, no font to load, light or dark as the reader's system is."""
+"""Draws the lineage as a self-contained SVG without scripts or external fonts, in the system's light or dark mode."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LAYER_GAP = 64.0
 MARGIN = 28.0
 TITLE_HEIGHT = 62.0
 LEGEND_HEIGHT = 40.0
-SLANT = 14.0  # how far a sink points, and a source is notched
+SLANT = 14.0  # width of a sink's arrow tip and of a source's curved end
 NARROWEST, WIDEST = 96.0, 270.0
 NARROWEST_DRAWING = 360.0
-NAME_WIDTH, DETAIL_WIDTH = 7.9, 6.3  # of a character, at 14 and 11.5 pixels
+NAME_WIDTH, DETAIL_WIDTH = 7.9, 6.3  # average width of a character at 14 and at 11.5 pixels
 
 STYLE = """
   text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
@@ -35,7 +35,7 @@ STYLE = """
   .shape { stroke-width: 1.5; }
   .line { fill: none; stroke-width: 1.5; }
 """
-# paper, ink, faint ink, lines; fill and outline of each kind
+# (background, text, secondary text, lines), and fill and outline of each kind
 LIGHT = ("#ffffff", "#1c2430", "#5d6b7e", "#98a5b6"), {
     Kind.SOURCE: ("#dcebfb", "#3b7dc4"), Kind.STEP: ("#f1f3f6", "#7b8797"),
     Kind.VIEW: ("#e4f4e6", "#3f9150"), Kind.SINK: ("#fdeedb", "#c97a1c"),
@@ -48,7 +48,7 @@ Palette = tuple[tuple[str, str, str, str], dict[Kind, tuple[str, str]]]
 
 
 def colours(palette: Palette) -> str:
-    """Plain rules: viewers that know neither variables nor dark systems show the light one."""
+    """CSS rules without variables, so that viewers with limited CSS support show the light palette."""
     (paper, ink, faint, line), kinds = palette
     rules = [
         f".paper {{ fill: {paper}; }}",
@@ -110,7 +110,7 @@ def node_width(node: LineageNode) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """Where each layer begins, how wide it is, and in which one each id stands."""
+    """The left edge and the width of each layer, and the layer of each id."""
 
     lefts: list[float]
     widths: list[float]
@@ -118,7 +118,7 @@ class Layers:
 
 
 def edge(route: tuple[str, ...], heights: Mapping[str, float], layers: Layers) -> str:
-    """A curve from the right of one node to the left of another, level where it passes a layer."""
+    """A curve from the right of one node to the left of another, horizontal where it crosses a layer."""
     level = layers.level_of[route[0]]
     x, y = layers.lefts[level] + layers.widths[level], heights[route[0]]
     path = [f"M {x:.1f} {y:.1f}"]
@@ -139,7 +139,7 @@ def edge(route: tuple[str, ...], heights: Mapping[str, float], layers: Layers) -
 def shape(node: LineageNode, x: float, middle: float, width: float) -> str:
     text_x = x + 14 + (6 if node.kind is Kind.SOURCE else 0)
     room = width - 28 - (SLANT if node.kind in {Kind.SOURCE, Kind.SINK} else 0)
-    drop = 2.5 if node.kind is Kind.VIEW else 0.0  # below the rule of its head
+    drop = 2.5 if node.kind is Kind.VIEW else 0.0  # below the header line of the table shape
     name, detail = fitted(node.name, room, NAME_WIDTH), fitted(node.detail, room, DETAIL_WIDTH)
     return "\n".join(
         [
@@ -153,7 +153,7 @@ def shape(node: LineageNode, x: float, middle: float, width: float) -> str:
 
 
 def outline(kind: Kind, x: float, y: float, width: float, height: float = NODE_HEIGHT) -> str:
-    """One shape a kind: a cylinder on its side, a rounded box, a table, an arrow."""
+    """The shape of each kind: a lying cylinder, a rounded box, a table, an arrow."""
     style, line = f'class="shape {kind}"', f'class="line {kind}"'
     slant, half = SLANT * height / NODE_HEIGHT, height / 2
     if kind is Kind.SOURCE:

@@ -1,4 +1,4 @@
-"""Who reads whom: the lineage of a pipeline, and an order in which everything comes after what it reads."""
+"""The dependency graph of sources and steps, its topological order and its cycles."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A name that something reads, and where it says so."""
+    """The name of an input, and the place where it is written."""
 
     name: str
     place: Place
@@ -25,13 +25,13 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """Inputs by name, and all sources and steps so that each comes after its inputs."""
+    """The inputs of each step by name, and all sources and steps in topological order."""
 
     inputs: Mapping[str, tuple[str, ...]]
     order: tuple[str, ...]
 
     def upstream(self, name: str) -> list[str]:
-        """Everything that a source or step depends on and itself, in order."""
+        """A source or step and everything that it depends on, in topological order."""
         wanted = {name}
         for each in reversed(self.order):
             if each in wanted:
@@ -40,7 +40,7 @@ class Graph:
 
 
 def place_of(thing: Source | Step | Sink | View, *path: str) -> Place:
-    """Where a value below a source, step, sink or view stands; as near as is known."""
+    """The place of a value of a source, step, sink or view, or of the nearest enclosing value whose place is known."""
     for length in range(len(path), 0, -1):
         found = thing.places.get("/".join(path[:length]))
         if found is not None:
@@ -49,7 +49,7 @@ def place_of(thing: Source | Step | Sink | View, *path: str) -> Place:
 
 
 def references(step: Step) -> list[Reference]:
-    """What a step reads, by the words that it uses; nothing of SQL that cannot be read."""
+    """The inputs that a step names; none if its SQL cannot be parsed."""
     operation = step.operation
     if isinstance(operation, Sql):
         try:
@@ -66,7 +66,7 @@ def references(step: Step) -> list[Reference]:
 
 
 def build_graph(pipeline: Pipeline) -> Graph:
-    """The graph of a pipeline; names that nobody declared are left out, as are steps that read themselves."""
+    """The graph of a pipeline. Undeclared names are left out; steps in a cycle are left out of the order."""
     names = [each.name for each in pipeline.sources] + [each.name for each in pipeline.steps]
     declared = {name.lower(): name for name in names}
     inputs: dict[str, tuple[str, ...]] = {}
@@ -77,7 +77,7 @@ def build_graph(pipeline: Pipeline) -> Graph:
 
 
 def ordered(names: Sequence[str], inputs: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """Inputs first, otherwise as declared; what stands in a circle is left out."""
+    """Topological order, by declaration where that leaves a choice; names in a cycle and behind it are left out."""
     order: list[str] = []
     placed: set[str] = set()
     waiting = list(names)
@@ -92,14 +92,14 @@ def ordered(names: Sequence[str], inputs: Mapping[str, tuple[str, ...]]) -> list
 
 
 def find_cycles(inputs: Mapping[str, tuple[str, ...]]) -> list[list[str]]:
-    """Circles of steps that read one another, each from the name that was declared first and back to it."""
-    in_circle = [name for name in inputs if name in reachable(name, inputs)]
+    """Cycles of steps, each as a path from its first declared name back to that name."""
+    in_cycle = [name for name in inputs if name in reachable(name, inputs)]
     cycles: list[list[str]] = []
-    told: set[str] = set()
-    for name in in_circle:
-        if name not in told:
+    covered: set[str] = set()
+    for name in in_cycle:
+        if name not in covered:
             path = shortest_path(name, inputs)
-            told.update(path)
+            covered.update(path)
             cycles.append(path)
     return cycles
 
@@ -116,7 +116,7 @@ def reachable(name: str, inputs: Mapping[str, tuple[str, ...]]) -> set[str]:
 
 
 def shortest_path(name: str, inputs: Mapping[str, tuple[str, ...]]) -> list[str]:
-    """From a name along its inputs back to itself."""
+    """The shortest path from a name along its inputs back to itself."""
     paths: list[list[str]] = [[name]]
     seen: set[str] = set()
     for path in paths:

@@ -1,4 +1,4 @@
-"""Columns from a JSON Schema: the part of it that says which properties an object has, and of which types."""
+"""Converts a JSON Schema to columns, by its properties and their types; other keywords are ignored."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEEPEST = 60
 
 
 class JsonSchemaError(Exception):
-    """What cannot become columns, with the path of keys that leads to it."""
+    """A schema that cannot be converted to columns; `path` is the keys that lead to the offending part."""
 
     def __init__(self, message: str, path: tuple[str, ...]) -> None:
         super().__init__(message)
@@ -31,14 +31,14 @@ class JsonSchemaError(Exception):
 
 
 def columns_of(schema: Any) -> tuple[Column, ...]:
-    """The columns of an object's properties, or `JsonSchemaError`."""
+    """One column for each property, or `JsonSchemaError`."""
     if not isinstance(schema, dict):
-        raise JsonSchemaError("a JSON Schema is a mapping", ())
+        raise JsonSchemaError("a JSON Schema must be a mapping", ())
     return Converter(schema).columns(schema, ())
 
 
 class Converter:
-    """Walks one document; `$ref` may point into it."""
+    """Converts one document, within which `$ref` is resolved."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
         self._document = document
@@ -46,40 +46,42 @@ class Converter:
     def columns(self, schema: Mapping[str, Any], path: tuple[str, ...]) -> tuple[Column, ...]:
         schema, path = self._resolved(schema, path)
         if "object" not in as_list(schema.get("type", "object")):
-            raise JsonSchemaError("a record is an object, not " + str(schema.get("type")), (*path, "type"))
+            raise JsonSchemaError(
+                "the schema of a record must be of type object, not " + str(schema.get("type")), (*path, "type")
+            )
         properties = schema.get("properties")
         if not isinstance(properties, dict) or not properties:
-            raise JsonSchemaError("an object without properties gives no columns", path)
+            raise JsonSchemaError("the object has no properties, and so no columns", path)
         required = as_list(schema.get("required", []))
         columns: list[Column] = []
         seen: set[str] = set()
         for name, value in properties.items():
             where = (*path, "properties", name)
             if name.lower() in seen:
-                raise JsonSchemaError(f"the property '{name}' differs from another by case only", where)
+                raise JsonSchemaError(f"the property '{name}' differs from another property in case only", where)
             seen.add(name.lower())
             kind, may_be_null = self._type(value, where)
             columns.append(Column(name, kind, name not in required or may_be_null))
         return tuple(columns)
 
     def _resolved(self, schema: Any, path: tuple[str, ...]) -> tuple[Mapping[str, Any], tuple[str, ...]]:
-        """The schema itself, or what its `$ref` points at."""
+        """The schema, or the schema that its `$ref` points to."""
         for _ in range(DEEPEST):
             if not isinstance(schema, dict):
-                raise JsonSchemaError("a schema is a mapping", path)
+                raise JsonSchemaError("a schema must be a mapping", path)
             reference = schema.get("$ref")
             if reference is None:
                 return schema, path
             if not isinstance(reference, str) or not reference.startswith("#"):
-                raise JsonSchemaError(f"$ref {reference} leaves the document", (*path, "$ref"))
+                raise JsonSchemaError(f"$ref {reference} points outside the document", (*path, "$ref"))
             target: Any = self._document
             for part in [each for each in reference.removeprefix("#").split("/") if each]:
                 key = part.replace("~1", "/").replace("~0", "~")
                 if not isinstance(target, dict) or key not in target:
-                    raise JsonSchemaError(f"$ref {reference} points at nothing", (*path, "$ref"))
+                    raise JsonSchemaError(f"$ref {reference} was not found in the document", (*path, "$ref"))
                 target = target[key]
             schema = target
-        raise JsonSchemaError("$ref goes in circles", (*path, "$ref"))
+        raise JsonSchemaError("$ref forms a cycle", (*path, "$ref"))
 
     def _type(self, schema: Any, path: tuple[str, ...]) -> tuple[ColumnType, bool]:
         """The type of a value, and whether it may be null."""
@@ -102,7 +104,7 @@ class Converter:
             element, _ = self._type(schema.get("items", {"type": "string"}), (*path, "items"))
             return Array(element), may_be_null
         if name not in PRIMITIVES:
-            raise JsonSchemaError(f"'{name}' is not a type of JSON", (*path, "type"))
+            raise JsonSchemaError(f"'{name}' is not a JSON type", (*path, "type"))
         if name == "string" and isinstance(schema.get("format"), str):
             return FORMATS.get(schema["format"], STRING), may_be_null
         return PRIMITIVES[name], may_be_null
@@ -110,9 +112,7 @@ class Converter:
     def _union(self, options: list[Any], path: tuple[str, ...]) -> tuple[ColumnType, bool]:
         real = [each for each in options if not (isinstance(each, dict) and each.get("type") == "null")]
         if len(real) != 1:
-            return STRING, len(real) < len(
-                options
-            )  # Spark keeps what is sometimes one thing, sometimes another as text
+            return STRING, len(real) < len(options)  # Spark reads a value of several types as text
         kind, may_be_null = self._type(real[0], path)
         return kind, may_be_null or len(real) < len(options)
 

@@ -1,4 +1,4 @@
-"""Where the nodes of a graph go in a drawing: layers from left to right, few crossings, neighbours at one height."""
+"""Layered layout of a graph for a drawing: layers from left to right, few crossings, neighbours at similar heights."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ROUNDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Layers of ids from top to bottom, the height of each id, and the ids that an edge passes on its way.
+    """The ids of each layer from top to bottom, the vertical centre of each id, and the ids along each edge.
 
-    An edge that skips layers passes a point in each of them, which takes part in the layout like a node.
+    An edge that skips layers gets a virtual node in each skipped layer, which is laid out like any other node.
     """
 
     layers: tuple[tuple[str, ...], ...]
@@ -24,7 +24,7 @@ class Layout:
 
 
 def lay_out(inputs: Mapping[str, Sequence[str]], size: Mapping[str, float], gap: float) -> Layout:
-    """`inputs` names every node, inputs before those that read them; `size` is how high each is drawn."""
+    """Lays out the graph. `inputs` has every node, in topological order; `size` is the height of each node."""
     depth: dict[str, int] = {}
     for node, before in inputs.items():
         depth[node] = max((depth[each] + 1 for each in before), default=0)
@@ -52,7 +52,7 @@ def lay_out(inputs: Mapping[str, Sequence[str]], size: Mapping[str, float], gap:
 
 
 def sort_layers(layers: list[list[str]], left: Mapping[str, list[str]], right: Mapping[str, list[str]]) -> None:
-    """Each node towards the middle of its neighbours, forth and back."""
+    """Sorts each layer by the mean rank of its neighbours, in alternating left and right sweeps."""
     for turn in range(ROUNDS):
         sides = left if turn % 2 == 0 else right
         for layer in layers if turn % 2 == 0 else reversed(layers):
@@ -71,7 +71,7 @@ def place_heights(
     size: Mapping[str, float],
     gap: float,
 ) -> dict[str, float]:
-    """The middle of each node: as near to its neighbours as those above and below it allow."""
+    """The vertical centre of each node: as near to the mean of its neighbours as the other nodes of its layer allow."""
     heights: dict[str, float] = {}
     for layer in layers:
         below = 0.0
@@ -92,7 +92,7 @@ def place_heights(
 
 
 def spread(layer: list[str], wanted: list[float], size: Mapping[str, float], gap: float) -> list[float]:
-    """As wanted, but apart: pushed down from above and up from below, and the mean of the two."""
+    """Moves nodes apart that would overlap: the mean of resolving overlaps downwards and upwards."""
 
     def distance(one: int, other: int) -> float:
         return (size.get(layer[one], 0.0) + size.get(layer[other], 0.0)) / 2 + gap

@@ -1,4 +1,4 @@
-"""The graph of a pipeline as it is shown: sources, steps, sinks and views, each with a few words about itself."""
+"""The lineage of a pipeline for display: sources, steps, sinks and views, each with a short description."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What a node of the lineage is."""
+    """The kind of a lineage node."""
 
     SOURCE = "source"
     STEP = "step"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineageNode:
-    """Something that rows pass; `inputs` are the ids of those before it."""
+    """A source, step, view or sink; `inputs` are the ids of the nodes that it reads."""
 
     id: str
     kind: Kind
@@ -52,7 +52,7 @@ class LineageNode:
 
 
 def lineage_of(pipeline: Pipeline) -> list[LineageNode]:
-    """Every node after its inputs: sources and steps in their order, then views and sinks."""
+    """All nodes in topological order: sources and steps, then views, then sinks."""
     graph = build_graph(pipeline)
     sources = {each.name: each for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
@@ -89,7 +89,7 @@ def source_detail(source: Source) -> str:
     origin = source.origin
     if isinstance(origin, TopicOrigin):
         if origin.pattern is not None:
-            return f"topics like {origin.pattern}"
+            return f"topics matching {origin.pattern}"
         return f"topic{'' if len(origin.topics) == 1 else 's'} {words(origin.topics)}"
     if isinstance(origin, FileOrigin):
         return f"{origin.format} {origin.path}"
@@ -142,6 +142,6 @@ def sink_detail(sink: Sink) -> str:
 
 
 def facts_of(pipeline: Pipeline) -> list[str]:
-    """What is said of the pipeline as a whole."""
+    """Facts about the whole pipeline, for the heading of a drawing."""
     facts = [f"{pipeline.engine} engine", str(pipeline.delivery).replace("_", " ")]
     return facts + ([f"dead letters to {pipeline.dead_letters}"] if pipeline.dead_letters is not None else [])

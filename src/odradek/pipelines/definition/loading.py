@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def load_file(file: str, environment: Mapping[str, str], engine: Engine | None = None) -> list[Definition]:
-    """The definitions of a file: one of YAML, any number of Python. `engine` is asked for instead of their own."""
+    """The definitions in a file: one in YAML, any number in Python. `engine` overrides theirs."""
     if not file.endswith(".py"):
         return [load_yaml(file, environment, engine)]
     from odradek.pipelines.definition.python_files import load_python  # noqa: PLC0415 - YAML needs no import machinery
@@ -26,7 +26,7 @@ def load_file(file: str, environment: Mapping[str, str], engine: Engine | None =
 
 
 def load_yaml(file: str, environment: Mapping[str, str], engine: Engine | None = None) -> Definition:
-    """The pipeline of a YAML file."""
+    """The pipeline in a YAML file."""
     problems = Problems()
     text = read_text(file, problems)
     return define_yaml(text, file, environment, engine, problems) if text is not None else finished(None, problems)
@@ -35,10 +35,10 @@ def load_yaml(file: str, environment: Mapping[str, str], engine: Engine | None =
 def define_yaml(
     text: str, file: str, environment: Mapping[str, str], engine: Engine | None, problems: Problems
 ) -> Definition:
-    """The pipeline of a YAML text."""
+    """The pipeline in a YAML text."""
     root = read_yaml(text, file, environment, problems)
     if root is None:
         if not problems.errors:
-            problems.error(Place(file, 1, 1), "the file is empty", "begin with `pipeline: name`")
+            problems.error(Place(file, 1, 1), "the file is empty", "start with `pipeline: name`")
         return finished(None, problems)
     return finished(parse_pipeline(root, problems), problems, engine)

@@ -1,7 +1,7 @@
-"""What a pipeline is: sources, steps, sinks and views, as frozen values that know where they were written.
+"""The model of a pipeline: sources, steps, sinks and views as immutable values that record where they were written.
 
-YAML and decorators both give this model; places do not count when two of them are compared. Names of sources and steps
-are one namespace: they are the tables of SQL. Nothing in here is checked; `checks` does that.
+YAML and decorators both produce this model; places are ignored when models are compared. Sources and steps share one
+namespace: their names are the tables of SQL. The model itself validates nothing; `checks` does.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from odradek.pipelines.definition.vocabulary import (
 )
 
 Settings = Mapping[str, str]
-Places = Mapping[str, Place]  # of the values below a name: `from`, `window/column`, `by/hcid`
+Places = Mapping[str, Place]  # by path below a name: `from`, `window/column`, `by/hcid`
 DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
 
 
 @dataclass(frozen=True, slots=True)
 class NamedExpression:
-    """A SQL expression and the column, header or aggregate that it gives."""
+    """A SQL expression and the name of the column, header or aggregate that it defines."""
 
     name: str
     expression: str
@@ -44,7 +44,7 @@ class NamedExpression:
 
 @dataclass(frozen=True, slots=True)
 class PythonReference:
-    """A function or a class by its import path, `package.module:name`; the pipeline's own folder is looked in first."""
+    """A function or a class by its import path, `package.module:name`; the definition's folder is searched first."""
 
     module: str
     name: str
@@ -56,7 +56,7 @@ class PythonReference:
 
 @dataclass(frozen=True, slots=True)
 class RecordSchema:
-    """The columns of a record, however they were declared; an Avro schema is kept whole for its decoder."""
+    """The columns of a record; for Avro also the schema itself, which the decoder needs."""
 
     columns: tuple[Column, ...]
     avro: str | None = None  # canonical JSON
@@ -69,13 +69,13 @@ class RecordSchema:
 
 @dataclass(frozen=True, slots=True)
 class RecordFormat:
-    """How the value of a record becomes columns; text is one column `value`, bytes are `_value` alone."""
+    """How a record's value is converted to columns. Text has one column, `value`; bytes have `_value` only."""
 
     encoding: Encoding = Encoding.JSON
     schema: RecordSchema | None = None
 
 
-# What every topic source offers beside the columns of its records.
+# The columns that every topic source has in addition to those of its records.
 RECORD_COLUMNS = (
     Column("_key", Primitive("BINARY")),
     Column("_value", Primitive("BINARY")),
@@ -91,7 +91,7 @@ RECORD_COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """How late an event may be before a stream stops waiting for it."""
+    """A watermark: events that are later than `delay` may be dropped."""
 
     column: str
     delay: Duration
@@ -100,7 +100,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The first records to read: `time_ms` since 1970 with TIME, offsets by topic and partition with OFFSETS."""
+    """Where to start reading: `time_ms` (since 1970) for TIME, offsets by topic and partition for OFFSETS."""
 
     at: StartAt = StartAt.EARLIEST
     time_ms: int | None = None
@@ -109,20 +109,20 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class TopicOrigin:
-    """Records of topics: either their names, or a pattern of names."""
+    """Topics, given by name or by a pattern."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
     start: Start = Start()
-    bootstrap_servers: str | None = None  # where other than the pipeline's
-    kafka: Settings = field(default_factory=dict)  # settings of this consumer
+    bootstrap_servers: str | None = None  # if not the pipeline's
+    kafka: Settings = field(default_factory=dict)  # settings of this source's consumer
     max_records_per_batch: int | None = None
     on_data_loss: OnDataLoss = OnDataLoss.FAIL
 
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """Files in a folder; as a stream, new files are read as they come."""
+    """Files in a folder; as a stream, new files are read as they appear."""
 
     path: str
     format: FileFormat
@@ -131,7 +131,7 @@ class FileOrigin:
 
 @dataclass(frozen=True, slots=True)
 class JdbcOrigin:
-    """A table of a database, or the result of a query; never a stream."""
+    """A database table or the result of a query; never a stream."""
 
     url: str
     table: str | None = None
@@ -144,12 +144,12 @@ Origin = TopicOrigin | FileOrigin | JdbcOrigin
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where rows come from, and the columns that they have."""
+    """An input of the pipeline and its columns."""
 
     name: str
     origin: Origin
     format: RecordFormat = RecordFormat()
-    columns: tuple[NamedExpression, ...] = ()  # computed beside the record's own
+    columns: tuple[NamedExpression, ...] = ()  # computed, in addition to the record's own
     watermark: Watermark | None = None
     is_stream: bool = True
     place: Place = field(default=NOWHERE, compare=False, repr=False)
@@ -181,12 +181,12 @@ class PythonFunction:
 
     inputs: tuple[str, ...]
     function: PythonReference
-    columns: tuple[Column, ...] | None = None  # what it promises to return, where that is said
+    columns: tuple[Column, ...] | None = None  # the columns of its result, if declared
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Stretches of event time; without a slide they follow one another."""
+    """A time window over a column of event time: tumbling, or sliding if `slide` is set."""
 
     column: str
     size: Duration
@@ -206,7 +206,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """The first row of each id; with `within`, ids are forgotten after that much event time."""
+    """The first row of each id; with `within`, an id is dropped from state after that much event time."""
 
     input: str
     by: tuple[str, ...]
@@ -215,7 +215,7 @@ class Deduplication:
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Rows with the columns of a static table beside them, by columns of the same name."""
+    """A join with a static table on columns of the same name."""
 
     input: str
     table: str
@@ -232,7 +232,7 @@ class KeyedState:
     processor: PythonReference
     timeout: Duration | None = None
     clock: StateClock = StateClock.PROCESSING
-    columns: tuple[Column, ...] | None = None  # what it returns; without it the class says so itself
+    columns: tuple[Column, ...] | None = None  # the columns of its result; if None, the class declares them
 
 
 Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | KeyedState
@@ -240,7 +240,7 @@ Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | KeyedSta
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A DataFrame made of others, with what is expected of its rows."""
+    """A DataFrame derived from others, and the expectations of its rows."""
 
     name: str
     operation: Operation
@@ -252,10 +252,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class TopicTarget:
-    """Records of a topic: the value is a JSON object of `value`'s columns (all, when empty), or one expression."""
+    """A topic; the record value is a JSON object of the columns in `value` (all if empty), or one expression."""
 
     topic: str
-    key: str | None = None  # an expression
+    key: str | None = None  # a SQL expression
     value: tuple[str, ...] = ()
     encoding: Encoding = Encoding.JSON  # text and bytes take exactly one expression as their value
     headers: tuple[NamedExpression, ...] = ()
@@ -265,7 +265,7 @@ class TopicTarget:
 
 @dataclass(frozen=True, slots=True)
 class FilesTarget:
-    """Files by Spark's own file sink."""
+    """Files, written by Spark's file sink."""
 
     path: str
     format: FileFormat
@@ -275,7 +275,7 @@ class FilesTarget:
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """A table of the warehouse, or of the database of another URL."""
+    """A table in the warehouse, or in another database if `url` is set."""
 
     table: str
     key: tuple[str, ...] = ()
@@ -284,7 +284,7 @@ class TableTarget:
 
 @dataclass(frozen=True, slots=True)
 class SparkTarget:
-    """Any other format that the user's Spark knows."""
+    """Any other sink format that is available to the user's Spark."""
 
     format: str
     options: Settings = field(default_factory=dict)
@@ -297,7 +297,7 @@ class ConsoleTarget:
 
 @dataclass(frozen=True, slots=True)
 class PythonTarget:
-    """A function of each batch and its number."""
+    """A Python function that is called with each batch and its id."""
 
     function: PythonReference
 
@@ -307,7 +307,7 @@ Target = TopicTarget | FilesTarget | TableTarget | SparkTarget | ConsoleTarget |
 
 @dataclass(frozen=True, slots=True)
 class Sink:
-    """Where the rows of a source or a step go."""
+    """An output for the rows of a source or step."""
 
     name: str
     input: str
@@ -319,7 +319,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class LatestRows:
-    """The last row of each key, by a column that orders them; without one, by the order of arrival."""
+    """The latest row of each key by the column `order_by`, or by arrival if there is none."""
 
     key: tuple[str, ...]
     order_by: str | None = None
@@ -327,7 +327,7 @@ class LatestRows:
 
 @dataclass(frozen=True, slots=True)
 class RunningAggregate:
-    """A row per group that is always up to date."""
+    """One row per group, updated with every batch."""
 
     by: tuple[str, ...]
     aggregates: tuple[NamedExpression, ...]
@@ -335,7 +335,7 @@ class RunningAggregate:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table of the warehouse that is kept equal to a result while the stream runs."""
+    """A table in the warehouse that is kept up to date while the pipeline runs."""
 
     name: str
     input: str
@@ -356,18 +356,18 @@ class Pipeline:
     engine: Engine = Engine.STANDARD
     delivery: Delivery = Delivery.AT_LEAST_ONCE
     bootstrap_servers: str = DEFAULT_BOOTSTRAP_SERVERS
-    kafka: Settings = field(default_factory=dict)  # settings of every client of the brokers
+    kafka: Settings = field(default_factory=dict)  # settings for every Kafka client
     trigger: Duration | None = None  # None: as soon as possible
-    state_trigger: Duration | None = None  # of queries that keep state, and of views; None: a second
+    state_trigger: Duration | None = None  # for stateful queries and for views; None: one second
     dead_letters: str | None = None  # a topic
     warehouse: str | None = None  # a SQLAlchemy URL
     checkpoints: str | None = None  # a folder
-    master: str | None = None  # Spark's; None: what Spark is configured with, or local[*]
+    master: str | None = None  # Spark's master URL; None: Spark's configuration, or local[*]
     spark: Settings = field(default_factory=dict)
-    connector: Connector | None = None  # None: Spark's own where it can be had, else ours
+    connector: Connector | None = None  # None: jvm if its jars are available, otherwise python
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def directory(self) -> str:
-        """Where relative paths and import paths begin: beside the definition."""
+        """The definition's folder, from which relative paths and import paths are resolved."""
         return str(Path(self.place.file).parent)

@@ -1,4 +1,4 @@
-"""What was probably meant."""
+"""Suggestions for misspelled names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MOST_NAMES_LISTED = 12
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is closest to one that is not, or None where none is close."""
+    """The known word most similar to an unknown one, or None if none is similar."""
     by_folded = {each.lower(): each for each in known}
     found = difflib.get_close_matches(word.lower(), by_folded, n=1, cutoff=0.6)
     return by_folded[found[0]] if found else None
 
 
 def suggestion(word: str, known: Iterable[str], *, what: str = "known") -> str:
-    """`did you mean 'topic'?`, or the list of what there is."""
+    """`did you mean 'topic'?`, or a list of the known words."""
     names = list(known)
     close = nearest(word, names)
     if close is not None:

@@ -1,4 +1,4 @@
-"""A tree of values, each with its place: what YAML and Python definitions both become before they are understood."""
+"""A tree of values with their places: the common form of YAML and Python definitions before parsing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ScalarValue = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """Text, a number, a truth value, or nothing; `text` is how it was spelled."""
+    """Text, a number, a boolean or null; `text` is its spelling in the source."""
 
     value: ScalarValue
     text: str
@@ -46,11 +46,11 @@ DEEPEST_PATH = 3
 
 
 class TreeTooLarge(Exception):
-    """A few aliases can stand for billions of values."""
+    """The expanded tree is too large; nested YAML aliases can expand to billions of values."""
 
 
 def to_plain(node: Node) -> Any:
-    """The tree without places: what `json.loads` would have given."""
+    """The tree as plain Python values without places, as `json.loads` returns them."""
     budget = LARGEST_PLAIN_TREE
 
     def plain(each: Node) -> Any:
@@ -68,7 +68,7 @@ def to_plain(node: Node) -> Any:
 
 
 def describe(node: Node) -> str:
-    """What a value is, for messages."""
+    """A short description of a value for messages."""
     if isinstance(node, MappingNode):
         return "a mapping"
     if isinstance(node, ListNode):
@@ -76,7 +76,7 @@ def describe(node: Node) -> str:
     if node.value is None:
         return "empty"
     if isinstance(node.value, bool):
-        return f"the truth value {node.text}"
+        return f"the boolean {node.text}"
     if isinstance(node.value, int | float):
         return f"the number {node.text}"
     return f"'{shortened(node.text)}'"
@@ -88,7 +88,7 @@ def shortened(text: str, length: int = 60) -> str:
 
 
 def value_places(node: Node, prefix: str = "") -> dict[str, Place]:
-    """The places of all values below a mapping, by path: `window/column`, and `by/hcid` for a word in a list."""
+    """The places of all values below a mapping, by path: `window/column`, and `by/hcid` for an item of a list."""
     found: dict[str, Place] = {}
     if isinstance(node, MappingNode) and prefix.count("/") < DEEPEST_PATH:
         for key, value in node.entries:

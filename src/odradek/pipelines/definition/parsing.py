@@ -1,4 +1,4 @@
-"""From a tree of values to the model of a pipeline. What cannot be understood is told and left out."""
+"""Parses a tree of values into the model of a pipeline. Invalid parts are reported as problems and left out."""
 
 from __future__ import annotations
 
@@ -30,24 +30,26 @@ Made = TypeVar("Made", Source, Step, Sink, View)
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The model as far as it could be understood, and the names of what was declared but could not."""
+    """The model without its invalid parts, and the names of the declarations that were left out."""
 
     pipeline: Pipeline
     broken: frozenset[str]
-    declares_ends: bool = True  # sinks or views, sound or not
+    declares_ends: bool = True  # whether there are sinks or views, valid or not
 
 
 def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
-    """The model, or None where this is no definition of a pipeline at all."""
+    """The model, or None if the tree is not a pipeline definition at all."""
     if not isinstance(root, MappingNode):
-        problems.error(root.place, f"a definition is a mapping, not {describe(root)}", "begin with `pipeline: name`")
+        problems.error(
+            root.place, f"a definition must be a mapping, not {describe(root)}", "start with `pipeline: name`"
+        )
         return None
     fields = Fields(root, PIPELINE_KEYS, "the pipeline", problems)
     name = fields.text("pipeline") or ""
     if "pipeline" not in fields:
-        problems.error(root.place, "the pipeline has no name", "begin with `pipeline: name`")
+        problems.error(root.place, "the pipeline has no name", "start with `pipeline: name`")
     if name and not PIPELINE_NAME.match(name):
-        fields.wrong("pipeline", "a name", "letters, digits, dashes and underscores")
+        fields.wrong("pipeline", "a name", "use letters, digits, dashes and underscores")
     broken: set[str] = set()
     views: list[View] = []
 
@@ -87,7 +89,7 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
 def section(
     fields: Fields, key: str, parse: Callable[[Scalar, Node, Problems], Made | None], broken: set[str]
 ) -> list[Made]:
-    """Everything of one kind, by name."""
+    """The entries of one section, by name."""
     node = fields.node(key)
     if node is None or (isinstance(node, Scalar) and node.value is None):
         return []
@@ -100,7 +102,7 @@ def section(
             fields.problems.error(
                 name.place,
                 f"'{shortened(name.text)}' cannot be the name of a {key.removesuffix('s')}",
-                "letters, digits and underscores, not beginning with a digit",
+                "use letters, digits and underscores, and do not start with a digit",
             )
         found = parse(name, value, fields.problems)
         if found is None:

@@ -1,4 +1,4 @@
-"""The keys of one mapping, read by kind; whatever does not fit becomes a problem, and reading goes on."""
+"""Typed access to the keys of a mapping; invalid values are reported as problems and parsing continues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Word = TypeVar("Word", bound=StrEnum)
 
 
 class Fields:
-    """Typed access to a mapping whose keys are known; an unknown one is a problem at once."""
+    """Typed access to a mapping with a fixed set of keys; unknown keys are reported at construction."""
 
     def __init__(self, node: Node, known: Sequence[str], what: str, problems: Problems) -> None:
         self.what = what
@@ -49,7 +49,7 @@ class Fields:
         return self._values.get(key)
 
     def place_of(self, key: str) -> Place:
-        """Where the value stands; the whole mapping where there is none."""
+        """The place of the value, or of the mapping if the key is missing."""
         value = self._values.get(key)
         return self.place if value is None else value.place
 
@@ -65,10 +65,10 @@ class Fields:
         self.problems.error(self.place, f"{self.what} has no {key}", hint)
 
     def chosen(self, keys: Sequence[str], *, hint: str = "") -> str | None:
-        """Which one of several keys is there; none and more than one are problems."""
+        """The one key present of several; reports a problem if there is none or more than one."""
         present = [key for key in keys if key in self._values]
         if not present:
-            self.problems.error(self.place, f"{self.what} says none of {', '.join(keys)}", hint or "give one of them")
+            self.problems.error(self.place, f"{self.what} has none of {', '.join(keys)}", hint or "add one of them")
             return None
         for extra in present[1:]:
             self.problems.error(
@@ -77,7 +77,7 @@ class Fields:
         return present[0]
 
     def text(self, key: str, *, required: str = "", loose: bool = False) -> str | None:
-        """Text; with `loose` also a number or a truth value as it is spelled. `required` is the hint when missing."""
+        """Text; with `loose` also the spelling of a number or boolean. `required` is the hint if the key is missing."""
         node = self._values.get(key)
         if node is None:
             if required:
@@ -86,7 +86,7 @@ class Fields:
         value = text_of(node, loose=loose)
         if value is None:
             quotes = isinstance(node, Scalar) and node.value is not None and not isinstance(node.value, str)
-            self.wrong(key, "text", "put it in quotes" if quotes else "")
+            self.wrong(key, "text", "quote it" if quotes else "")
         return value
 
     def flag(self, key: str, default: bool) -> bool:
@@ -104,7 +104,7 @@ class Fields:
             return None
         if isinstance(node, Scalar) and type(node.value) is int and 0 < node.value < 2**63:
             return node.value
-        self.wrong(key, "a whole number above 0")
+        self.wrong(key, "a positive integer")
         return None
 
     def choice(self, key: str, words: type[Word], default: Word) -> Word:
@@ -131,11 +131,11 @@ class Fields:
             return None
         length = parse_duration(text)
         if length is None:
-            self.wrong(key, "a length of time", "write a number and a unit: 100 ms, 30 s, 1 minute, 2 hours, 1 day")
+            self.wrong(key, "a duration", "write a number and a unit: 100 ms, 30 s, 1 minute, 2 hours, 1 day")
         return length
 
     def words(self, key: str, *, required: str = "") -> tuple[str, ...]:
-        """A list of texts; a single text is a list of one."""
+        """A list of strings; a single string is a list of one."""
         node = self._values.get(key)
         if node is None:
             if required:
@@ -146,7 +146,9 @@ class Fields:
             value = text_of(item)
             if value is None:
                 self.problems.error(
-                    item.place, f"{key} of {self.what} must be a list of names, not {describe(item)}", "[one, another]"
+                    item.place,
+                    f"{key} of {self.what} must be a list of names, not {describe(item)}",
+                    "write [one, another]",
                 )
             elif value in found:
                 self.problems.error(item.place, f"{key} of {self.what} names '{shortened(value)}' twice", "keep one")
@@ -157,11 +159,11 @@ class Fields:
         return tuple(found)
 
     def settings(self, key: str) -> dict[str, str]:
-        """Any keys, with values as text: settings and options of Spark and Kafka."""
+        """A mapping of any keys to text, for settings and options of Spark and Kafka."""
         return {name.text: value for name, value in self._pairs(key, "settings")}
 
     def expressions(self, key: str) -> tuple[NamedExpression, ...]:
-        """SQL expressions by the name that each gets."""
+        """A mapping of names to SQL expressions."""
         node = self._values.get(key)
         values = {id(name): value for name, value in node.entries} if isinstance(node, MappingNode) else {}
         return tuple(
@@ -199,7 +201,7 @@ class Fields:
 
 
 def text_of(node: Node, *, loose: bool = False) -> str | None:
-    """The text of a scalar that is text; with `loose`, of a number or a truth value too."""
+    """The text of a string; with `loose`, also of a number or boolean. None for other values."""
     if not isinstance(node, Scalar) or node.value is None:
         return None
     if isinstance(node.value, str):
@@ -212,7 +214,7 @@ def topic_of(node: Node | None, what: str, problems: Problems) -> str | None:
         return None
     text = text_of(node)
     if text is None or not is_topic_name(text):
-        hint = "letters, digits, dots, underscores and dashes, at most 249"
+        hint = "use at most 249 letters, digits, dots, underscores and dashes"
         problems.error(node.place, f"{what} must be the name of a topic, not {describe(node)}", hint)
         return None
     return text

@@ -37,10 +37,10 @@ BELONGS_TO = {
 
 def parse_sink(name: Scalar, node: Node, problems: Problems) -> Sink | None:
     fields = Fields(node, SINK_KEYS, f"sink '{name.text}'", problems)
-    kind = fields.chosen(TARGETS, hint="topic: name writes a topic")
+    kind = fields.chosen(TARGETS, hint="for example topic: name")
     inputs = fields.words("from", required=INPUT_HINT)
     if len(inputs) > 1:
-        hint = "unite them in a SQL step, or write a sink for each"
+        hint = "combine them in a SQL step, or declare a sink for each"
         problems.error(fields.place_of("from"), f"{fields.what} takes one input", hint)
     if kind is None:
         return None
@@ -55,16 +55,16 @@ def parse_sink(name: Scalar, node: Node, problems: Problems) -> Sink | None:
 
 
 def parse_mode(fields: Fields, kind: str) -> SinkMode:
-    """A table with a key replaces rows, everything else is added to."""
+    """The sink's mode: by default upsert for a table with a key, append for other sinks."""
     default = SinkMode.UPSERT if kind == "table" and "key" in fields else SinkMode.APPEND
     mode = fields.choice("mode", SinkMode, default)
     if mode is SinkMode.UPSERT and kind != "table":
-        fields.wrong("mode", "append or update", "only a table replaces rows by key")
+        fields.wrong("mode", "append or update", "only tables can be upserted")
     elif mode is SinkMode.UPDATE and kind in {"table", "files"}:
         fields.wrong("mode", "upsert or append" if kind == "table" else "append")
     elif mode is SinkMode.UPSERT and "key" not in fields:
         fields.problems.error(
-            fields.place_of("mode"), f"{fields.what} upserts without a key", "name the columns of the key: key: [id]"
+            fields.place_of("mode"), f"{fields.what} has mode: upsert but no key", "name the key columns: key: [id]"
         )
     return mode
 
@@ -82,7 +82,7 @@ def parse_target(fields: Fields, kind: str) -> Target | None:
         return spark_target(fields)
     if kind == "console":
         if not fields.flag("console", default=True):
-            fields.wrong("console", "true", "remove the sink to be rid of it")
+            fields.wrong("console", "true", "remove the sink to disable it")
         return ConsoleTarget()
     function = fields.reference("python")
     return None if function is None else PythonTarget(function)
@@ -93,12 +93,12 @@ def topic_target(fields: Fields) -> TopicTarget | None:
     encoding = fields.choice("format", Encoding, Encoding.JSON)
     value = fields.words("value")
     if encoding is Encoding.AVRO:
-        fields.wrong("format", "json, text or bytes", "records are read as Avro, not written")
+        fields.wrong("format", "json, text or bytes", "Avro is supported in sources only")
     elif encoding is not Encoding.JSON and len(value) != 1:
         fields.problems.error(
             fields.place_of("value"),
-            f"{fields.what} writes {encoding}, which takes one expression as its value",
-            "value: message",
+            f"{fields.what} with format: {encoding} needs exactly one expression as its value",
+            "for example value: message",
         )
     key = fields.text("key", loose=True)
     headers = fields.expressions("headers")
@@ -110,7 +110,7 @@ def files_target(fields: Fields) -> FilesTarget | None:
     node = fields.node("files")
     assert node is not None
     inner = Fields(node, ("path", "format", "partition_by", "options"), f"files of {fields.what}", fields.problems)
-    path = inner.text("path", required="say where they go: path: out/readings")
+    path = inner.text("path", required="name the folder: path: out/readings")
     file_format = inner.choice("format", FileFormat, FileFormat.PARQUET)
     partition_by, options = inner.words("partition_by"), inner.settings("options")
     return None if path is None else FilesTarget(path, file_format, partition_by, options)
@@ -120,6 +120,6 @@ def spark_target(fields: Fields) -> SparkTarget | None:
     node = fields.node("spark")
     assert node is not None
     inner = Fields(node, ("format", "options"), f"spark of {fields.what}", fields.problems)
-    name = inner.text("format", required="name the format as Spark knows it: format: delta")
+    name = inner.text("format", required="name the Spark format: format: delta")
     options = inner.settings("options")
     return None if name is None else SparkTarget(name, options)

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 ORIGINS = ("topic", "topics", "pattern", "files", "jdbc")
 TOPIC_KEYS = ("start", "format", "bootstrap_servers", "kafka", "max_records_per_batch", "on_data_loss")
 SOURCE_KEYS = (*ORIGINS, *TOPIC_KEYS, "schema", "columns", "watermark", "stream")
-START_HINT = "earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets: {0: 100, 1: 250}"
+START_HINT = "use earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets: {0: 100, 1: 250}"
 
 
 def parse_source(name: Scalar, node: Node, problems: Problems) -> Source | None:
     fields = Fields(node, SOURCE_KEYS, f"source '{name.text}'", problems)
-    kind = fields.chosen(ORIGINS, hint="topic: name reads a topic")
+    kind = fields.chosen(ORIGINS, hint="for example topic: name")
     if kind is None:
         return None
     is_topic = kind in {"topic", "topics", "pattern"}
@@ -43,7 +43,9 @@ def parse_source(name: Scalar, node: Node, problems: Problems) -> Source | None:
     origin = topic_origin(fields, kind) if is_topic else file_origin(fields) if kind == "files" else jdbc_origin(fields)
     is_stream = fields.flag("stream", default=is_topic)
     if is_stream and kind == "jdbc":
-        problems.error(fields.place_of("stream"), "a table of a database is not a stream", "remove stream")
+        problems.error(
+            fields.place_of("stream"), f"{fields.what} reads a database and cannot be a stream", "remove stream"
+        )
     record_format = parse_format(fields, is_topic=is_topic)
     columns = fields.expressions("columns")
     watermark = parse_watermark(fields)
@@ -58,12 +60,16 @@ def parse_format(fields: Fields, *, is_topic: bool) -> RecordFormat:
     if node is None:
         if is_topic and encoding in {Encoding.JSON, Encoding.AVRO}:
             is_avro = encoding is Encoding.AVRO
-            hint = "schema: {file: record.avsc}" if is_avro else "schema: id BIGINT, name STRING; or format: text"
+            hint = (
+                "add schema: {file: record.avsc}" if is_avro else "add schema: id BIGINT, name STRING; or format: text"
+            )
             fields.missing("schema", hint)
         return RecordFormat(encoding)
     if encoding in {Encoding.TEXT, Encoding.BYTES}:
         fields.problems.error(
-            fields.key_place("schema"), f"format {encoding} of {fields.what} has no schema", "remove schema"
+            fields.key_place("schema"),
+            f"schema of {fields.what} is not allowed with format: {encoding}",
+            "remove schema",
         )
         return RecordFormat(encoding)
     return RecordFormat(encoding, read_schema(node, encoding, f"schema of {fields.what}", fields.problems))
@@ -83,8 +89,10 @@ def topic_origin(fields: Fields, kind: str) -> TopicOrigin | None:
             try:
                 re.compile(pattern)
             except re.error as error:
-                hint = "a regular expression, such as rigs-.*"
-                fields.problems.error(fields.place_of("pattern"), f"pattern of {fields.what}: {error}", hint)
+                hint = "write a regular expression, such as rigs-.*"
+                fields.problems.error(
+                    fields.place_of("pattern"), f"pattern of {fields.what} is not a regular expression: {error}", hint
+                )
     start = parse_start(fields, topics)
     servers = fields.text("bootstrap_servers")
     settings = fields.settings("kafka")
@@ -96,12 +104,12 @@ def topic_origin(fields: Fields, kind: str) -> TopicOrigin | None:
 def parse_topics(fields: Fields) -> tuple[str, ...]:
     node = fields.node("topics")
     if not isinstance(node, ListNode) or not node.items:
-        fields.wrong("topics", "a list of topics", "topics: [one, another]")
+        fields.wrong("topics", "a list of topics", "write topics: [one, another]")
         return ()
     names = [topic_of(item, f"topics of {fields.what}", fields.problems) for item in node.items]
     for index, name in enumerate(names):
         if name is not None and name in names[:index]:
-            fields.problems.error(node.items[index].place, f"the topic '{name}' stands here twice", "keep one")
+            fields.problems.error(node.items[index].place, f"topics of {fields.what} names '{name}' twice", "keep one")
     return tuple(dict.fromkeys(name for name in names if name is not None))
 
 
@@ -116,7 +124,7 @@ def parse_start(fields: Fields, topics: tuple[str, ...]) -> Start:
         return Start(StartAt(text))
     moment = parse_moment(text)
     if moment is None:
-        fields.wrong("start", "a place to start from", START_HINT)
+        fields.wrong("start", "a starting point", START_HINT)
         return Start()
     return Start(StartAt.TIME, moment)
 
@@ -126,21 +134,27 @@ def parse_offsets(fields: Fields, node: MappingNode, topics: tuple[str, ...]) ->
     offsets: dict[str, dict[int, int]] = {}
     nested = all(isinstance(value, MappingNode) for _key, value in node.entries)
     if not nested and len(topics) != 1:
-        hint = "start: {topic: {partition: offset}}"
-        fields.problems.error(node.place, f"start of {fields.what} must say which topic the offsets are of", hint)
+        hint = "write start: {topic: {partition: offset}}"
+        fields.problems.error(
+            node.place,
+            f"start of {fields.what} has offsets without a topic, and the source does not read exactly one topic",
+            hint,
+        )
         return Start()
     by_topic = [(key.text, value) for key, value in node.entries] if nested else [(topics[0], node)]
     for topic, entries in by_topic:
         assert isinstance(entries, MappingNode)
         if topics and topic not in topics:
             fields.problems.error(
-                entries.place, f"start of {fields.what} names '{topic}', which is not read", ", ".join(topics)
+                entries.place,
+                f"start of {fields.what} names the topic '{topic}', which the source does not read",
+                ", ".join(topics),
             )
         found = offsets.setdefault(topic, {})
         for key, value in entries.entries:
             is_offset = isinstance(value, Scalar) and type(value.value) is int and 0 <= value.value < 2**63
             if not is_offset or not re.fullmatch(r"[0-9]{1,9}", key.text):
-                fields.problems.error(key.place, f"start of {fields.what} takes partition: offset", START_HINT)
+                fields.problems.error(key.place, f"start of {fields.what} must map partitions to offsets", START_HINT)
                 continue
             assert isinstance(value, Scalar)
             assert isinstance(value.value, int)
@@ -152,7 +166,7 @@ def file_origin(fields: Fields) -> Origin | None:
     node = fields.node("files")
     assert node is not None
     inner = Fields(node, ("path", "format", "options"), f"files of {fields.what}", fields.problems)
-    path = inner.text("path", required="say where they are: path: data/readings")
+    path = inner.text("path", required="name the folder: path: data/readings")
     file_format = inner.choice("format", FileFormat, FileFormat.JSON)
     if "format" not in inner:
         inner.missing("format", "json, csv or parquet")
@@ -164,9 +178,9 @@ def jdbc_origin(fields: Fields) -> Origin | None:
     node = fields.node("jdbc")
     assert node is not None
     inner = Fields(node, ("url", "table", "query", "options"), f"jdbc of {fields.what}", fields.problems)
-    url = inner.text("url", required="url: jdbc:postgresql://host/database")
+    url = inner.text("url", required="add url: jdbc:postgresql://host/database")
     if url is not None and not url.startswith("jdbc:"):
-        inner.wrong("url", "a JDBC URL", "it begins with jdbc:")
+        inner.wrong("url", "a JDBC URL", "start it with jdbc:")
     inner.chosen(("table", "query"))
     options = inner.settings("options")
     return None if url is None else JdbcOrigin(url, inner.text("table"), inner.text("query"), options)

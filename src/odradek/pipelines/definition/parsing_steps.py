@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 OPERATIONS = ("sql", "python", "aggregate", "deduplicate", "join", "state")
 STEP_KEYS = ("from", *OPERATIONS, "window", "by", "expect", "watermark", "schema", "view")
 BELONGS_TO = {"window": ("aggregate",), "by": ("aggregate",), "schema": ("python", "state")}
-INPUT_HINT = "name the source or step that it reads: from: name"
+INPUT_HINT = "name the input, a source or step: from: name"
 
 
 def parse_step(name: Scalar, node: Node, problems: Problems) -> tuple[Step | None, View | None]:
-    """The step, and the view that it is kept as where it says `view:`."""
+    """The step, and its view if it has `view:`."""
     fields = Fields(node, STEP_KEYS, f"step '{name.text}'", problems)
     operation = parse_operation(fields)
     if operation is None:
@@ -48,7 +48,7 @@ def parse_step(name: Scalar, node: Node, problems: Problems) -> tuple[Step | Non
 
 
 def parse_operation(fields: Fields) -> Operation | None:
-    kind = fields.chosen(OPERATIONS, hint="sql: select … is the simplest")
+    kind = fields.chosen(OPERATIONS, hint="for example sql: select …")
     if kind is None:
         return None
     for key, owners in BELONGS_TO.items():
@@ -63,7 +63,9 @@ def parse_operation(fields: Fields) -> Operation | None:
     inputs = fields.words("from", required=INPUT_HINT)
     if len(inputs) > 1:
         fields.problems.error(
-            fields.place_of("from"), f"{fields.what} reads one input with {kind}", "join or unite them in a SQL step"
+            fields.place_of("from"),
+            f"{fields.what} has several inputs, and {kind} takes one",
+            "join or combine them in a SQL step",
         )
     if not inputs:
         return None
@@ -77,14 +79,14 @@ def parse_operation(fields: Fields) -> Operation | None:
 def parse_sql(fields: Fields) -> Sql | None:
     if "from" in fields:
         fields.problems.error(
-            fields.key_place("from"), f"{fields.what} names its inputs in the SQL already", "remove from"
+            fields.key_place("from"), f"{fields.what} has from, but its inputs are the tables of its SQL", "remove from"
         )
     text = fields.text("sql")
     return None if text is None else Sql(text, fields.place_of("sql"))
 
 
 def parse_function(fields: Fields) -> PythonFunction | None:
-    inputs = fields.words("from", required="name the sources or steps that the function takes: from: [one, another]")
+    inputs = fields.words("from", required="name the function's inputs, sources or steps: from: [one, another]")
     function = fields.reference("python")
     columns = parse_columns(fields)
     return None if function is None or not inputs else PythonFunction(inputs, function, columns)
@@ -99,7 +101,9 @@ def parse_aggregates(fields: Fields) -> tuple[NamedExpression, ...]:
     aggregates = fields.expressions("aggregate")
     if not aggregates and isinstance(fields.node("aggregate"), MappingNode):
         fields.problems.error(
-            fields.place_of("aggregate"), f"{fields.what} aggregates nothing", "aggregate: {events: count(*)}"
+            fields.place_of("aggregate"),
+            f"aggregate of {fields.what} is empty",
+            "for example aggregate: {events: count(*)}",
         )
     return aggregates
 
@@ -110,14 +114,16 @@ def parse_window(fields: Fields) -> Window | None:
         return None
     inner = Fields(node, ("column", "size", "slide"), f"window of {fields.what}", fields.problems)
     column = inner.text("column", required="name the column of event time: column: event_time")
-    size = inner.duration("size", required="say how long it is: size: 1 minute")
+    size = inner.duration("size", required="add its length: size: 1 minute")
     slide = inner.duration("slide")
     if column is None or size is None:
         return None
     if size.milliseconds <= 0:
-        inner.wrong("size", "longer than nothing")
+        inner.wrong("size", "longer than 0")
     if slide is not None and not 0 < slide.milliseconds <= size.milliseconds:
-        inner.wrong("slide", f"longer than nothing and at most the size, {size}", "a longer slide would leave gaps")
+        inner.wrong(
+            "slide", f"longer than 0 and at most the size, {size}", "a longer slide would leave gaps between windows"
+        )
     return Window(column, size, slide, node.place)
 
 
@@ -127,7 +133,7 @@ def parse_watermark(fields: Fields) -> Watermark | None:
         return None
     inner = Fields(node, ("column", "delay"), f"watermark of {fields.what}", fields.problems)
     column = inner.text("column", required="name the column of event time: column: event_time")
-    delay = inner.duration("delay", required="say how late an event may be: delay: 1 minute")
+    delay = inner.duration("delay", required="add how late an event may be: delay: 1 minute")
     return None if column is None or delay is None else Watermark(column, delay, node.place)
 
 
@@ -135,7 +141,7 @@ def parse_deduplication(fields: Fields, name: str) -> Deduplication | None:
     node = fields.node("deduplicate")
     assert node is not None
     inner = Fields(node, ("by", "within"), f"deduplicate of {fields.what}", fields.problems)
-    by = inner.words("by", required="name the columns of the id: by: [event_id]")
+    by = inner.words("by", required="name the id columns: by: [event_id]")
     within = inner.duration("within")
     return Deduplication(name, by, within) if by else None
 
@@ -144,8 +150,8 @@ def parse_join(fields: Fields, name: str) -> Join | None:
     node = fields.node("join")
     assert node is not None
     inner = Fields(node, ("table", "on", "how"), f"join of {fields.what}", fields.problems)
-    table = inner.text("table", required="name a static source or a step of static sources: table: pumps")
-    on = inner.words("on", required="name the columns that both sides have: on: [id]")
+    table = inner.text("table", required="name a static source, or a step that reads static sources only: table: pumps")
+    on = inner.words("on", required="name columns that both sides have: on: [id]")
     how = inner.choice("how", JoinKind, JoinKind.INNER)
     return None if table is None or not on else Join(name, table, on, how)
 
@@ -154,11 +160,11 @@ def parse_state(fields: Fields, name: str) -> KeyedState | None:
     node = fields.node("state")
     assert node is not None
     inner = Fields(node, ("by", "processor", "timeout", "clock"), f"state of {fields.what}", fields.problems)
-    by = inner.words("by", required="name the columns of the key: by: [id]")
+    by = inner.words("by", required="name the key columns: by: [id]")
     processor = inner.reference("processor")
     timeout = inner.duration("timeout")
     if timeout == Duration(0):
-        inner.wrong("timeout", "longer than nothing")
+        inner.wrong("timeout", "longer than 0")
     clock = inner.choice("clock", StateClock, StateClock.PROCESSING)
     columns = parse_columns(fields)
     return KeyedState(name, by, processor, timeout, clock, columns) if by and processor is not None else None
@@ -169,7 +175,9 @@ def parse_expectations(fields: Fields) -> tuple[Expectation, ...]:
     if node is None:
         return ()
     if not isinstance(node, MappingNode):
-        fields.wrong("expect", "a mapping of names", "expect: {plausible: {check: pressure > 0, otherwise: drop}}")
+        fields.wrong(
+            "expect", "a mapping of names", "for example expect: {plausible: {check: pressure > 0, otherwise: drop}}"
+        )
         return ()
     found = []
     for name, value in node.entries:
@@ -180,7 +188,7 @@ def parse_expectations(fields: Fields) -> tuple[Expectation, ...]:
         inner = Fields(value, ("check", "otherwise"), f"expectation '{name.text}' of {fields.what}", fields.problems)
         if not isinstance(value, MappingNode):
             continue
-        check = inner.text("check", required="give a condition in SQL: check: pressure > 0")
+        check = inner.text("check", required="add a SQL condition: check: pressure > 0")
         otherwise = inner.choice("otherwise", Otherwise, Otherwise.WARN)
         if check is not None:
             found.append(Expectation(name.text, check, otherwise, name.place, inner.place_of("check")))
@@ -194,13 +202,17 @@ def parse_view(name: Scalar, node: Node, problems: Problems) -> View | None:
     fields = Fields(node, VIEW_KEYS, f"view '{name.text}'", problems)
     inputs = fields.words("from", required=INPUT_HINT)
     if len(inputs) > 1:
-        problems.error(fields.place_of("from"), f"{fields.what} is kept of one input", "join them in a SQL step")
+        problems.error(
+            fields.place_of("from"),
+            f"{fields.what} has several inputs, and a view takes one",
+            "join them in a SQL step",
+        )
     content = parse_view_content(fields)
     return View(name.text, inputs[0], content, name.place) if inputs and content is not None else None
 
 
 def parse_step_view(name: Scalar, fields: Fields) -> View | None:
-    """`view:` of a step: the step's rows are kept under the step's name."""
+    """`view:` of a step: a view of the step's rows, with the step's name."""
     node = fields.node("view")
     if node is None:
         return None
@@ -211,13 +223,13 @@ def parse_step_view(name: Scalar, fields: Fields) -> View | None:
 
 def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | None:
     kind = fields.chosen(
-        ("key", "aggregate"), hint="key: [id] keeps the latest row of each, aggregate: {…} a row per group"
+        ("key", "aggregate"), hint="use key: [id] for the latest row of each key, or aggregate: {…} for a row per group"
     )
     for key, owner in (("order_by", "key"), ("by", "aggregate")):
         if kind is not None and key in fields and kind != owner:
             fields.problems.error(fields.key_place(key), f"{key} of {fields.what} goes with {owner}, not with {kind}")
     if kind == "key":
-        key_columns = fields.words("key", required="name the columns of the key: key: [id]")
+        key_columns = fields.words("key", required="name the key columns: key: [id]")
         return LatestRows(key_columns, fields.text("order_by")) if key_columns else None
     if kind == "aggregate":
         return RunningAggregate(fields.words("by"), parse_aggregates(fields))

@@ -1,4 +1,4 @@
-"""Words that stand for something else: lengths of time, moments, names, import paths."""
+"""Parses scalar values: durations, timestamps, names, import paths."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ UNITS_MS = {
 
 
 def parse_duration(text: str) -> Duration | None:
-    """`100 ms`, `30 s`, `1 minute`, `1 hour 30 minutes`; None where it is none, or shorter than a millisecond."""
+    """Parses `100 ms`, `30 s`, `1 minute`, `1 hour 30 minutes`; None if invalid or shorter than a millisecond."""
     rest = text.strip().lower().removeprefix("interval ")
     total = 0.0
     position = 0
@@ -38,7 +38,7 @@ def parse_duration(text: str) -> Duration | None:
 
 
 def parse_moment(text: str) -> int | None:
-    """Milliseconds since 1970 of an ISO time; without a zone it is UTC."""
+    """An ISO 8601 time in milliseconds since 1970, in UTC if it has no zone."""
     try:
         moment = datetime.datetime.fromisoformat(text.strip())
     except ValueError:

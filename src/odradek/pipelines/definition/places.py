@@ -1,4 +1,4 @@
-"""Where something is written, and what is wrong with it: the two halves of every message about a definition."""
+"""Problems of a definition and their places in its files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A stretch of a text that stands in one line of the file: where it begins in the text, and where in the file."""
+    """A part of a text that lies in one line of the file: its start in the text, and its start in the file."""
 
     line: int
     column: int
@@ -24,7 +24,7 @@ class Segment:
 class Place:
     """A position in a file; lines and columns count from 1.
 
-    The place of a text knows where its parts stand, so that an error inside a block of SQL is shown in its own line.
+    The place of a multi-line text has segments, so that an error inside a block of SQL is reported at its own line.
     """
 
     file: str
@@ -33,7 +33,7 @@ class Place:
     segments: tuple[Segment, ...] = field(default=(), compare=False, repr=False)
 
     def inside(self, line: int, column: int) -> Place:
-        """The place of a line and a column (both from 1) of the text that begins here."""
+        """The place of a line and column (both from 1) within the text that starts at this place."""
         before = [each for each in self.segments if (each.line, each.column) <= (line, column)]
         if not before:
             return Place(self.file, self.line, self.column)
@@ -49,7 +49,7 @@ NOWHERE = Place("", 0, 0)
 
 
 class Severity(StrEnum):
-    """An error keeps a pipeline from running; a warning is only told."""
+    """An error prevents the pipeline from running; a warning does not."""
 
     ERROR = "error"
     WARNING = "warning"
@@ -57,7 +57,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong, where, and what to do about it."""
+    """A problem of a definition: its place, what is wrong, and a hint how to fix it."""
 
     place: Place
     message: str
@@ -73,7 +73,7 @@ class Problem:
 
 
 class ProblemList(Exception):
-    """All that is wrong with a definition, in the order of the file."""
+    """All problems of a definition, ordered by place."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda each: (each.place.file, each.place.line, each.place.column)))
@@ -84,7 +84,7 @@ class ProblemList(Exception):
 
 
 class Problems:
-    """Collects what is wrong while a definition is read, so that all of it is told together."""
+    """Collects the problems of a definition, so that all are reported together."""
 
     def __init__(self) -> None:
         self._found: dict[Problem, None] = {}

@@ -1,4 +1,4 @@
-"""Pipelines in a Python file: the file is imported under the name that it has, and its pipelines are taken."""
+"""Loads pipelines from a Python file by importing it under its own module name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def load_python(file: str, engine: Engine | None = None) -> list[Definition]:
-    """Every pipeline that the file's module holds, in the order of the file."""
+    """All pipelines in the file's module, in the order of the file."""
     problems = Problems()
     if read_text(file, problems) is None:
         return [finished(None, problems)]
@@ -30,13 +30,13 @@ def load_python(file: str, engine: Engine | None = None) -> list[Definition]:
     found = list(dict.fromkeys(each for each in vars(module).values() if isinstance(each, Pipeline)))
     if not found:
         hint = 'from odradek.pipelines import Pipeline; name = Pipeline("name")'
-        problems.error(Place(file, 1, 1), "the file defines no pipeline", hint)
+        problems.error(Place(file, 1, 1), "the file does not define a pipeline", hint)
         return [finished(None, problems)]
     return [each.define(engine) for each in found]
 
 
 def module_name(path: Path) -> tuple[str, Path]:
-    """The name under which others would import the file, and the folder from which they would."""
+    """The module name by which the file is importable, and the folder to import it from."""
     parts = [] if path.stem == "__init__" else [path.stem]
     folder = path.parent
     while (folder / "__init__.py").is_file():
@@ -46,14 +46,14 @@ def module_name(path: Path) -> tuple[str, Path]:
 
 
 def import_file(file: str, problems: Problems) -> ModuleType | None:
-    """The module; whatever it raises becomes a problem at the line of the file that led to it."""
+    """The module; an exception that it raises becomes a problem at the line of the file that caused it."""
     path = Path(file).resolve()
     name, folder = module_name(path)
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
-        problems.error(Place(file, 1, 1), "this is not a Python file", "name it something.py")
+        problems.error(Place(file, 1, 1), "this is not a Python file", "rename it to NAME.py")
         return None
     module = importlib.util.module_from_spec(spec)
     before = sys.modules.get(name)
@@ -62,11 +62,11 @@ def import_file(file: str, problems: Problems) -> ModuleType | None:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         where = Place(error.filename or file, error.lineno or 1, error.offset or 1)
-        problems.error(where, f"this is not Python: {error.msg}", "mend the line")
-    except Exception as error:  # the file is the user's own program
+        problems.error(where, f"the file is not valid Python: {error.msg}", "fix the line")
+    except Exception as error:  # user code may raise anything, SystemExit included
         lines = [each.lineno for each in traceback.extract_tb(error.__traceback__) if each.filename == spec.origin]
-        message = f"importing the file fails: {type(error).__name__}: {error}"
-        problems.error(Place(file, (lines or [1])[-1] or 1, 1), message, "run it with Python to see more")
+        message = f"importing the file failed: {type(error).__name__}: {error}"
+        problems.error(Place(file, (lines or [1])[-1] or 1, 1), message, "run it with Python to see the traceback")
     else:
         return module
     if before is None:

@@ -1,7 +1,7 @@
-"""Values of a Python definition as nodes, with the places where they stand in the source.
+"""Converts values of a Python definition to nodes with their places in the source.
 
-The call that is running is found in the syntax tree of its file by its exact position; a value that was written down in
-the call has a place of its own, one that came from elsewhere has the place of the argument.
+The running call is found in the syntax tree of its file by its position. A literal in the call has its own place; a
+value that was computed elsewhere has the place of the argument.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """Where a definition is being made: the file, the call, and what of its source is known."""
+    """The call that defines something: its file, its place, and its syntax tree if the source is available."""
 
     place: Place
     call: ast.Call | None
@@ -39,7 +39,7 @@ class CallSite:
 
 
 def call_site(frame: FrameType) -> CallSite:
-    """The call that the frame is in the middle of."""
+    """The call that the frame is executing."""
     file = frame.f_code.co_filename
     position = list(frame.f_code.co_positions())[frame.f_lasti // 2]
     line, end_line, column, end_column = position
@@ -57,7 +57,7 @@ def call_site(frame: FrameType) -> CallSite:
 
 @functools.lru_cache(maxsize=16)
 def source_tree(file: str) -> ast.Module:
-    """The syntax of a file; empty where there is none, as at a prompt."""
+    """The syntax tree of a file; empty if there is no source, as in an interactive session."""
     try:
         return ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
@@ -69,7 +69,7 @@ def place_at(source: ast.expr | None, around: Place) -> Place:
 
 
 def to_node(value: Any, source: ast.expr | None, around: Place) -> Node:
-    """A value as a node; `TypeError` for what no definition can hold."""
+    """Converts a value to a node; `TypeError` if a definition cannot contain it."""
     place = place_at(source, around)
     if isinstance(value, dict):
         return mapping_node(value, source, place)
@@ -87,7 +87,7 @@ def to_node(value: Any, source: ast.expr | None, around: Place) -> Node:
     elif isinstance(value, PurePath):
         value = str(value)
     if value is not None and not isinstance(value, str | int | float | bool):
-        raise TypeError(f"{type(value).__name__} cannot stand in the definition of a pipeline")
+        raise TypeError(f"{type(value).__name__} is not allowed in a pipeline definition")
     text = {True: "true", False: "false", None: ""}[value] if value is None or isinstance(value, bool) else str(value)
     return Scalar(value, text, text_place(value, source, place))
 
@@ -106,7 +106,7 @@ def mapping_node(value: Mapping[Any, Any], source: ast.expr | None, place: Place
 
 
 def text_place(value: Any, source: ast.expr | None, place: Place) -> Place:
-    """With the places of a text's lines, where it was written as one literal without escapes."""
+    """The place of a text; with the places of its lines if it is a single literal without escapes."""
     if not isinstance(value, str) or not isinstance(source, ast.Constant):
         return place
     lines = value.split("\n")

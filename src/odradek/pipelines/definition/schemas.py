@@ -1,4 +1,4 @@
-"""`schema:` of a definition: DDL, JSON Schema or Avro, inline or in a file beside the definition."""
+"""Parses `schema:` of a definition: DDL, JSON Schema or Avro, inline or in a file next to the definition."""
 
 from __future__ import annotations
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.definition.places import Problems
 
-FORMS = "columns in DDL, {file: schema.json}, or an inline JSON Schema"
+FORMS = "write columns in DDL, {file: schema.json}, or an inline JSON Schema"
 
 
 def read_columns(node: Node, what: str, problems: Problems) -> tuple[Column, ...] | None:
-    """Columns in DDL."""
+    """Parses columns in DDL."""
     if not isinstance(node, Scalar) or not isinstance(node.value, str):
-        problems.error(node.place, f"{what} must be columns in DDL, not {describe(node)}", "id BIGINT, name STRING")
+        problems.error(
+            node.place, f"{what} must be columns in DDL, not {describe(node)}", "for example id BIGINT, name STRING"
+        )
         return None
     try:
         return parse_ddl(node.value)
@@ -34,10 +36,10 @@ def read_columns(node: Node, what: str, problems: Problems) -> tuple[Column, ...
 
 
 def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -> RecordSchema | None:
-    """The schema in whatever form it is, or None with the problems told."""
+    """Parses a schema in any of its forms; None if it is invalid, with the problems reported."""
     if not isinstance(node, MappingNode):
         if encoding is Encoding.AVRO:
-            problems.error(node.place, f"{what} must be an Avro schema", "schema: {file: record.avsc}")
+            problems.error(node.place, f"{what} must be an Avro schema", "write schema: {file: record.avsc}")
             return None
         columns = read_columns(node, what, problems) if isinstance(node, Scalar) else None
         if not isinstance(node, Scalar):
@@ -46,7 +48,7 @@ def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -
     inner = node.get("avro")
     if inner is not None and len(node.entries) == 1:
         if encoding is not Encoding.AVRO:
-            problems.error(node.place, f"{what} is Avro's, the format is {encoding}", "write format: avro")
+            problems.error(node.place, f"{what} is an Avro schema, but the format is {encoding}", "write format: avro")
             return None
         node = inner if isinstance(inner, MappingNode) else node
     document = read_document(node, what, problems)
@@ -58,7 +60,7 @@ def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -
 
 
 def read_document(node: MappingNode, what: str, problems: Problems) -> Any:
-    """What `{file: …}` names, or the mapping itself."""
+    """The content of the file in `{file: …}`, or the mapping itself."""
     file = node.get("file")
     if file is None or len(node.entries) > 1:
         try:
@@ -73,12 +75,12 @@ def read_document(node: MappingNode, what: str, problems: Problems) -> Any:
     try:
         return json.loads(path.read_text())
     except OSError as error:
-        hint = "paths begin beside the definition"
+        hint = "relative paths start at the definition's folder"
         problems.error(file.place, f"{what} cannot be read: {path}: {error.strerror}", hint)
     except json.JSONDecodeError as error:
-        problems.error(Place(str(path), error.lineno, error.colno), f"{what} is not JSON: {error.msg}", "mend the file")
+        problems.error(Place(str(path), error.lineno, error.colno), f"{what} is not JSON: {error.msg}", "fix the file")
     except (UnicodeDecodeError, ValueError, RecursionError):
-        problems.error(file.place, f"{what} cannot be read: {path} is not JSON in UTF-8", "mend the file")
+        problems.error(file.place, f"{what} cannot be read: {path} is not JSON in UTF-8", "fix the file")
     return None
 
 
@@ -96,13 +98,13 @@ def avro_schema(document: Any, node: MappingNode, what: str, problems: Problems)
     try:
         columns = avro_columns(document)
     except AvroSchemaError as error:
-        problems.error(node.place, f"{what}: {error}", "an Avro schema: {type: record, name: …, fields: […]}")
+        problems.error(node.place, f"{what}: {error}", "write {type: record, name: …, fields: […]}")
         return None
     return RecordSchema(columns, json.dumps(document, sort_keys=True, separators=(",", ":")), node.place)
 
 
 def place_of_path(node: Node, path: tuple[str, ...]) -> Place:
-    """The place of an inline value, as deep as the path leads."""
+    """The place of an inline value, or of its nearest ancestor that exists."""
     for key in path:
         found = node.get(key) if isinstance(node, MappingNode) else None
         if found is None:

@@ -1,6 +1,6 @@
-"""Which columns a query gives and which of the columns that it names are not there, where its tables are known.
+"""Derives the columns of a query's result, and finds columns that its tables do not have.
 
-Careful rather than clever: whatever this does not understand makes the answer "unknown", never a wrong complaint.
+Conservative: for constructs that it does not handle the result is "unknown", never a false error.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import ColumnType
 
 Tables = Callable[[str], Columns | None]
-# Words that Spark reads as units or moments where sqlglot sees a column.
+# Words that sqlglot parses as columns, and Spark as units or as the current time.
 NOT_COLUMNS = frozenset({
     "year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond",
     "current_date", "current_timestamp", "current_time", "current_user", "current_timezone", "current_catalog",
@@ -28,21 +28,21 @@ NOT_COLUMNS = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class UnknownColumn:
-    """A column that no table of the query has, and those that there are."""
+    """A column that no table of the query has, and the columns that they have."""
 
     name: str
     line: int
     column: int
-    there_are: tuple[str, ...]
+    known: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The tables of one SELECT by alias, those of unknown columns as None; and names that are there besides."""
+    """The tables of one SELECT by alias (None if their columns are unknown), and other names in scope."""
 
     tables: dict[str, Columns | None]
     extra: frozenset[str]
-    is_open: bool  # something gives columns that cannot be told
+    is_open: bool  # a source of unknown columns is in scope
 
     @property
     def is_known(self) -> bool:
@@ -78,7 +78,7 @@ def query_columns(query: exp.Expr, tables: Tables) -> Columns | None:
 
 
 def with_ctes(query: exp.Expr, tables: Tables) -> Tables:
-    """The tables, with those that the query defines for itself before them."""
+    """Looks up tables, with the query's own CTEs first."""
     clause = query.args.get("with_") or query.args.get("with")
     if clause is None:
         return tables
@@ -124,7 +124,7 @@ def scope_of(select: exp.Select, tables: Tables) -> Scope:
 
 
 def projected(projection: exp.Expr, scope: Scope) -> dict[str, ColumnType | None] | None:
-    """The columns that one item of a SELECT gives."""
+    """The columns that one item of a SELECT produces."""
     from sqlglot import exp  # noqa: PLC0415
 
     if isinstance(projection, exp.Star):
@@ -173,7 +173,7 @@ def type_of(expression: exp.Expr, scope: Scope) -> ColumnType | None:
 
 
 def unknown_columns(query: exp.Expr, tables: Tables) -> Iterator[UnknownColumn]:
-    """Columns that a query names and that are not there; selects inside of selects are left to Spark."""
+    """Columns that a query names and its tables do not have; nested SELECTs are left to Spark."""
     from sqlglot import exp  # noqa: PLC0415
 
     tables = with_ctes(query, tables)
@@ -198,7 +198,7 @@ def unknown_columns(query: exp.Expr, tables: Tables) -> Iterator[UnknownColumn]:
 
 
 def unknown_in_expression(expression: exp.Expr, columns: Columns) -> Iterator[UnknownColumn]:
-    """The same for an expression over one table."""
+    """Columns that an expression names and its table does not have."""
     from sqlglot import exp  # noqa: PLC0415
 
     if expression.find(exp.Query) is not None:
@@ -208,7 +208,7 @@ def unknown_in_expression(expression: exp.Expr, columns: Columns) -> Iterator[Un
 
 
 def missing(column: exp.Column, columns: Columns, scope: Scope, aliases: set[str]) -> Iterator[UnknownColumn]:
-    """The first part of `table.struct.field` that is not there."""
+    """The first part of `table.struct.field` that does not exist."""
     from sqlglot import exp  # noqa: PLC0415
 
     parts = list(column.parts)

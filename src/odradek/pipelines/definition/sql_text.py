@@ -1,6 +1,6 @@
-"""What SQL says, without Spark: whether it parses, which tables it reads, what kind of query it is.
+"""Parses SQL without Spark: its syntax errors, the tables that it reads, whether it aggregates.
 
-sqlglot reads Spark's dialect; it is imported when the first query is looked at, because that takes 0.2 s.
+Uses sqlglot's Spark dialect. sqlglot is imported with the first query, because the import takes 0.2 s.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 DIALECT = "spark"
-# After GROUP BY sqlglot takes Spark's function for the WINDOW clause; a name of the same length keeps all places.
+# sqlglot parses Spark's window() after GROUP BY as a WINDOW clause. A stand-in of equal length keeps positions valid.
 WINDOW_FUNCTION = re.compile(r"\bwindow(?=\s*\()", re.IGNORECASE)
 WINDOW_STAND_IN = "windo_"
 QUOTED = re.compile(
@@ -24,7 +24,7 @@ QUOTED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class SqlError(Exception):
-    """What is wrong, at a line and a column of the text (from 1)."""
+    """A syntax error, and its line and column in the text (from 1)."""
 
     message: str
     line: int
@@ -33,7 +33,7 @@ class SqlError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TableRead:
-    """A table that a query names, and where."""
+    """A table that a query names, and the position of the name."""
 
     name: str
     line: int
@@ -42,12 +42,12 @@ class TableRead:
 
 @functools.lru_cache(maxsize=1024)
 def parse_query(text: str) -> exp.Expr:
-    """The one query of a text, or `SqlError`. Not to be changed: it is kept."""
-    from sqlglot import exp  # noqa: PLC0415 - 0.2 s that only definitions with SQL pay
+    """Parses a text that is one query, or raises `SqlError`. The result is cached: do not modify it."""
+    from sqlglot import exp  # noqa: PLC0415 - takes 0.2 s, which only definitions with SQL need
 
     statements = _parsed(text)
     if len(statements) > 1:
-        raise SqlError(f"{len(statements)} statements where one query should stand", *_start_of(text))
+        raise SqlError(f"expected one query, found {len(statements)} statements", *_start_of(text))
     query = statements[0]
     if not isinstance(query, exp.Query):
         raise SqlError(f"{query.key.upper()} where a query should stand", *_start_of(text))
@@ -56,7 +56,7 @@ def parse_query(text: str) -> exp.Expr:
 
 @functools.lru_cache(maxsize=1024)
 def parse_expression(text: str) -> exp.Expr:
-    """The one expression of a text, or `SqlError`."""
+    """Parses a text that is one expression, or raises `SqlError`."""
     from sqlglot import exp  # noqa: PLC0415
 
     prefix = "SELECT "
@@ -69,14 +69,14 @@ def parse_expression(text: str) -> exp.Expr:
         value for key, value in query.args.items() if key not in {"expressions", "kind", "hint", "distinct"}
     )
     if not plain or len(query.expressions) != 1:
-        raise SqlError("one expression should stand here", *_start_of(text))
+        raise SqlError("expected one expression", *_start_of(text))
     found: exp.Expr = query.expressions[0]
     return found
 
 
 @functools.cache
 def reading_dialect() -> Any:
-    """Spark's, in which a doubled quote stands for one, as it does in Spark 4; sqlglot reads two texts."""
+    """sqlglot's Spark dialect, changed to read a doubled quote as an escaped one, as Spark 4 does."""
     from sqlglot.dialects import Spark  # noqa: PLC0415
 
     class Spark4(Spark):  # type: ignore[misc]
@@ -100,7 +100,7 @@ def _parsed(text: str) -> list[exp.Expr]:
     except RecursionError as error:
         raise SqlError("nested too deeply", 1, 1) from error
     if not statements:
-        raise SqlError("there is no query", 1, 1)
+        raise SqlError("the SQL is empty", 1, 1)
     return statements
 
 
@@ -109,7 +109,7 @@ def _parse_error(text: str, error: Exception) -> SqlError:
     first = details[0]
     line, end_column = first.get("line") or 1, first.get("col") or 1
     marked = (first.get("highlight") or "").replace(WINDOW_STAND_IN, "window")
-    message = _plain_words((first.get("description") or str(error)).strip().rstrip("."), marked)
+    message = _readable_message((first.get("description") or str(error)).strip().rstrip("."), marked)
     if "\n" in marked:
         return SqlError(message, line, end_column)
     lines = text.split("\n")
@@ -119,28 +119,28 @@ def _parse_error(text: str, error: Exception) -> SqlError:
     return SqlError(message, line, column)
 
 
-def _plain_words(message: str, marked: str) -> str:
-    """sqlglot's words without the names of its classes."""
+def _readable_message(message: str, marked: str) -> str:
+    """sqlglot's message without the names of its classes."""
     if message.startswith("Required keyword"):
-        return f"something is missing after '{marked}'"
+        return f"the SQL is incomplete after '{marked}'"
     if "Unexpected token" in message:
-        return f"'{marked}' cannot stand here"
+        return f"unexpected '{marked}'"
     if message.startswith("Expected table name"):
-        return f"the name of a table is missing after '{marked}'"
+        return f"expected a table name after '{marked}'"
     message = re.sub(r"\s*(but got )?<[^>]*>", "", message)
     return f"{message} near '{marked}'" if marked else message
 
 
 def _token_error(text: str) -> SqlError:
-    """A quote or a comment that does not end, told where it begins."""
+    """The error for an unterminated quote or comment, at its start."""
     position = 0
     while match := QUOTED.search(text, position):
         if match["open"]:
             before = text[: match.start()]
             line, column = before.count("\n") + 1, match.start() - (before.rfind("\n") + 1) + 1
-            return SqlError(f"{match['open']} begins something that does not end", line, column)
+            return SqlError(f"unterminated {match['open']}", line, column)
         position = match.end()
-    return SqlError("this cannot be read as SQL", *_start_of(text))
+    return SqlError("this is not SQL", *_start_of(text))
 
 
 def _start_of(text: str) -> tuple[int, int]:
@@ -149,14 +149,14 @@ def _start_of(text: str) -> tuple[int, int]:
 
 
 def tables_read(query: exp.Expr) -> list[TableRead]:
-    """The tables that a query names in the order of the text, its own `WITH` names aside."""
+    """The tables that a query names, in the order of the text, without its own CTEs."""
     from sqlglot import exp  # noqa: PLC0415
 
     named = {each.alias.lower() for each in query.find_all(exp.CTE)}
     found = []
     for table in query.find_all(exp.Table):
         if not isinstance(table.this, exp.Identifier):
-            continue  # a function in the place of a table
+            continue  # a table function
         name = ".".join(part.name for part in table.parts)
         if name.lower() not in named:
             found.append(TableRead(name, *place_in(table.parts[0])))
@@ -164,7 +164,7 @@ def tables_read(query: exp.Expr) -> list[TableRead]:
 
 
 def place_in(identifier: exp.Expr) -> tuple[int, int]:
-    """Line and column of a word; sqlglot notes where it ends."""
+    """The line and column of an identifier's start; sqlglot records its end."""
     line, end = identifier.meta.get("line"), identifier.meta.get("col")
     if line is None or end is None:
         return 1, 1
@@ -173,7 +173,7 @@ def place_in(identifier: exp.Expr) -> tuple[int, int]:
 
 
 def is_aggregation(query: exp.Expr) -> bool:
-    """Whether rows depend on more than one row: GROUP BY, DISTINCT, or an aggregate function without OVER."""
+    """Whether the query aggregates: GROUP BY, DISTINCT, or an aggregate function without OVER."""
     from sqlglot import exp  # noqa: PLC0415
 
     return any(

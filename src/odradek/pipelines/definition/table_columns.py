@@ -1,4 +1,4 @@
-"""The columns of a table by name, as SQL looks them up: without regard to case."""
+"""The columns of a table by name; look-ups are case-insensitive, as in SQL."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Columns:
-    """Names and, where they are known, types."""
+    """Column names with their types, None where a type is not known."""
 
     __slots__ = ("_folded", "types")
 

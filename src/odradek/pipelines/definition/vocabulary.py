@@ -1,4 +1,4 @@
-"""The words that a definition may use, and lengths of time."""
+"""The enumerations and durations of a definition."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ class Engine(StrEnum):
 
 
 class Delivery(StrEnum):
-    """What a sink may hold after a failure: a record twice, or each once."""
+    """The delivery guarantee after a failure."""
 
     AT_LEAST_ONCE = "at_least_once"
     EXACTLY_ONCE = "exactly_once"
 
 
 class Connector(StrEnum):
-    """What reads and writes topics for Spark."""
+    """The implementation that reads and writes topics for Spark."""
 
     JVM = "jvm"  # Spark's own Kafka connector
-    PYTHON = "python"  # our data source, which needs no jars
+    PYTHON = "python"  # Odradek's data source, which needs no jars
 
 
 class Encoding(StrEnum):
-    """What the bytes of a record's value are."""
+    """The format of a record's value."""
 
     JSON = "json"
     AVRO = "avro"
@@ -42,27 +42,27 @@ class Otherwise(StrEnum):
 
     WARN = "warn"  # counted, and kept
     DROP = "drop"  # counted, and left out
-    QUARANTINE = "quarantine"  # to the dead letters, with the reason
+    QUARANTINE = "quarantine"  # sent to the dead-letter topic, with the reason
     FAIL = "fail"  # the pipeline stops
 
 
 class SinkMode(StrEnum):
     """Which rows of a result reach a sink."""
 
-    APPEND = "append"  # rows that will not change any more
+    APPEND = "append"  # final rows only
     UPDATE = "update"  # every row that changed
-    UPSERT = "upsert"  # the same, and a table replaces the row of the same key
+    UPSERT = "upsert"  # every row that changed, replacing the table's row of the same key
 
 
 class StateClock(StrEnum):
-    """What time is for the timers of a keyed state."""
+    """The clock of a keyed state's timers."""
 
     PROCESSING = "processing"
     EVENT = "event"
 
 
 class FileFormat(StrEnum):
-    """Files that Spark reads and writes by itself."""
+    """File formats that Spark reads and writes without further packages."""
 
     JSON = "json"
     CSV = "csv"
@@ -73,7 +73,7 @@ class OnDataLoss(StrEnum):
     """What happens when records were deleted before they were read."""
 
     FAIL = "fail"
-    SKIP = "skip"  # the pipeline goes on with those that are left
+    SKIP = "skip"  # the pipeline continues with the remaining records
 
 
 class StartAt(StrEnum):
@@ -96,13 +96,13 @@ class JoinKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
-    """A length of time; `1 minute` and `60 s` are equal."""
+    """A duration; `1 minute` and `60 s` are equal."""
 
     milliseconds: int
 
     @property
     def spark(self) -> str:
-        """As Spark's intervals and triggers are written."""
+        """The duration in the notation of Spark's intervals and triggers."""
         return f"{self.milliseconds} milliseconds"
 
     def __str__(self) -> str:

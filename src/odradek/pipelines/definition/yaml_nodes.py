@@ -1,7 +1,7 @@
-"""YAML with a place for every value.
+"""Reads YAML into nodes, with a place for every value.
 
-Words mean what they say: only `true` and `false` are truth values, so that `on:` and `no` stay text, and times stay
-text too. `${NAME}` and `${NAME:-default}` in a value come from the environment, `$${NAME}` is a plain `${NAME}`.
+Only `true` and `false` are booleans, so that `on:` and `no` are text; timestamps are text too. `${NAME}` and
+`${NAME:-default}` in a value are replaced from the environment; `$${NAME}` is a literal `${NAME}`.
 """
 
 from __future__ import annotations
@@ -30,48 +30,48 @@ KNOWN_TAGS = frozenset(YAML_TAG + name for name in ("str", "int", "float", "bool
 
 
 def read_yaml(text: str, file: str, environment: Mapping[str, str], problems: Problems) -> Node | None:
-    """The one document of a file, or None where it is not YAML; what is wrong is added to the problems."""
+    """The single document of a file; None if the file is empty or not YAML, with the errors added to the problems."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
         root = yaml.compose(text, Loader=yaml.BaseLoader)
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         place = Place(file, before.count("\n") + 1, error.position - (before.rfind("\n") + 1) + 1)
-        problems.error(place, f"the character {error.character!r} may not stand in YAML", "remove it")
+        problems.error(place, f"the character {error.character!r} is not allowed in YAML", "remove it")
         return None
     except yaml.MarkedYAMLError as error:
-        tell_broken_yaml(error, text, file, problems)
+        add_yaml_error(error, text, file, problems)
         return None
     except RecursionError:
-        problems.error(Place(file, 1, 1), "this is nested too deeply to be read", "a definition has a few levels only")
+        problems.error(Place(file, 1, 1), "the YAML is nested too deeply", "remove levels")
         return None
     if root is None:
         return None
     return NodeReader(text, file, environment, problems).read(root)
 
 
-def tell_broken_yaml(error: yaml.MarkedYAMLError, text: str, file: str, problems: Problems) -> None:
+def add_yaml_error(error: yaml.MarkedYAMLError, text: str, file: str, problems: Problems) -> None:
     mark = error.problem_mark or error.context_mark
     place = Place(file, mark.line + 1, mark.column + 1) if mark else Place(file, 1, 1)
     lines = text.split("\n")
     line = lines[place.line - 1] if place.line <= len(lines) else ""
     what = (error.problem or "it cannot be read").strip()
     if "\\t" in what or "\t" in line[: place.column]:
-        problems.error(place, "a tab where YAML wants spaces", "indent with spaces")
+        problems.error(place, "YAML does not allow tabs for indentation", "indent with spaces")
         return
     context = f" ({error.context.strip()})" if error.context else ""
     hint = "check the indentation and the colons of this line and the one before"
     if "but found another document" in what:
-        hint = "a file holds one pipeline; put the others in files of their own"
+        hint = "a file defines one pipeline; put each of the others into its own file"
     elif "${" in line:
-        hint = "inside { } and [ ] put ${…} in quotes"
+        hint = "quote ${…} inside { } and [ ]"
     elif "mapping values are not allowed" in what:
-        hint = "text that has a colon in it goes in quotes, or in a block after `|`"
+        hint = "quote text that contains a colon, or write it as a block after `|`"
     problems.error(place, f"this is not YAML: {what}{context}", hint)
 
 
 class NodeReader:
-    """Turns PyYAML's nodes into ours; an alias gives the very node that its anchor gave."""
+    """Converts PyYAML's nodes; an alias and its anchor become the same node object."""
 
     def __init__(self, text: str, file: str, environment: Mapping[str, str], problems: Problems) -> None:
         self._lines = text.split("\n")
@@ -87,10 +87,10 @@ class NodeReader:
             return done
         place = self._place(node)
         if id(node) in self._in_progress:
-            self._problems.error(place, "an alias stands inside of what it stands for", "write the value out")
+            self._problems.error(place, "the alias refers to a value that contains it", "write the value out")
             return Scalar(None, "", place)
         if node.tag not in KNOWN_TAGS:
-            self._problems.error(place, f"the tag {node.tag} means nothing here", "remove it")
+            self._problems.error(place, f"the tag {node.tag} is not supported", "remove it")
         self._in_progress.add(id(node))
         if isinstance(node, yaml.MappingNode):
             read: Node = self._mapping(node, place)
@@ -111,7 +111,7 @@ class NodeReader:
         merged: dict[str, tuple[Scalar, Node]] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                self._problems.error(self._place(key_node), "a key must be a word", "write `key: value`")
+                self._problems.error(self._place(key_node), "a key must be a scalar", "write `key: value`")
                 continue
             key = Scalar(key_node.value, key_node.value, self._place(key_node))
             value = self.read(value_node)
@@ -121,7 +121,7 @@ class NodeReader:
                 first = entries[key.text][0].place
                 self._problems.error(
                     key.place,
-                    f"'{shortened(key.text)}' stands here twice, first in line {first.line}",
+                    f"duplicate key '{shortened(key.text)}', first in line {first.line}",
                     "keep one of the two",
                 )
             else:
@@ -157,7 +157,7 @@ class NodeReader:
 
 
 def resolve(text: str) -> ScalarValue:
-    """What a word without quotes means, by YAML 1.2's core rules."""
+    """The value of an unquoted scalar, by the rules of YAML 1.2's core schema."""
     if text in NOTHING:
         return None
     if text in TRUTH:

@@ -1,4 +1,4 @@
-"""Where the characters of a YAML text stand in its file, and what the environment puts into it."""
+"""Maps positions in a YAML scalar to positions in the file, and substitutes environment variables."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VARIABLE = re.compile(r"\$(\$\{[^}]*\}|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<
 
 
 def scalar_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, ...]:
-    """For each stretch of the value that stands in one line of the file, where it stands."""
+    """One segment for each part of the value that lies in one line of the file."""
     first, last = node.start_mark.line, node.end_mark.line
     if node.style == "|":
         return literal_segments(node, lines)
@@ -31,7 +31,7 @@ def scalar_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, .
 
 
 def literal_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, ...]:
-    """A block after `|`: line for line, shifted by its indentation."""
+    """The segments of a block after `|`: one per line, shifted by the indentation."""
     begin = node.start_mark.line + 1
     content = node.value.split("\n")
     taken = lines[begin : begin + len(content)]
@@ -45,7 +45,7 @@ def literal_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, 
 
 
 def found_segments(value: str, parts: list[tuple[int, str, int]]) -> tuple[Segment, ...]:
-    """A folded text: each line of the file is looked for in the value, one after the other."""
+    """The segments of a folded text: each line of the file is searched for in the value, in order."""
     segments = []
     cursor = 0
     for number, line, shift in parts:
@@ -63,7 +63,7 @@ def found_segments(value: str, parts: list[tuple[int, str, int]]) -> tuple[Segme
 
 
 def line_and_column(text: str, position: int) -> tuple[int, int]:
-    """Both from 1."""
+    """The line and column (both from 1) of a position in a text."""
     before = text[:position]
     return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
 
@@ -71,12 +71,12 @@ def line_and_column(text: str, position: int) -> tuple[int, int]:
 def substitute(
     raw: str, place: Place, environment: Mapping[str, str]
 ) -> tuple[str, tuple[Segment, ...], list[tuple[str, Place]]]:
-    """The text with its variables replaced, its segments, and the variables that are not set with their places."""
+    """The text with its variables replaced, its segments, and the unset variables with their places."""
     out: list[str] = []
     length = 0
     cursor = 0
     missing: list[tuple[str, Place]] = []
-    kept: list[tuple[int, int]] = [(0, 0)]  # positions in the raw text and in the new one that correspond
+    kept: list[tuple[int, int]] = [(0, 0)]  # corresponding positions in the raw and in the new text
 
     def add(piece: str) -> None:
         nonlocal length
@@ -103,7 +103,7 @@ def substitute(
 
 
 def moved_segments(raw: str, text: str, place: Place, kept: list[tuple[int, int]]) -> list[Segment]:
-    """Segments of the new text: at every line of the raw one, and after every variable."""
+    """The segments of the new text: one at each line start of the raw text, and one after each variable."""
     starts = [position + 1 for position, character in enumerate(raw) if character == "\n"]
     segments = []
     for raw_position in sorted({0, *starts, *(each for each, _ in kept)}):

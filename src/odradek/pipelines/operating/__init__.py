@@ -1,1 +1,1 @@
-"""Pipelines as processes: started, watched, stopped, restarted; their checkpoints, and what those can carry."""
+"""Runs pipelines as processes: start, supervise, stop, restart; status, logs, metrics and checkpoints."""

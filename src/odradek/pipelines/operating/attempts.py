@@ -1,4 +1,4 @@
-"""One attempt to run a pipeline, as a process of its own: it ends with its owner, and tells what it does by events."""
+"""One attempt to run a pipeline as a child process, which reports by events and ends when its parent does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CHUNK_BYTES = 65536
 
 
 class Attempt:
-    """`arguments` are completed by two descriptors: one for events, and one whose other end closes when we are gone."""
+    """Starts the child with two more arguments: a descriptor for events, and one that closes when this process ends."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
@@ -31,19 +31,19 @@ class Attempt:
         self._selector = selectors.DefaultSelector()
 
     def __enter__(self) -> Self:
-        self._events, told = os.pipe()
+        self._events, events_writer = os.pipe()
         watched, self._leash = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [*self._arguments, f"--events={told}", f"--stop-with={watched}"],
+                [*self._arguments, f"--events={events_writer}", f"--stop-with={watched}"],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                pass_fds=[told, watched],
-                start_new_session=True,  # Ctrl-C in the terminal is ours to handle
+                pass_fds=[events_writer, watched],
+                start_new_session=True,  # so that Ctrl-C in the terminal reaches this process only
             )
         finally:
-            os.close(told)
+            os.close(events_writer)
             os.close(watched)
         assert self._process.stdout is not None
         self._output = self._process.stdout
@@ -52,7 +52,7 @@ class Attempt:
         return self
 
     def poll(self, timeout_s: float) -> Iterator[Event]:
-        """What has come within this time; a line that it prints is a note."""
+        """The events that arrive within this time; a line printed by the child becomes a note."""
         for key, _mask in self._selector.select(timeout_s):
             data = os.read(key.fd, CHUNK_BYTES)
             if not data:
@@ -65,7 +65,7 @@ class Attempt:
 
     @property
     def is_over(self) -> bool:
-        """Or about to be: nobody is left who could send events. What it has started may print a little longer."""
+        """Whether the child has closed its event pipe, as it does when it ends; its own children may print longer."""
         return self._events not in self._selector.get_map()
 
     @property
@@ -77,7 +77,7 @@ class Attempt:
             self._process.send_signal(signal.SIGINT)
 
     def kill(self) -> None:
-        """With all that it has started."""
+        """Kills the child and all processes that it has started."""
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
 

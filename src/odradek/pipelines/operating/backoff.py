@@ -1,4 +1,4 @@
-"""When a pipeline that failed is started again. Pure rules: who asks brings the time and the chance."""
+"""When to restart a failed pipeline. Pure: the caller passes the time and a random number."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from enum import StrEnum
 
 
 class Healing(StrEnum):
-    """Whether a failure may go away by itself."""
+    """Whether a retry after a failure may succeed."""
 
-    LIKELY = "likely"  # something outside is away: brokers, the database, Spark's process
-    PERHAPS = "perhaps"  # a batch failed, and nobody knows why
-    NEVER = "never"  # the definition, its checkpoint or the data must change first
+    LIKELY = "likely"  # an external system is unavailable: brokers, the database, Spark's process
+    PERHAPS = "perhaps"  # a batch failed for an unknown reason
+    NEVER = "never"  # a retry fails until the definition, its checkpoint or the data changes
 
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """Doubles from `first_s` to `most_s`, spread by a share of itself so that many pipelines do not come at once."""
+    """An exponential back-off from `first_s` to `most_s`, with jitter so that many pipelines do not restart at once."""
 
     first_s: float = 1.0
     most_s: float = 300.0
     spread: float = 0.25
-    well_s: float = 60.0  # a run of this length that finished batches makes up for the failures before it
-    most_failures: int = 10  # in a row, of those that heal perhaps
+    well_s: float = 60.0  # a run of this length that finished batches resets the failure count
+    most_failures: int = 10  # limit for consecutive failures with Healing.PERHAPS
 
     def failures_after(self, failures: int, ran_s: float, *, has_progressed: bool) -> int:
-        """Failures in a row, one more included: a batch that takes long to fail is no run that went well."""
+        """The number of consecutive failures after one more; a long run without a finished batch does not reset it."""
         return 1 if has_progressed and ran_s >= self.well_s else failures + 1
 
     def delay_s(self, failures: int, chance: float) -> float:
-        """The pause after so many failures in a row; `chance` is between 0 and 1."""
+        """The delay after this many consecutive failures; `chance` is a random number between 0 and 1."""
         doubled = self.first_s * 2.0 ** min(failures - 1, 62)
         return min(self.most_s, doubled) * (1 - self.spread + 2 * self.spread * chance)
 

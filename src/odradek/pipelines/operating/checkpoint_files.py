@@ -1,6 +1,6 @@
-"""Checkpoints on disk, as Spark writes them: which batches a flow has begun and finished, and where its topics stand.
+"""Reads Spark's checkpoints: the batches that a flow has started and finished, and its offsets.
 
-Beside the flows' folders are notes of our own: what the definition was, where to begin, and who is at work there.
+Next to the flows' folders are files of Odradek: the definition's fingerprints, starting points, and a lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.fingerprints import Fingerprints
 from odradek.pipelines.operating.spark_progress import merged
 from odradek.pipelines.operating.state_folders import folder_of
-from odradek.pipelines.operating.status_files import write_whole
+from odradek.pipelines.operating.status_files import replace_file
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 
 if TYPE_CHECKING:
@@ -32,19 +32,19 @@ START = "start.json"
 
 @dataclass(frozen=True, slots=True)
 class FlowCheckpoint:
-    """How far a flow is. A batch that was begun and not finished comes again."""
+    """The progress of a flow. A batch that was started and not finished will be replayed."""
 
     flow: str
-    query: str | None = None  # Spark's id, new with every new checkpoint
+    query: str | None = None  # Spark's query id, which a new checkpoint changes
     begun: int | None = None
     finished: int | None = None
-    time_ms: int | None = None  # of the last batch that was begun
-    positions: Offsets = field(default_factory=dict)  # after it
+    time_ms: int | None = None  # of the last batch that was started
+    positions: Offsets = field(default_factory=dict)  # the offsets after that batch
     size_bytes: int = 0
 
 
 class Checkpoints:
-    """All that is kept of a pipeline between its runs. Only folders of this machine can be looked into."""
+    """The files that a pipeline keeps between its runs. Only local folders can be inspected."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self.place = checkpoint_folder(pipeline)
@@ -59,7 +59,7 @@ class Checkpoints:
         return self.folder / flow
 
     def flows(self) -> list[FlowCheckpoint]:
-        """Of the flows that have begun."""
+        """The checkpoints of the flows that have started."""
         if not self.is_local or not self.folder.is_dir():
             return []
         found = [
@@ -68,14 +68,14 @@ class Checkpoints:
         return [read_flow(self.folder / name) for name in sorted(found)]
 
     def begun(self) -> set[str]:
-        """Where nobody can look, every flow that was ever started counts."""
+        """Names of the flows that have started; if the folder is not local, all flows in the stored fingerprints."""
         if self.is_local:
             return {each.flow for each in self.flows()}
         known = self.definition()
         return set() if known is None else set(known.flows)
 
     def positions_after(self, flow: str, batch: int) -> Offsets | None:
-        """Where a batch ended; None where Spark has forgotten it."""
+        """The end offsets of a batch; None if Spark has deleted them."""
         entry = read_entry(self.flow_folder(flow) / "offsets" / str(batch))
         return None if entry is None else entry.positions
 
@@ -83,28 +83,28 @@ class Checkpoints:
         found = read_json(self.folder / DEFINITION)
         return None if found is None else Fingerprints.of_object(found)
 
-    def note_definition(self, fingerprints: Fingerprints) -> None:
-        write_whole(self.folder / DEFINITION, json.dumps(fingerprints.as_object(), indent=1))
+    def store_definition(self, fingerprints: Fingerprints) -> None:
+        replace_file(self.folder / DEFINITION, json.dumps(fingerprints.as_object(), indent=1))
 
     def starts(self) -> dict[str, Start]:
-        """Where flows begin that have no checkpoint, if not at their sources' own start."""
+        """The starting points set by a reset for flows without a checkpoint."""
         begun = self.begun()
-        return {flow: start for flow, start in self._noted_starts().items() if flow not in begun}
+        return {flow: start for flow, start in self._stored_starts().items() if flow not in begun}
 
     def note_start(self, flows: Iterable[str], start: Start | None) -> None:
-        """For the next time that these flows begin; None is their sources' own start."""
-        noted = {flow: each for flow, each in self._noted_starts().items() if flow not in set(flows)}
+        """Sets where these flows start next; None means their sources' own start."""
+        noted = {flow: each for flow, each in self._stored_starts().items() if flow not in set(flows)}
         if start is not None:
             noted |= dict.fromkeys(flows, start)
         self._write_starts(noted)
 
     def drop_used_starts(self) -> None:
-        """Of flows that have begun: should their checkpoints go one day, they begin at their sources' start."""
+        """Drops the starting points of flows that have started, so that they are used once only."""
         kept = self.starts()
-        if kept != self._noted_starts():
+        if kept != self._stored_starts():
             self._write_starts(kept)
 
-    def _noted_starts(self) -> dict[str, Start]:
+    def _stored_starts(self) -> dict[str, Start]:
         found = read_json(self.folder / START)
         return {} if found is None else {flow: start_of_object(each) for flow, each in found["flows"].items()}
 
@@ -115,10 +115,10 @@ class Checkpoints:
         flows = {
             flow: {"at": each.at, "time_ms": each.time_ms, "offsets": each.offsets} for flow, each in starts.items()
         }
-        write_whole(self.folder / START, json.dumps({"flows": flows}))
+        replace_file(self.folder / START, json.dumps({"flows": flows}))
 
     def forget(self, flow: str) -> None:
-        """As a whole or not at all: what is left of a folder that cannot be removed is no checkpoint. OSError then."""
+        """Removes the checkpoint of a flow: renames it first, so that a failed removal leaves no partial checkpoint."""
         folder = self.flow_folder(flow)
         if not folder.exists():
             return
@@ -156,7 +156,7 @@ class OffsetEntry:
 
 
 def read_entry(path: Path) -> OffsetEntry | None:
-    """A file of Spark's log of offsets: a version, a line about the batch, a line for each source."""
+    """Parses a file of Spark's offset log: a version, a line for the batch, a line for each source."""
     try:
         _version, about, *sources = path.read_text(encoding="utf-8").splitlines()
         return OffsetEntry(json.loads(about).get("batchTimestampMs"), merged(sources))
@@ -165,7 +165,7 @@ def read_entry(path: Path) -> OffsetEntry | None:
 
 
 def numbers(folder: Path) -> list[int]:
-    """The batches of a log of Spark's."""
+    """The batch numbers in a log of Spark."""
     return [int(each.name) for each in folder.iterdir() if each.name.isdecimal()] if folder.is_dir() else []
 
 

@@ -1,4 +1,4 @@
-"""A pipeline on a terminal: a line about the whole, a row for each flow, expectations not met. Imports rich."""
+"""Draws a pipeline's status on a terminal: a title, a row for each flow, unmet expectations. Imports rich."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COLORS = {
 }
 FRAME_LINES = 2
 TITLE_LINES = 1
-LONG_LAG_S = 10.0  # records that came in this time: behind, not just busy
+LONG_LAG_S = 10.0  # a lag of more than the records of this time is highlighted
 
 
 def draw(status: PipelineStatus, now_s: float, width: int, height: int) -> RenderableType:
@@ -67,7 +67,7 @@ def framed(content: RenderableType, title: str, width: int) -> Panel:
 
 
 def plain_table(*columns: tuple[str, int | None], is_titled: bool = True) -> Table:
-    """Titles and widths; a column without a width takes what is left. Those after it are numbers, to the right."""
+    """A table of titles and widths. A column without a width gets the rest; columns after it are right-aligned."""
     table = Table(
         box=None, show_header=is_titled, header_style=FAINT, padding=(0, 2, 0, 0), pad_edge=False, expand=True
     )
@@ -105,7 +105,7 @@ def flows_panel(status: PipelineStatus, rows: int, width: int) -> Panel:
         table.add_row(*flow_cells(flow))
     more = len(status.flows) - rows
     title = f"flows ({more} more than fit)" if more > 0 else "flows"
-    content: RenderableType = table if status.flows else Text(status.note or "nothing yet", style=FAINT)
+    content: RenderableType = table if status.flows else Text(status.note or "no flows", style=FAINT)
     return framed(content, title, width)
 
 
@@ -129,7 +129,7 @@ def note_lines(status: PipelineStatus, now_s: float) -> list[Text]:
         ago = "" if status.last_error_s is None else f"{clock_text(now_s - status.last_error_s)} ago: "
         lines.append(Text.assemble((" last error ", "red"), (ago, FAINT), status.last_error))
     if status.next_try_s is not None:
-        lines.append(Text(f" tried again in {clock_text(status.next_try_s - now_s + 1)}", style="yellow"))
+        lines.append(Text(f" retrying in {clock_text(status.next_try_s - now_s + 1)}", style="yellow"))
     unparsed = sum(each.unparsed for each in status.flows)
     if unparsed:
         lines.append(Text(f" {unparsed:,} records did not parse", style=FAINT))

@@ -1,4 +1,4 @@
-"""What follows when a pipeline reads again what it has read before, said plainly for each sink and view."""
+"""Describes, for each sink and view, what happens when a pipeline reads records again."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ if TYPE_CHECKING:
 
 
 def reset_effects(flows: Iterable[Flow], start: Start | None) -> list[str]:
-    """Of flows whose checkpoints are forgotten; `start` is where they begin, None their sources' own start."""
+    """The effects of a reset on these flows, which start at `start`, or at their sources' own start if None."""
     is_whole = start is None or start.at is StartAt.EARLIEST
     lines: list[str] = []
     for flow in flows:
         lines += [sink_effect(sink, is_whole) for sink in flow.sinks]
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
-            lines.append(
-                f"files {flow.files.target.path}: the folder is set aside under another name, a new one is begun"
-            )
+            lines.append(f"files {flow.files.target.path}: the folder is renamed, and a new one is written")
         lines += [view_effect(view, is_whole) for view in flow.views]
     return lines
 
@@ -38,28 +36,28 @@ def reset_effects(flows: Iterable[Flow], start: Start | None) -> list[str]:
 def sink_effect(sink: Sink, is_whole: bool) -> str:
     target = sink.target
     if isinstance(target, TopicTarget):
-        return f"topic {target.topic}: records that are made again are written again, with the same odradek-id"
+        return f"topic {target.topic}: replayed records are written again, with the same odradek-id"
     if isinstance(target, TableTarget):
         if sink.mode is not SinkMode.UPSERT:
-            return f"table {target.table}: rows that are made again are added again; empty it first if they must not be"
-        parts = "" if is_whole else "; groups that the start cuts through count only what comes after it"
-        return f"table {target.table}: rows that are made again replace those of the same key{parts}"
+            return f"table {target.table}: replayed rows are appended again; empty the table first to avoid duplicates"
+        parts = "" if is_whole else "; groups with records before the start include only those after it"
+        return f"table {target.table}: replayed rows replace those of the same key{parts}"
     if isinstance(target, SparkTarget | PythonTarget):
-        return f"sink {sink.name}: gets rows that are made again a second time"
-    return f"sink {sink.name}: shows again what it has shown"
+        return f"sink {sink.name}: receives replayed rows again"
+    return f"sink {sink.name}: prints replayed rows again"
 
 
 def view_effect(view: View, is_whole: bool) -> str:
     if isinstance(view.content, LatestRows):
-        until = "" if view.content.order_by is not None else ", and is behind until it has caught up"
-        return f"view {view.name}: keeps its rows; those of the same key are replaced as they are made again{until}"
+        until = "" if view.content.order_by is not None else "; it is outdated until the pipeline has caught up"
+        return f"view {view.name}: rows stay, and replayed rows replace those of the same key{until}"
     if is_whole:
-        return f"view {view.name}: its groups are counted again from nothing, and are behind until it has caught up"
-    return f"view {view.name}: its groups count only what comes after the start (`rebuild` counts the whole log)"
+        return f"view {view.name}: its groups are recomputed, and incomplete until the pipeline has caught up"
+    return f"view {view.name}: its groups include only records after the start (`rebuild` uses the whole log)"
 
 
 def backfill_effects(sinks: Iterable[Sink]) -> list[str]:
-    """Of a range that is computed as a batch."""
+    """The effects of running a range as a batch."""
     lines: list[str] = []
     for sink in sinks:
         if isinstance(sink.target, FilesTarget):
@@ -73,5 +71,5 @@ def backfill_effects(sinks: Iterable[Sink]) -> list[str]:
 
 
 def is_safe_to_backfill(view: View) -> bool:
-    """A part of the log says nothing about a whole group, nor without an order about which row is the latest."""
+    """Whether part of the log suffices to update the view: not for groups, nor for latest rows without `order_by`."""
     return isinstance(view.content, LatestRows) and view.content.order_by is not None

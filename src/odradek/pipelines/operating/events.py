@@ -1,4 +1,4 @@
-"""What a running pipeline tells of itself: small JSON objects with a `kind`, within a process and between two."""
+"""Events of a running pipeline: small JSON objects with a `kind`, within a process or sent between two."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Event = dict[str, Any]
 
 
 def note(text: str) -> Event:
-    """Something to be read by people, such as what it waits for while it starts."""
+    """A message for the user, such as what the pipeline waits for while it starts."""
     return {"kind": "note", "text": text}
 
 
@@ -27,7 +27,7 @@ def failed(error: str, healing: str) -> Event:
 
 
 class EventPipe:
-    """Events written to a descriptor from any thread; nobody reading them is no reason to fail."""
+    """Writes events to a descriptor, from any thread; a missing reader is not an error."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -44,7 +44,7 @@ class EventPipe:
 
 
 class EventLines:
-    """Events of bytes that come in pieces."""
+    """Parses events from a stream of bytes."""
 
     def __init__(self) -> None:
         self._rest = b""

@@ -1,4 +1,4 @@
-"""Figures as people read them, for a line of text as for a picture."""
+"""Formats numbers, sizes and durations for display."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def count_text(count: float) -> str:
-    """1,234 and 12.3 M: no more than seven characters."""
+    """A count as `1,234` or `12.3 M`, in at most seven characters."""
     for size, unit in ((1e9, "G"), (1e6, "M")):
         if count >= size:
             return f"{count / size:.1f} {unit}"
@@ -32,7 +32,7 @@ def duration_text(duration_ms: float) -> str:
 
 
 def clock_text(seconds: float) -> str:
-    """0:07, 12:30, 1:02:03, 3 d 4 h."""
+    """A duration as `0:07`, `12:30`, `1:02:03` or `3 d 4 h`."""
     whole = max(0, int(seconds))
     if whole >= 86_400:
         return f"{whole // 86_400} d {whole % 86_400 // 3600} h"
@@ -41,7 +41,7 @@ def clock_text(seconds: float) -> str:
 
 
 def figures_line(status: PipelineStatus) -> str:
-    """How a pipeline does, in a line."""
+    """The status of a pipeline in one line."""
     parts = [
         f"input {rate_text(status.input_per_s)}/s",
         f"processed {rate_text(status.processed_per_s)}/s",

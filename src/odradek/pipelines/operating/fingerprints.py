@@ -1,8 +1,9 @@
-"""What a checkpoint depends on, in words, so that a changed definition can be told apart from one that goes on.
+"""Fingerprints of the parts of a definition that a checkpoint depends on, to detect incompatible changes.
 
-A checkpoint holds offsets of sources and the state of operators. It goes on with another sink, another expectation or
-another SQL of a step without state. It does not with other topics, other keys or aggregates, another number of state
-partitions, another folder of files, or another engine; and a sink that another flow feeds would begin anew.
+A checkpoint holds offsets of sources and the state of operators. It stays valid with another sink, another
+expectation or other SQL in a stateless step. It becomes invalid with other topics, other keys or aggregates, another
+number of state partitions, another folder of files, or another engine; and a sink that moves to another flow would
+start over. The texts are stored with checkpoints, so they must not change.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ NOTHING = "nothing"
 
 @dataclass(frozen=True, slots=True)
 class Fingerprint:
-    """Of one flow. `types` are compared only where both sides know them."""
+    """The fingerprint of one flow. `types` are compared only where both sides know them."""
 
     facts: dict[str, str] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
@@ -51,12 +52,12 @@ class Fingerprint:
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """Of a whole pipeline; `ends` says which flow feeds a sink or view."""
+    """The fingerprints of a pipeline; `ends` maps each sink and view to its flow."""
 
     engine: str
     flows: dict[str, Fingerprint] = field(default_factory=dict)
     ends: dict[str, str] = field(default_factory=dict)
-    pipeline: str | None = None  # its name
+    pipeline: str | None = None  # the pipeline's name
 
     def as_object(self) -> dict[str, Any]:
         flows = {name: {"facts": each.facts, "types": each.types} for name, each in self.flows.items()}
@@ -70,7 +71,7 @@ class Fingerprints:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something that a checkpoint cannot carry."""
+    """A change of the definition that makes its checkpoint invalid."""
 
     where: str
     what: str
@@ -82,7 +83,7 @@ class Change:
 
 
 def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[str]) -> list[Change]:
-    """All that stands between a definition and its checkpoint; `begun` are the flows that have one."""
+    """The changes that make a checkpoint invalid; `begun` has the flows with a checkpoint."""
     kept = [name for name in before.flows if name in begun]
     if kept and before.engine != after.engine:
         return [Change("the pipeline", "engine", before.engine, after.engine)]
@@ -107,14 +108,14 @@ def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Cha
 
 
 def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
-    """What is kept once a definition was accepted; flows that are gone may come back to their checkpoints."""
+    """The fingerprints to store for an accepted definition, including removed flows, whose checkpoints are kept."""
     if before is None or before.engine != after.engine or before.pipeline not in {None, after.pipeline}:
         return after
     return replace(after, flows={**before.flows, **after.flows})
 
 
 class Reader:
-    """Reads the fingerprints of a definition. `clusters` are the ids of clusters by bootstrap servers."""
+    """Computes the fingerprints of a definition. `clusters` maps bootstrap servers to cluster ids."""
 
     def __init__(
         self, pipeline: Pipeline, graph: Graph, defaults: Mapping[str, str], clusters: Mapping[str, str]
@@ -177,7 +178,7 @@ class Reader:
             where = "" if cluster is None else f" of cluster {cluster}"
             named = f"pattern {origin.pattern}" if origin.pattern is not None else f"topics {', '.join(origin.topics)}"
             return what, named + where
-        assert isinstance(origin, FileOrigin)  # a database is no stream
+        assert isinstance(origin, FileOrigin)  # a database is not a stream
         return what, f"{origin.format} files in {origin.path}"
 
 
@@ -209,7 +210,7 @@ def groups_text(by: Iterable[str], aggregates: Iterable[NamedExpression]) -> str
 
 
 def query_text(step: Step) -> str:
-    """Groups, aggregates and joins of a query: what it keeps. The rest may change."""
+    """The groups, aggregates and joins of a query, which determine its state; the rest may change."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     query = query_of(step)

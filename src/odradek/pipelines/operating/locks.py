@@ -1,4 +1,4 @@
-"""One process at a time: a lock on a file, which the kernel lets go when its owner ends in whatever way."""
+"""A file lock for one process at a time; the kernel releases it when the process ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Taken(Exception):
-    """Somebody else holds the lock; `owner` is what they wrote into it."""
+    """Another process holds the lock; `owner` is the text that it wrote into the file."""
 
     def __init__(self, owner: str) -> None:
         super().__init__(owner)
@@ -21,7 +21,7 @@ class Taken(Exception):
 
 @contextmanager
 def held(path: Path, owner: str) -> Iterator[None]:
-    """The lock, with `owner` written into it for those who find it taken."""
+    """Holds the lock and writes `owner` into the file; raises `Taken` if another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a+", encoding="utf-8") as file:
         try:

@@ -1,4 +1,4 @@
-"""Reading the log of a started pipeline: its last lines, over the files that were put aside, and what comes next."""
+"""Reads the log of a started pipeline: its last lines, across rotated files, and new lines as they are written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def last_lines(path: Path, count: int, show: Callable[[str], None]) -> int:
-    """Shows them, and returns how much of the present file was read."""
+    """Shows the last lines; returns the position in the current file."""
     lines: deque[str] = deque(maxlen=count)
     position = 0
     for file in log_files(path):
@@ -27,7 +27,7 @@ def last_lines(path: Path, count: int, show: Callable[[str], None]) -> int:
 
 
 def follow_lines(path: Path, position: int, show: Callable[[str], None], pause: Callable[[], bool]) -> None:
-    """Until `pause` says that it is enough. A file that is shorter than it was is a new one."""
+    """Shows new lines until `pause` returns true. A new inode means that the file was rotated."""
     inode = inode_of(path)
     rest = b""
     while not pause():

@@ -1,4 +1,4 @@
-"""Answers GET /metrics with the last text that it was given."""
+"""An HTTP server that answers GET /metrics with the current text."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from odradek.pipelines.operating.metrics_text import CONTENT_TYPE
 
 
 class MetricsServer:
-    """A thread of its own; `text` may be replaced at any time."""
+    """Serves in its own thread; `text` may be replaced at any time."""
 
     def __init__(self, host: str, port: int) -> None:
-        """OSError where the port is taken."""
+        """Raises OSError if the port is in use."""
         self.text = ""
         self._server = ThreadingHTTPServer((host, port), self._handler())
         self._server.daemon_threads = True
@@ -40,7 +40,7 @@ class MetricsServer:
                 self.wfile.write(body)
 
             def log_message(self, *_arguments: object) -> None:
-                """A scrape every few seconds is nothing to tell."""
+                """Does not log requests."""
 
         return Handler
 

@@ -1,4 +1,4 @@
-"""A status in the text format of Prometheus: names end in their units, counters in `_total`."""
+"""Formats a status as Prometheus text; names end in their units, counters in `_total`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Labels = dict[str, str]
 
 @dataclass(slots=True)
 class Family:
-    """All samples of one name."""
+    """All samples of one metric."""
 
     name: str
     kind: str
@@ -56,14 +56,14 @@ def metrics_text(status: PipelineStatus) -> str:
 
 def pipeline_families(status: PipelineStatus) -> list[Family]:
     mine = {"pipeline": status.name}
-    up = Family("up", "gauge", "1 while the pipeline's queries run, 0 while it starts or waits to be started again.")
+    up = Family("up", "gauge", "1 while the pipeline's queries run, 0 while it starts or waits for a restart.")
     up.add(status.state is State.RUNNING, **mine)
     restarts = Family("restarts_total", "counter", "Restarts after a failure.")
     restarts.add(status.restarts, **mine)
-    started = Family("start_time_seconds", "gauge", "When the process was started, in seconds since 1970.")
+    started = Family("start_time_seconds", "gauge", "Start of the process, in seconds since 1970.")
     started.add(status.started_s, **mine)
     expectations = Family(
-        "expectation_violations_total", "counter", "Rows that did not meet an expectation, by what became of them."
+        "expectation_violations_total", "counter", "Rows that did not meet an expectation, by its otherwise."
     )
     for each in status.expectations:
         expectations.add(each.rows, **mine, step=each.step, expectation=each.name, otherwise=each.otherwise)
@@ -71,16 +71,16 @@ def pipeline_families(status: PipelineStatus) -> list[Family]:
 
 
 def flow_families(status: PipelineStatus) -> list[Family]:
-    batches = Family("batches_total", "counter", "Batches that were finished.")
-    duration = Family("batch_duration_seconds", "gauge", "How long the last batch took.")
-    began = Family("last_batch_timestamp_seconds", "gauge", "When the last batch began, in seconds since 1970.")
-    arriving = Family("input_records_per_second", "gauge", "Records that come into the topics of a flow.")
-    processed = Family("processed_records_per_second", "gauge", "Records that a flow reads.")
-    read = Family("read_records_total", "counter", "Records that were read of a topic.")
-    lag = Family("lag_records", "gauge", "Records of a topic that were not yet read.")
-    unparsed = Family("unparsed_records_total", "counter", "Records that did not parse.")
-    rows = Family("state_rows", "gauge", "Rows that the state of a flow holds.")
-    memory = Family("state_memory_bytes", "gauge", "Memory that the state of a flow takes.")
+    batches = Family("batches_total", "counter", "Finished batches.")
+    duration = Family("batch_duration_seconds", "gauge", "Duration of the last batch.")
+    began = Family("last_batch_timestamp_seconds", "gauge", "Start of the last batch, in seconds since 1970.")
+    arriving = Family("input_records_per_second", "gauge", "Records written to the topics of a flow.")
+    processed = Family("processed_records_per_second", "gauge", "Records read by a flow.")
+    read = Family("read_records_total", "counter", "Records read from a topic.")
+    lag = Family("lag_records", "gauge", "Records of a topic that have not been read.")
+    unparsed = Family("unparsed_records_total", "counter", "Records that failed to parse.")
+    rows = Family("state_rows", "gauge", "Rows in the state of a flow.")
+    memory = Family("state_memory_bytes", "gauge", "Memory used by the state of a flow.")
     for flow in status.flows:
         mine = {"pipeline": status.name, "flow": flow.name}
         batches.add(flow.batches, **mine)

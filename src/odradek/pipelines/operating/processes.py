@@ -1,4 +1,4 @@
-"""Processes by id and time of start: an id is given again to others, the two together are not."""
+"""Identifies processes by id and start time, because the kernel reuses ids."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProcessMark:
-    """Which process: `began` is the kernel's own word for when it started."""
+    """Identifies a process; `began` is its start time as the kernel states it."""
 
     pid: int
     began: str
@@ -27,11 +27,11 @@ class ProcessMark:
         return began_of(self.pid) == self.began
 
     def send(self, number: signal.Signals) -> bool:
-        """False where it is gone, even if another has its id now."""
+        """Sends a signal; False if the process has ended, even if another has its id."""
         return self._send(number, os.kill)
 
     def send_group(self, number: signal.Signals) -> bool:
-        """The same to all of the group that it is the first of."""
+        """Sends a signal to the process group that the process leads."""
         return self._send(number, os.killpg)
 
     def _send(self, number: signal.Signals, kill: Callable[[int, int], None]) -> bool:
@@ -54,7 +54,7 @@ def mark_of(pid: int) -> ProcessMark:
 
 @functools.cache
 def boot_id() -> str:
-    """Linux counts from when the machine was started, which may be another time by now."""
+    """The id of the current boot: Linux gives start times relative to the boot."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -62,7 +62,7 @@ def boot_id() -> str:
 
 
 def began_of(pid: int) -> str | None:
-    """None where there is no such process, or only what its parent has not yet taken note of."""
+    """The start time of a process; None if it does not exist or is a zombie."""
     if sys.platform == "linux":
         try:
             fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

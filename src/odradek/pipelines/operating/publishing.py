@@ -1,4 +1,4 @@
-"""One owner of a pipeline's status: takes its events, and shows the status on a screen, in a file and as metrics."""
+"""The owner of a pipeline's status: takes its events and publishes the status to a screen, a file and metrics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SHOW_EVERY_S = 0.5
 
 
 class Publisher:
-    """Not for several threads."""
+    """Publishes the status of a pipeline; not thread-safe."""
 
     def __init__(
         self, model: StatusModel, screen: BatchLines, folder: Path | None = None, metrics: MetricsServer | None = None
@@ -45,13 +45,13 @@ class Publisher:
         self._screen.say(text)
 
     def change(self, **changes: object) -> None:
-        """A change of state is shown at once."""
+        """Changes fields of the status and publishes it at once."""
         self.model.change(time.time(), **changes)
         self._next_s = 0.0
         self.turn()
 
     def turn(self) -> None:
-        """Cheap when it is called too often."""
+        """Publishes the status; rate-limited, so that it can be called often."""
         now_s = time.monotonic()
         if now_s < self._next_s:
             return
@@ -64,13 +64,13 @@ class Publisher:
         self._screen.show(status)
 
     def _write(self, folder: Path, status: PipelineStatus) -> None:
-        """A disk that is full for a while ends no pipeline: the next turn tries again."""
+        """Writes the status file; an error, such as a full disk, does not end the pipeline: the next turn retries."""
         try:
             write_status(folder, status)
             self._is_unwritable = False
         except OSError as error:
             if not self._is_unwritable:
-                self._screen.say(f"the status cannot be written: {error.strerror}; it is tried again")
+                self._screen.say(f"the status file cannot be written: {error.strerror}; retrying")
             self._is_unwritable = True
 
     def end(self) -> None:
@@ -81,7 +81,7 @@ class Publisher:
 def publishing(
     model: StatusModel, screen: BatchLines, folder: Path | None, metrics_host: str, metrics_port: int | None
 ) -> Iterator[Publisher]:
-    """OSError where the port of the metrics is taken."""
+    """A publisher, with a metrics server if requested; OSError if its port is in use."""
     if metrics_port is None:
         publisher = Publisher(model, screen, folder)
         try:

@@ -1,4 +1,4 @@
-"""The log of a started pipeline: what the process prints, in files that are put aside when they have grown."""
+"""The log of a started pipeline: the output of the process, in files that are rotated by size."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LARGEST_BYTES = 10_000_000
-KEPT_FILES = 5  # `log` itself, and log.1 to log.4
+KEPT_FILES = 5  # `log`, and log.1 to log.4
 
 
 class RotatingLog:
-    """Owns the standard output and error of this process, and of those that it starts from now on."""
+    """Redirects standard output and error of this process, and of the processes that it starts later, to the log."""
 
     def __init__(self, path: Path, largest_bytes: int = LARGEST_BYTES, descriptors: tuple[int, ...] = (1, 2)) -> None:
         self._path = path
@@ -22,17 +22,17 @@ class RotatingLog:
         self._descriptors = descriptors
 
     def turn(self) -> None:
-        """Begins a new file where the present one is full, or was taken away."""
+        """Starts a new file if the current one is full or was removed."""
         try:
             is_full = self._path.stat().st_size >= self._largest_bytes
         except FileNotFoundError:
             is_full = True
         if is_full:
-            with suppress(OSError):  # a full disk: the next turn tries again
-                self._put_aside()
+            with suppress(OSError):  # such as a full disk; retried in the next turn
+                self._rotate()
                 self.open()
 
-    def _put_aside(self) -> None:
+    def _rotate(self) -> None:
         for number in range(KEPT_FILES - 1, 0, -1):
             older = numbered(self._path, number - 1)
             if older.exists():
@@ -51,5 +51,5 @@ def numbered(path: Path, number: int) -> Path:
 
 
 def log_files(path: Path) -> list[Path]:
-    """From the oldest to the present one."""
+    """The files of a log, from the oldest to the current one."""
     return [each for number in range(KEPT_FILES - 1, -1, -1) if (each := numbered(path, number)).exists()]

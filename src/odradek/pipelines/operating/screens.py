@@ -1,4 +1,4 @@
-"""Where a running pipeline is shown: a line for each batch, a picture that stays in place, or a log."""
+"""Displays of a running pipeline: a line for each batch, a live view, or a log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUMMARY_EVERY_S = 60.0
 
 
 class BatchLines:
-    """A line for each batch that had rows; what there is to say beside that goes to standard error."""
+    """Prints a line for each batch with rows; messages go to standard error."""
 
     def take(self, event: Event) -> None:
         if event["kind"] == "batch" and event["rows"] != 0:
@@ -32,14 +32,14 @@ class BatchLines:
         print(text, file=sys.stderr, flush=True)
 
     def show(self, status: PipelineStatus) -> None:
-        """Batches tell all there is."""
+        """Nothing to do: each batch is printed."""
 
     def end(self) -> None:
-        """Nothing to put back."""
+        """Nothing to restore."""
 
 
 class BatchObjects(BatchLines):
-    """Each batch as JSON."""
+    """Prints each batch as a JSON object."""
 
     def take(self, event: Event) -> None:
         if event["kind"] == "batch":
@@ -48,16 +48,16 @@ class BatchObjects(BatchLines):
 
 
 class LogLines(BatchLines):
-    """For a file that is kept: what happens with its time, and once a minute how things are."""
+    """Lines for a log file: events with their time, and the status once a minute."""
 
     def __init__(self) -> None:
         self._next_s = 0.0
 
     def take(self, event: Event) -> None:
-        """Too many batches to tell of each."""
+        """Nothing to do: single batches are not logged."""
 
     def say(self, text: str) -> None:
-        with suppress(OSError):  # a full disk: what cannot be written down is no reason to end
+        with suppress(OSError):  # a full disk must not end the pipeline
             print(f"{datetime.now().astimezone().isoformat(timespec='milliseconds')} {text}", flush=True)
 
     def show(self, status: PipelineStatus) -> None:
@@ -69,7 +69,7 @@ class LogLines(BatchLines):
 
 
 class LiveView(BatchLines):
-    """A picture, at once or when it runs; before that, and after it, lines."""
+    """A live view, from the start or once the pipeline runs; prints lines before and after it."""
 
     def __init__(self, *, is_at_once: bool = False) -> None:
         self._is_at_once = is_at_once
@@ -77,7 +77,7 @@ class LiveView(BatchLines):
         self._last: PipelineStatus | None = None
 
     def take(self, event: Event) -> None:
-        """The picture tells all there is."""
+        """Nothing to do: the live view shows the batches."""
 
     def say(self, text: str) -> None:
         if self._live is None:

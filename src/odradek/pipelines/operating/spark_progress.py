@@ -1,4 +1,4 @@
-"""Spark's report of a query's last batch as an event: how far it is, how long it took, what it remembers."""
+"""Converts Spark's progress of a query to an event: offsets, duration, and size of the state."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def progress_event(flow: str, progress: Mapping[str, Any]) -> Event:
         "kind": "progress",
         "flow": flow,
         "batch": progress["batchId"],
-        "is_idle": "addBatch" not in (progress.get("durationMs") or {}),  # it looked, and there was nothing to do
-        "at": progress["timestamp"],  # when the batch began
+        "is_idle": "addBatch" not in (progress.get("durationMs") or {}),  # there were no new records
+        "at": progress["timestamp"],  # start of the batch
         "batch_ms": progress.get("batchDuration") or 0,
         "rows_per_s": number(progress.get("processedRowsPerSecond")),
         "positions": merged(each.get("endOffset") for each in sources),
@@ -32,7 +32,7 @@ def progress_event(flow: str, progress: Mapping[str, Any]) -> Event:
 
 
 def began_at(source: Mapping[str, Any]) -> Any:
-    """Where the batch began. Spark does not tell of the very first one, but how many rows it had."""
+    """The start offsets of a batch. Spark does not report those of the first batch, only its row count."""
     began = topic_offsets(source.get("startOffset"))
     if began:
         return began
@@ -40,19 +40,19 @@ def began_at(source: Mapping[str, Any]) -> Any:
     places = [(topic, partition) for topic, partitions in ends.items() for partition in partitions]
     if not places:
         return None
-    # Only the sum is of use: all rows are taken to be of the first partition.
+    # Only the sum is used, so all rows are attributed to the first partition.
     topic, partition = places[0]
     ends[topic][partition] -= source.get("numInputRows") or 0
     return ends
 
 
 def number(value: object) -> float:
-    """Spark writes NaN where it has divided by nothing."""
-    return float(value) if isinstance(value, int | float) and value == value else 0.0  # noqa: PLR0124 - NaN is not
+    """A number of Spark's progress; 0 for NaN, which Spark writes after a division by zero."""
+    return float(value) if isinstance(value, int | float) and value == value else 0.0  # noqa: PLR0124 - tests for NaN
 
 
 def merged(offsets: Any) -> Offsets:
-    """Of all sources that are topics; files count otherwise."""
+    """The offsets of all sources that are topics; other sources have none."""
     found: Offsets = {}
     for each in offsets:
         for topic, partitions in topic_offsets(each).items():
@@ -61,7 +61,7 @@ def merged(offsets: Any) -> Offsets:
 
 
 def topic_offsets(offsets: Any) -> Offsets:
-    """`{"topic": {"0": 5}}`, as an object or as its text; nothing where it is something else."""
+    """Parses `{"topic": {"0": 5}}`, an object or its JSON text; empty for anything else."""
     if isinstance(offsets, str):
         try:
             offsets = json.loads(offsets)

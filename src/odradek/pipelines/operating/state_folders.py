@@ -1,4 +1,4 @@
-"""Where the things of a started pipeline are kept: a folder for each name in the user's state folder."""
+"""The files of started pipelines: one folder per pipeline in the user's state folder."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def folder_of(name: str) -> Path:
 
 
 def started_names() -> list[str]:
-    """The pipelines that were ever started here and whose status is still kept."""
+    """Names of the started pipelines that have a status file."""
     return sorted(path.parent.name for path in all_folders().glob(f"*/{STATUS}"))

@@ -1,4 +1,4 @@
-"""How a pipeline is: the state of its process, and figures of each flow, as a value that is kept as JSON."""
+"""The status of a pipeline: the state of its process and the figures of each flow; stored as JSON."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Offsets = dict[str, dict[str, int]]  # by topic and partition
 class State(StrEnum):
     STARTING = "starting"
     RUNNING = "running"
-    WAITING = "waiting"  # failed, and to be started again
+    WAITING = "waiting"  # failed, waiting for its restart
     STOPPING = "stopping"
-    STOPPED = "stopped"  # as it was asked to, or with nothing more to do
-    FAILED = "failed"  # and not started again
-    DIED = "died"  # its process is gone without a word
+    STOPPED = "stopped"  # on request, or because all records are processed
+    FAILED = "failed"  # failed, without another restart
+    DIED = "died"  # its process ended without a final status
 
 
 ENDED = frozenset({State.STOPPED, State.FAILED, State.DIED})
@@ -25,7 +25,7 @@ ENDED = frozenset({State.STOPPED, State.FAILED, State.DIED})
 
 @dataclass(frozen=True, slots=True)
 class FlowStatus:
-    """One streaming query. Rates are records a second: `input` came into its topics, `processed` were read."""
+    """One streaming query. Rates are in records per second: `input` written to its topics, `processed` read by it."""
 
     name: str
     batch: int | None = None
@@ -59,8 +59,8 @@ class PipelineStatus:
     file: str = ""
     engine: str = ""
     pid: int = 0
-    began: str = ""  # of the process, see `processes`
-    attempt_pid: int | None = None  # of the process that it has started, the first of its group
+    began: str = ""  # start time of the process, see `processes`
+    attempt_pid: int | None = None  # of the child process, which leads a process group
     attempt_began: str = ""
     started_s: float = 0
     running_since_s: float | None = None
@@ -76,7 +76,7 @@ class PipelineStatus:
 
     @property
     def input_per_s(self) -> float:
-        """Flows that read the same topics see the same records."""
+        """The input rate; topics that several flows read count once."""
         return max((each.input_per_s for each in self.flows), default=0)
 
     @property
@@ -89,7 +89,7 @@ class PipelineStatus:
 
     @property
     def lag(self) -> int:
-        """Of the flow that is furthest behind."""
+        """The largest lag of any flow."""
         return max((sum(each.lag.values()) for each in self.flows), default=0)
 
     @property
@@ -109,7 +109,7 @@ class PipelineStatus:
 
     @classmethod
     def of_object(cls, found: dict[str, Any]) -> PipelineStatus:
-        """KeyError, TypeError or ValueError for what is none."""
+        """Parses a status; KeyError, TypeError or ValueError if the object is not one."""
         return cls(
             **{
                 **found,

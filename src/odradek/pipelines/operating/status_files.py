@@ -1,4 +1,4 @@
-"""The status of a started pipeline on disk: written whole or not at all, read by whoever asks."""
+"""The status file of a started pipeline, which is replaced atomically."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Readers see the old text or the new one."""
+def replace_file(path: Path, text: str) -> None:
+    """Replaces a file atomically: readers see the old text or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f"{path.name}.{os.getpid()}.tmp")
     try:
@@ -28,11 +28,11 @@ def write_whole(path: Path, text: str) -> None:
 
 
 def write_status(folder: Path, status: PipelineStatus) -> None:
-    write_whole(folder / STATUS, json.dumps(status.as_object()))
+    replace_file(folder / STATUS, json.dumps(status.as_object()))
 
 
 def read_status(name: str) -> PipelineStatus | None:
-    """As it was written last; a process that is gone without having said so has died. None where there is nothing."""
+    """The last status; DIED if its process has ended without a final status. None if there is no status file."""
     try:
         found = PipelineStatus.of_object(json.loads((folder_of(name) / STATUS).read_text(encoding="utf-8")))
     except (FileNotFoundError, ValueError, KeyError, TypeError):
@@ -46,5 +46,5 @@ def mark_in(status: PipelineStatus) -> ProcessMark:
 
 
 def attempt_in(status: PipelineStatus) -> ProcessMark | None:
-    """The process in which it runs just now, of a group of its own."""
+    """The current child process, which leads a process group."""
     return None if status.attempt_pid is None else ProcessMark(status.attempt_pid, status.attempt_began)

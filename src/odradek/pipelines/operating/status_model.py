@@ -1,4 +1,4 @@
-"""A pipeline's status, made of the events that it sends. It lives through restarts: counts go on where they were."""
+"""Builds a pipeline's status from its events. Counts continue across restarts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.operating.events import Event
     from odradek.pipelines.operating.status import Offsets
 
-RATE_S = 15.0  # rates are means over this time, or over two batches where those take longer
+RATE_S = 15.0  # rates are means over this time, or over two batches if these take longer
 
 
 @dataclass(slots=True)
@@ -24,7 +24,7 @@ class Sample:
 
 @dataclass(slots=True)
 class FlowModel:
-    """What is known of a flow, and the samples that its rates are made of."""
+    """The state of a flow, and the samples of its rates."""
 
     status: FlowStatus
     positions: Offsets = field(default_factory=dict)
@@ -34,8 +34,8 @@ class FlowModel:
     read: deque[Sample] = field(default_factory=deque)
     arrived: deque[Sample] = field(default_factory=deque)
 
-    def begin_again(self) -> None:
-        """After a restart batches may be counted again, and the time without Spark is no rate."""
+    def reset_after_restart(self) -> None:
+        """Resets rates and batch numbers after a restart: batches may be replayed, and downtime must not count."""
         self.last_batch = None
         self.read.clear()
         self.arrived.clear()
@@ -74,7 +74,7 @@ class FlowModel:
         self.sample(self.read, self.positions, began_s + event["batch_ms"] / 1000 if is_new else now_s)
 
     def take_ends(self, ends: Offsets, now_s: float) -> None:
-        """Where the topics end now, by their brokers."""
+        """Takes the current end offsets of the topics, from their brokers."""
         self.ends = ends
         self.sample(self.arrived, ends, now_s)
 
@@ -106,7 +106,7 @@ def rate(samples: deque[Sample]) -> float:
 
 
 class StatusModel:
-    """Takes events, gives the status."""
+    """Builds the status of a pipeline from events."""
 
     def __init__(self, status: PipelineStatus) -> None:
         self._status = status
@@ -130,7 +130,7 @@ class StatusModel:
             self.change(now_s, note=event["text"])
         elif kind == "running":
             for name in event["flows"]:
-                self.flow(name).begin_again()
+                self.flow(name).reset_after_restart()
             self.change(now_s, state=State.RUNNING, running_since_s=now_s, note="", next_try_s=None)
         elif kind == "batch":
             self._take_batch(event)

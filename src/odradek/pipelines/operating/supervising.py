@@ -1,4 +1,4 @@
-"""Keeps a pipeline running: an attempt after the other, with pauses that grow, until told to stop or past hope."""
+"""Supervises a pipeline: restarts it after failures with growing delays, until it is stopped or gives up."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ POLL_S = 0.25
 
 @dataclass(slots=True)
 class Outcome:
-    """How an attempt ended."""
+    """The result of an attempt."""
 
     error: str | None = None
     healing: Healing = Healing.PERHAPS
-    ran_s: float | None = None  # since its queries were started; None: they never were
-    has_progressed: bool = False  # a batch was finished
+    ran_s: float | None = None  # since its queries started; None: they did not start
+    has_progressed: bool = False  # whether a batch was finished
 
 
 class Supervisor:
@@ -53,7 +53,7 @@ class Supervisor:
         self._each_turn = each_turn
 
     def run(self) -> str | None:
-        """What it gave up for, or None."""
+        """Supervises the pipeline; returns the error that it gave up on, or None."""
         failures = restarts = 0
         has_run = False
         while True:
@@ -69,7 +69,7 @@ class Supervisor:
             is_hopeless = self._must_run_at_once and not has_run
             if is_hopeless or self._backoff.gives_up(outcome.healing, failures):
                 self._publisher.change(state=State.FAILED, note="", next_try_s=None)
-                return told(outcome, failures, is_hopeless=is_hopeless)
+                return final_message(outcome, failures, is_hopeless=is_hopeless)
             self._pause(outcome.error, self._backoff.delay_s(failures, random.random()))
             if self._is_stopped.is_set():
                 self._publisher.change(state=State.STOPPED, note="", next_try_s=None)
@@ -105,13 +105,13 @@ class Supervisor:
         if running_since_s is not None:
             outcome.ran_s = time.monotonic() - running_since_s
         if code and outcome.error is None and not self._is_stopped.is_set():
-            outcome.error = f"its process ended with {ending(code)}, without a word"
+            outcome.error = f"process {ending(code)}, no error output"
             outcome.healing = Healing.LIKELY if code < 0 else Healing.PERHAPS
             self._publisher.take({"kind": "failed", "error": outcome.error, "healing": str(outcome.healing)})
         return outcome
 
     def _pause(self, error: str, delay_s: float) -> None:
-        self._publisher.say(f"failed: {error}; tried again in {duration_text(delay_s * 1000)}")
+        self._publisher.say(f"failed: {error}; retrying in {duration_text(delay_s * 1000)}")
         self._publisher.change(state=State.WAITING, next_try_s=time.time() + delay_s)
         ends_at_s = time.monotonic() + delay_s
         while time.monotonic() < ends_at_s and not self._is_stopped.wait(POLL_S):
@@ -128,12 +128,12 @@ def is_progress(event: Event) -> bool:
 
 
 def ending(code: int) -> str:
-    return f"code {code}" if code > 0 else f"signal {-code}"
+    return f"ended with exit code {code}" if code > 0 else f"was killed (signal {-code})"
 
 
-def told(outcome: Outcome, failures: int, *, is_hopeless: bool) -> str:
+def final_message(outcome: Outcome, failures: int, *, is_hopeless: bool) -> str:
     if is_hopeless:
         return f"{outcome.error}"
     if outcome.healing is Healing.NEVER:
-        return f"{outcome.error} (this does not heal by itself: not tried again)"
-    return f"given up after {failures} failures in a row, the last of them: {outcome.error}"
+        return f"{outcome.error} (a retry cannot succeed, so there is none)"
+    return f"gave up after {failures} consecutive failures; the last one: {outcome.error}"

@@ -1,1 +1,1 @@
-"""Oil rigs: a fleet of simulated pumps that sends records, and the dashboard of the pipeline that reads them."""
+"""The oil rigs example: a simulated fleet of pumps that sends records, and a dashboard of the pipeline."""

@@ -1,4 +1,4 @@
-"""The dashboard as a running thing: follow the topics, show the numbers, end with a summary."""
+"""Runs the dashboard: follows the topics, shows the figures, and ends with a summary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LINE_EVERY_S = 1.0
 
 
 class LineScreen:
-    """A line every second."""
+    """Prints a line every second."""
 
     interval_s = LINE_EVERY_S
 
@@ -48,7 +48,7 @@ class LineScreen:
 
 
 class JsonScreen(LineScreen):
-    """An object every second, and one at the end."""
+    """Prints a JSON object every second, and a summary at the end."""
 
     def begin(self, model: DashboardModel) -> None:
         self.say(json.dumps({"kind": "ready", "bootstrap_servers": self.address, "topics": model.topics.all}))
@@ -61,12 +61,12 @@ class JsonScreen(LineScreen):
 
 
 class LiveScreen(LineScreen):
-    """A picture that stays in place, on a screen of its own; the summary comes after it, on the ordinary one."""
+    """A live view on the terminal's alternate screen; the summary is printed on the normal screen afterwards."""
 
     interval_s = FRAME_EVERY_S
     live: Live
 
-    def begin(self, model: DashboardModel) -> None:  # noqa: ARG002 - drawn as soon as there is something to see
+    def begin(self, model: DashboardModel) -> None:  # noqa: ARG002 - the first drawing follows with the first figures
         from rich.live import Live  # noqa: PLC0415 - rich is only for those who watch
 
         self.live = Live(auto_refresh=False, screen=True)
@@ -96,7 +96,7 @@ def watch(
     is_stopped: threading.Event,
     seconds: float | None = None,
 ) -> None:
-    """Show the pipeline's topics until told to stop, or for so many seconds."""
+    """Shows the pipeline's topics until `is_stopped`, or for a number of seconds."""
     follower = TopicFollower(consumer, admin, model)
     now = time.monotonic()
     ends_at = None if seconds is None else now + seconds

@@ -1,4 +1,4 @@
-"""The dashboard on a terminal: the model's numbers as one picture, for 80 columns and for wider ones. Imports rich."""
+"""Draws the dashboard on a terminal of 80 or more columns. Imports rich."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.rigs.dashboard_model import DashboardModel, Episode
 
 WIDE = 110
-FRAME_LINES = 2  # what a panel adds to its rows
+FRAME_LINES = 2  # lines of a panel in addition to its rows
 TOP_LINES = 6 + FRAME_LINES
 NARROW_LETTERS = 3
 LEAST_WARNINGS = 3
@@ -35,7 +35,7 @@ COLORS = {
 def draw(model: DashboardModel, now_s: float, address: str, width: int, height: int) -> RenderableType:
     is_wide = width >= WIDE
     left = width * 65 // 100 if is_wide else width * 55 // 100
-    below = height - 1 - TOP_LINES - 1  # the title, the upper panels, and a line that the terminal keeps for its cursor
+    below = height - 1 - TOP_LINES - 1  # the title, the upper panels, and a line for the cursor
     rows = below - FRAME_LINES - 1 - (0 if is_wide else NARROW_LETTERS + FRAME_LINES)
     rows = max(LEAST_WARNINGS, rows)
     upper = side_by_side(topics_panel(model, now_s, left), condition_panel(model, now_s, width - left), left, width)
@@ -67,7 +67,7 @@ def framed(content: RenderableType, title: str, width: int, *, lines: int) -> Pa
 
 
 def plain_table(*columns: tuple[str, int | None], is_titled: bool = True) -> Table:
-    """Titles and widths; a column without a width takes what is left, and only it is cut. Numbers are to the right."""
+    """A table. One column without a width gets the rest and is truncated. Numbers are right-aligned."""
     table = Table(
         box=None, show_header=is_titled, header_style="bright_black", padding=(0, 2, 0, 0), pad_edge=False, expand=True
     )
@@ -84,7 +84,7 @@ def title_line(model: DashboardModel, now_s: float, address: str, width: int) ->
         (" Odradek ", "bold black on cyan"), ("  oil rigs, from sensor to alert", "bold"), no_wrap=True
     )
     right = Text.assemble(
-        ("broker away " if model.is_broker_away else "", "bold red"),
+        ("broker unreachable " if model.is_broker_away else "", "bold red"),
         (f"{address}  {clock_text(now_s - model.began_s)} ", "bright_black"),
     )
     gap = max(2, width - line.cell_len - right.cell_len)
@@ -135,7 +135,7 @@ def condition_panel(model: DashboardModel, now_s: float, width: int) -> Panel:
 
 
 def share_bar(states: dict[PumpState, int], width: int) -> Text:
-    """One block per share of the pumps; a state that exists is never too small to be seen."""
+    """A bar with the share of pumps in each state; every state that occurs gets at least one block."""
     total = sum(states.values())
     if not total:
         return Text("─" * width, style="bright_black")
@@ -151,7 +151,7 @@ def warnings_panel(model: DashboardModel, now_s: float, rows: int, width: int) -
     )
     for episode in model.latest_episodes(rows):
         table.add_row(*warning_cells(episode, now_s))
-    content: RenderableType = table if model.episodes else Text("none yet", style="bright_black")
+    content: RenderableType = table if model.episodes else Text("none", style="bright_black")
     return framed(content, f"latest warnings ({model.rules.total():,})", width, lines=rows + 1)
 
 
@@ -179,7 +179,7 @@ def letters_panel(model: DashboardModel, rows: int, width: int) -> Panel:
     table = plain_table(("reason", None), ("records", 8), is_titled=False)
     for reason, count in model.reasons.most_common(rows):
         table.add_row(Text(reason), Text(f"{count:,}", style="bold"))
-    content: RenderableType = table if model.reasons else Text("none yet", style="bright_black")
+    content: RenderableType = table if model.reasons else Text("none", style="bright_black")
     return framed(content, f"dead letters ({model.reasons.total():,})", width, lines=rows)
 
 

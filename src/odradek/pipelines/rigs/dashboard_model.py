@@ -1,4 +1,4 @@
-"""The numbers of the dashboard: rates, lag, latencies, pumps and their states. Pure: it is told what came, and when."""
+"""The figures of the dashboard: rates, lag, latencies, states of pumps. Pure: the caller passes records and times."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.pipelines.rigs.dashboard_records import Source, Warned
+    from odradek.pipelines.rigs.dashboard_records import Source, WarningRecord
 
 RATE_OVER_S = 5.0
 HISTORY_S = 60.0
 LATENCY_OVER_S = 60.0
-CURRENT_S = 30.0  # a warning that is not repeated for this long is over
+CURRENT_S = 30.0  # an episode ends when its warning is not repeated for this long
 MOST_LATENCIES = 50_000
 MOST_PUMPS = 10_000
 MOST_EPISODES = 500
@@ -27,7 +27,7 @@ RISING_WORD = "rising"
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """Names of the pipeline's topics: what goes in, and what comes out."""
+    """The names of the pipeline's input and output topics."""
 
     source: str = "rigs"
     pressure: str = "pressure"
@@ -49,7 +49,7 @@ class PumpState(StrEnum):
 
 @dataclass(slots=True)
 class Episode:
-    """A rule that a pump breaks, from the first warning to the last."""
+    """A period in which a pump violates a rule, from the first warning to the last."""
 
     pump: str
     rule: str
@@ -62,8 +62,8 @@ class Episode:
 
 
 @dataclass(slots=True)
-class Heard:
-    """What is known of a pump: when it last spoke, and when it was last warned of, by state."""
+class PumpActivity:
+    """A pump's last record, and its last warning by state."""
 
     last_s: float
     warned_s: dict[PumpState, float] = field(default_factory=dict)
@@ -78,7 +78,7 @@ class Heard:
 
 
 class DashboardModel:
-    """Times are seconds on one clock, the wall's: latencies are differences to times in records."""
+    """The dashboard's figures. Times are wall-clock seconds, because latencies are differences to times in records."""
 
     def __init__(self, topics: Topics, now_s: float) -> None:
         self.topics = topics
@@ -92,11 +92,11 @@ class DashboardModel:
         self._ends: dict[str, dict[int, int]] = {}
         self._totals: deque[tuple[float, dict[str, int]]] = deque()
         self._progress: dict[int, int] = {}
-        self._pumps: dict[str, Heard] = {}
+        self._pumps: dict[str, PumpActivity] = {}
         self._latencies: deque[tuple[float, float]] = deque(maxlen=MOST_LATENCIES)
 
     def take_ends(self, now_s: float, ends: Mapping[str, Mapping[int, int]]) -> None:
-        """End offsets by topic and partition. A topic that appears after the first time is new: all of it counts."""
+        """Takes end offsets by topic and partition. All records of a topic that appears after the first call count."""
         for topic, partitions in ends.items():
             first = self._first_ends.setdefault(topic, dict(partitions) if not self._totals else {})
             for partition, end in partitions.items():
@@ -110,15 +110,15 @@ class DashboardModel:
         self.greatest_lag = max(self.greatest_lag, self.lag)
 
     def take_reading(self, now_s: float, pump: str, source: Source | None) -> None:
-        """A record of the topic `pressure`: there is one for every record that was good."""
-        heard = self._pumps.get(pump)
-        if heard is not None:
-            heard.last_s = now_s
+        """Takes a record of the topic `pressure`, which has one for every valid input record."""
+        activity = self._pumps.get(pump)
+        if activity is not None:
+            activity.last_s = now_s
         elif len(self._pumps) < MOST_PUMPS:
-            self._pumps[pump] = Heard(now_s)
+            self._pumps[pump] = PumpActivity(now_s)
         self._take_source(source)
 
-    def take_warning(self, now_s: float, warned: Warned) -> None:
+    def take_warning(self, now_s: float, warned: WarningRecord) -> None:
         self.rules[warned.rule if warned.rule in self.rules or len(self.rules) < MOST_REASONS else "others"] += 1
         latency_ms = None if warned.reported_s is None else max(0.0, now_s - warned.reported_s) * 1000
         if latency_ms is not None:
@@ -133,8 +133,8 @@ class DashboardModel:
         episode.times += 1
         episode.last_s, episode.latency_ms = now_s, latency_ms
         episode.value, episode.bound = warned.value, warned.bound
-        if (heard := self._pumps.get(warned.pump)) is not None:
-            heard.warned_s[state_of_rule(warned.rule)] = now_s
+        if (activity := self._pumps.get(warned.pump)) is not None:
+            activity.warned_s[state_of_rule(warned.rule)] = now_s
 
     def take_dead_letter(self, reason: str, source: Source | None) -> None:
         self.reasons[reason if reason in self.reasons or len(self.reasons) < MOST_REASONS else "others"] += 1
@@ -146,19 +146,19 @@ class DashboardModel:
             self._progress[partition] = max(self._progress.get(partition, 0), offset + 1)
 
     def total(self, topic: str) -> int:
-        """Records that were written to the topic since the dashboard began."""
+        """The number of records written to the topic since the dashboard started."""
         first = self._first_ends.get(topic, {})
         return sum(end - first[partition] for partition, end in self._ends.get(topic, {}).items())
 
     def rate(self, topic: str, now_s: float) -> float:
-        """Records a second, over the last seconds."""
+        """The rate of the last seconds, in records per second."""
         recent = [(at_s, totals[topic]) for at_s, totals in self._totals if now_s - at_s <= RATE_OVER_S]
         if len(recent) < 2 or recent[-1][0] <= recent[0][0]:
             return 0.0
         return (recent[-1][1] - recent[0][1]) / (recent[-1][0] - recent[0][0])
 
     def rate_history(self, topic: str, now_s: float, columns: int) -> list[float]:
-        """Records a second in each part of the last minute, the newest last."""
+        """The rate in each part of the last minute, oldest first."""
         width_s = HISTORY_S / columns
         last: dict[int, tuple[float, int]] = {}  # the last sample in each part
         for at_s, totals in self._totals:
@@ -171,28 +171,28 @@ class DashboardModel:
 
     @property
     def lag(self) -> int:
-        """Records in the source that no output was seen of. What was there before the dashboard counts as done."""
+        """Input records without a seen output. Records from before the start of the dashboard count as done."""
         ends = self._ends.get(self.topics.source, {})
         return sum(max(0, end - self._progress.get(partition, end)) for partition, end in ends.items())
 
     def lag_s(self, now_s: float) -> float | None:
-        """How long ago the oldest of them was written, by the rate at which they come."""
+        """The lag in seconds, estimated from the input rate."""
         rate = self.rate(self.topics.source, now_s)
         return self.lag / rate if rate else None
 
     def latencies_ms(self, now_s: float) -> dict[str, float]:
-        """p50, p99 and the greatest of the last minute, from event to alert; nothing of nothing."""
+        """The p50, p99 and maximum latency from event to alert in the last minute; empty without alerts."""
         return percentiles([latency for at_s, latency in self._latencies if now_s - at_s <= LATENCY_OVER_S])
 
     def all_latencies_ms(self) -> dict[str, float]:
         return percentiles([latency for _at_s, latency in self._latencies])
 
     def pump_states(self, now_s: float) -> dict[PumpState, int]:
-        found = Counter(heard.state(now_s) for heard in self._pumps.values())
+        found = Counter(activity.state(now_s) for activity in self._pumps.values())
         return {state: found[state] for state in PumpState}
 
     def latest_episodes(self, number: int) -> list[Episode]:
-        """Newest first; a pump that keeps breaking a rule keeps its place."""
+        """Episodes by their first warning, newest first, so that a continuing episode keeps its position."""
         return list(reversed(self.episodes.values()))[:number]
 
 

@@ -1,7 +1,7 @@
-"""The dashboard's eyes: follows the pipeline's topics with a Kafka client and tells the model what it sees.
+"""Follows the pipeline's topics with a Kafka client and passes records to the dashboard's model.
 
-Only warnings, dead letters and the topic `pressure` are read, and of the last nothing but keys and headers; the others
-are counted by their end offsets.
+Only warnings, dead letters and the topic `pressure` are read, the last only by keys and headers; other topics are
+counted by their end offsets.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ends = dict[str, dict[int, int]]
 
 
 class TopicFollower:
-    """`consumer` is one to assign partitions to; it joins no group and commits nothing."""
+    """Follows topics with `consumer`, by assignment: it joins no group and commits nothing."""
 
     def __init__(self, consumer: Consumer, admin: AdminClient, model: DashboardModel) -> None:
         self._consumer = consumer
@@ -39,7 +39,7 @@ class TopicFollower:
         self._has_begun = False
 
     def poll(self, timeout_s: float) -> None:
-        """Take in what came; look at the ends of the topics when it is time to."""
+        """Takes new records, and looks up end offsets at intervals."""
         now = time.monotonic()
         if now - self._refreshed_at >= REFRESH_S:
             self._refreshed_at = now
@@ -57,7 +57,7 @@ class TopicFollower:
                 self.take(message)
 
     def finish(self) -> None:
-        """One last look, so that a summary tells how things are in the end."""
+        """Polls once more, so that the summary has the final figures."""
         self._refreshed_at = float("-inf")
         self.poll(0.1)
 
@@ -97,7 +97,7 @@ class TopicFollower:
         return ends
 
     def _follow(self, ends: Ends, *, from_end: bool) -> None:
-        """Read the topics that say more than their ends; one that is new is read from its beginning."""
+        """Assigns the topics to be read; a new topic is read from its start."""
         topics = self._model.topics
         new = [
             TopicPartition(topic, partition, end if from_end else 0)

@@ -1,6 +1,6 @@
-"""What the dashboard reads in the pipeline's topics, in the formats of `examples/rigs/pipeline.yml`.
+"""Parses the records of the pipeline's topics, in the formats of `examples/rigs/pipeline.yml`.
 
-Anyone may write to a topic: what does not look as expected is read as far as it can be, and never fails.
+Any client may write to a topic, so parsing is lenient and never fails.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Headers = dict[str, str]
-Source = tuple[int, int]  # partition and offset of the record that an output was made of
+Source = tuple[int, int]  # partition and offset of the input record of an output
 
 LONGEST_TEXT = 80
-UNKNOWN_REASON = "no reason given"
+UNKNOWN_REASON = "no reason"
 
 
 @dataclass(frozen=True, slots=True)
-class Warned:
-    """`reported_s`, since the epoch, is when the broker's client took the record that broke the rule."""
+class WarningRecord:
+    """A warning. `reported_s` (since the epoch) is when the record that violates the rule was produced."""
 
     pump: str
     rule: str
@@ -31,14 +31,14 @@ class Warned:
     reported_s: float | None = None
 
 
-def read_warning(key: bytes | None, value: bytes | None) -> Warned:
+def read_warning(key: bytes | None, value: bytes | None) -> WarningRecord:
     try:
         fields: Any = json.loads(value or b"")
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        return Warned(text_of(key), "not a warning")
-    return Warned(
+        return WarningRecord(text_of(key), "not a warning")
+    return WarningRecord(
         text_of(fields.get("hcid", key)),
         text_of(fields.get("rule")),
         number_of(fields.get("value")),
@@ -52,7 +52,7 @@ def read_headers(headers: Mapping[str, object]) -> Headers:
 
 
 def read_source(headers: Headers) -> Source | None:
-    """Partition and offset, from `source: 2:1047` or from two headers that end in these words."""
+    """Partition and offset, from the header `source` (`2:1047`) or from two headers that end in these words."""
     partition, _, offset = headers.get("source", "").partition(":")
     if not offset:
         partition, offset = (header_ending(headers, word) or "" for word in ("partition", "offset"))
@@ -61,7 +61,7 @@ def read_source(headers: Headers) -> Source | None:
 
 
 def read_reason(headers: Headers) -> str:
-    """Why a record is a dead letter; what follows a colon is about that one record only."""
+    """The kind of a dead letter's reason: the part before the colon, without details of the single record."""
     return (header_ending(headers, "reason") or "").partition(":")[0].strip() or UNKNOWN_REASON
 
 
@@ -70,7 +70,7 @@ def header_ending(headers: Headers, word: str) -> str | None:
 
 
 def text_of(value: object) -> str:
-    """One line without control characters, and not too long."""
+    """The text as one line of limited length, without control characters."""
     if value is None:
         return "?"
     text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
@@ -83,7 +83,7 @@ def number_of(value: object) -> float | None:
 
 
 def time_of(value: object) -> float | None:
-    """Seconds since the epoch, from a time as Spark writes it; without a zone it is UTC."""
+    """Parses a time as Spark writes it, in seconds since the epoch; UTC if it has no zone."""
     try:
         moment = datetime.fromisoformat(str(value))
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -1,4 +1,4 @@
-"""The dashboard in plain words, for where there is no terminal: a line a second, JSON objects, a summary."""
+"""The dashboard as text without a terminal: a line per second, JSON objects, a summary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def duration_text(duration_ms: float | None) -> str:
 
 
 def clock_text(seconds: float) -> str:
-    """0:07, 12:30, 1:02:03."""
+    """A duration as `0:07`, `12:30` or `1:02:03`."""
     whole = max(0, int(seconds))
     minutes, rest = divmod(whole, 60)
     return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
@@ -34,13 +34,13 @@ def lag_text(model: DashboardModel, now_s: float) -> str:
 
 
 def progress_line(model: DashboardModel, now_s: float) -> str:
-    """One line that says how things are now."""
+    """The current figures in one line."""
     rates = "  ".join(f"{topic} {model.rate(topic, now_s):,.0f}/s" for topic in model.topics.all)
     spread = model.latencies_ms(now_s)
     latency = f"  alert p50 {duration_text(spread['p50'])}, p99 {duration_text(spread['p99'])}" if spread else ""
     pumps = ", ".join(f"{count} {state}" for state, count in model.pump_states(now_s).items() if count)
-    away = "  the broker is away" if model.is_broker_away else ""
-    return f"{rates}  lag {lag_text(model, now_s)}{latency}  pumps: {pumps or 'none yet'}{away}"
+    away = "  broker unreachable" if model.is_broker_away else ""
+    return f"{rates}  lag {lag_text(model, now_s)}{latency}  pumps: {pumps or 'none'}{away}"
 
 
 def progress_facts(model: DashboardModel, now_s: float) -> dict[str, Any]:

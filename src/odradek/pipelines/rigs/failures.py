@@ -1,6 +1,6 @@
-"""How a pump fails, slowly: pressure that creeps up, a temperature that runs away, a radio that falls silent.
+"""Gradual failures of a pump: rising pressure, overheating, or no records at all.
 
-A failure is a function of time: what it adds to the readings can be asked for any moment, also one that is past.
+A failure is a function of time: its effect on the readings can be computed for any time, including the past.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 MOST_PRESSURE_ADDED = 110.0
 MOST_HEAT_ADDED = 80.0
-RECOVERY_S = 20.0  # after the repair, what was added falls by two thirds in this time
+RECOVERY_S = 20.0  # after the repair, the deviation falls by two thirds in this time
 RECOVERED_S = 6 * RECOVERY_S
 
 
@@ -27,7 +27,7 @@ class FailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`strength` is the rise per minute of a creep, the seconds in which an overheating doubles."""
+    """A failure. `strength` is the rise per minute of a creep, or the doubling time of an overheating in seconds."""
 
     kind: FailureKind
     began_s: float
@@ -59,7 +59,7 @@ class Failure:
         return math.exp(-max(0.0, time_s - self.ends_s) / RECOVERY_S)
 
 
-# kind -> how long it lasts and how strong it is, both drawn evenly between the two
+# ranges of duration and strength by kind, both drawn uniformly
 COURSES = {
     FailureKind.PRESSURE_CREEP: ((240.0, 480.0), (12.0, 25.0)),
     FailureKind.OVERHEATING: ((240.0, 420.0), (25.0, 40.0)),

@@ -1,4 +1,4 @@
-"""Records that arrive broken, as they do from the field: cut off, of a wrong type, with holes, or no record at all."""
+"""Invalid records, as they occur in the field: truncated, of a wrong type, with missing fields, or not a record."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from random import Random
 
-BLOB_BYTES = 1_000_000  # just below what a broker takes by default
+BLOB_BYTES = 1_000_000  # just below a broker's default limit
 
 
 class Flaw(StrEnum):
@@ -21,7 +21,7 @@ class Flaw(StrEnum):
 
 
 WEIGHTS = {Flaw.TRUNCATED: 70, Flaw.WRONG_TYPE: 50, Flaw.NULL: 40, Flaw.MISSING_FIELD: 39, Flaw.BLOB: 1}
-NEEDED = ("event_ID", "hcid", "timestamp", "sensor_readings")  # no record is of use without them
+NEEDED = ("event_ID", "hcid", "timestamp", "sensor_readings")  # fields that every record needs
 WRONG = ("n/a", [1, 2], {"value": None})
 
 
@@ -30,7 +30,7 @@ def draw_flaw(chance: Random) -> Flaw:
 
 
 def spoil(value: bytes, flaw: Flaw, chance: Random) -> bytes | None:
-    """A good record's bytes, broken; None is a record without a value."""
+    """Makes a valid record invalid; None is a record without a value."""
     match flaw:
         case Flaw.TRUNCATED:
             return value[: chance.randrange(1, len(value))]

@@ -1,7 +1,7 @@
-"""A fleet of pumps and the records that they send: mostly fresh and whole, some minutes late, some broken.
+"""A fleet of pumps and its records: most are valid and current, some are minutes late, some invalid.
 
-Pure: the caller says what time it is, and gets the record that the fleet sends at that time. The same settings and the
-same times give the same records.
+Pure: the caller passes the time and gets the record that the fleet sends at that time. The same settings and times give
+the same records.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from odradek.pipelines.rigs.pump import Pump, Readings
 
 @dataclass(frozen=True, slots=True)
 class FleetSettings:
-    """Shares are of all records; late ones are between `least_late_s` and `most_late_s` old when they are sent."""
+    """Settings of a fleet. Shares are of all records; late ones are sent `least_late_s` to `most_late_s` late."""
 
     pumps: int = 300
     seed: int = 7
@@ -29,7 +29,7 @@ class FleetSettings:
 
 @dataclass(frozen=True, slots=True)
 class RigRecord:
-    """What goes into the topic, and what the simulator knows about it. `event_time_s` is since the epoch."""
+    """A record for the topic, and the simulator's facts about it. `event_time_s` is since the epoch."""
 
     key: bytes
     value: bytes | None
@@ -43,17 +43,17 @@ class RigRecord:
 class Fleet:
     def __init__(self, settings: FleetSettings) -> None:
         if settings.pumps < 1 or settings.late_share + settings.broken_share > 1:
-            raise ValueError("a fleet has at least one pump, and its shares sum up to one at most")
+            raise ValueError("a fleet needs at least one pump, and shares whose sum is at most 1")
         self.settings = settings
         self.pumps = [
             Pump(pump_id, settings.seed, settings.failures_per_pump_hour) for pump_id in range(1, settings.pumps + 1)
         ]
         self._chance = Random(f"{settings.seed}/fleet")
-        self._round: list[Pump] = []  # whose turn is still to come, in an order drawn anew each time around
+        self._round: list[Pump] = []  # pumps that have not reported in this round, in a random order
         self._event_id = 0
 
     def next_record(self, time_s: float) -> RigRecord | None:
-        """The record that is sent at this time; None when every pump is silent."""
+        """The record that is sent at this time; None if every pump is silent."""
         pump = self._next_pump(time_s)
         if pump is None:
             return None
@@ -70,7 +70,7 @@ class Fleet:
         return RigRecord(key, value, pump.pump_id, self._event_id, event_time_s, is_late, flaw)
 
     def _next_pump(self, time_s: float) -> Pump | None:
-        """Every pump reports once a round, unless it is silent; then the next one has its turn."""
+        """The next pump to report: each reports once per round, silent ones are skipped."""
         for _ in range(2 * len(self.pumps)):
             if not self._round:
                 self._round = self._chance.sample(self.pumps, len(self.pumps))
@@ -82,7 +82,7 @@ class Fleet:
 
 
 def encoded(event_id: int, pump_id: int, time_s: float, readings: Readings) -> bytes:
-    """As the field sends it."""
+    """The record in its JSON format."""
     timestamp = datetime.fromtimestamp(time_s, UTC)
     return (
         f'{{"event_ID":{event_id},"hcid":{pump_id},"timestamp":"{timestamp:%Y-%m-%d %H:%M:%S}",'

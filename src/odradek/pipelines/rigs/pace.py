@@ -1,12 +1,12 @@
-"""A steady rate: when the next record is due, without drift, and without a flood after a pause."""
+"""Paces records at a steady rate, without drift and without a burst after a pause."""
 
 from __future__ import annotations
 
-LONGEST_DELAY_S = 1.0  # who is later than this has slept: go on from now instead of catching up
+LONGEST_DELAY_S = 1.0  # after a longer delay, continue from now instead of catching up
 
 
 class Pace:
-    """The n-th record is due n / rate seconds after the start, whatever happened to those before it."""
+    """The n-th record is due n / rate seconds after the start, regardless of delays of earlier records."""
 
     def __init__(self, rate: float, now_s: float) -> None:
         self.rate = rate
@@ -15,7 +15,7 @@ class Pace:
         self._taken = 0
 
     def take(self, now_s: float) -> float | None:
-        """When the next record is due, in seconds since the start, if that is not in the future."""
+        """The due time of the next record, in seconds since the start; None if it is in the future."""
         late_s = -self.wait_s(now_s)
         if late_s < 0:
             return None
@@ -26,7 +26,7 @@ class Pace:
         return due_s
 
     def wait_s(self, now_s: float) -> float:
-        """Until the next record is due; below zero for how long it has been."""
+        """The seconds until the next record is due; negative if it is overdue."""
         return self._began_s + self._next_due_s - now_s
 
     @property

@@ -1,7 +1,7 @@
-"""The rigs' radio: sends a fleet's records to a topic at a steady rate, and holds back while the broker is away.
+"""Sends a fleet's records to a topic at a steady rate, and pauses while the broker is unreachable.
 
-Records that the client has taken are kept until the broker is back, and arrive once and in order (an idempotent
-producer that never gives up). When its queue is full the fleet waits; it does not flood the broker afterwards.
+The client queues records until the broker is back; they arrive once and in order (an idempotent producer without a
+delivery timeout). When the queue is full the fleet pauses, and does not send a burst afterwards.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
 
 Headers = list[tuple[str, str | bytes | None]]
 
-QUEUED_S = 5.0  # of records that the client keeps while the broker is away
+QUEUED_S = 5.0  # the client's queue holds the records of this time
 FIRST_PAUSE_S = 0.05
 LONGEST_PAUSE_S = 1.0
-SHORTEST_WAIT_S = 0.001  # above a thousand records a second several go out per turn
-LONGEST_WAIT_S = 0.1  # so that acknowledgements are taken in, and a stop is heard
+SHORTEST_WAIT_S = 0.001  # above a thousand records per second, several are sent per turn
+LONGEST_WAIT_S = 0.1  # interval for acknowledgements and for checking whether to stop
 AWAY_AFTER_S = 2.0
 FLUSH_S = 10.0
 FLUSH_AWAY_S = 1.0
 
 
 def producer_settings(rate: float) -> dict[str, Any]:
-    """librdkafka's properties for a fleet that sends at this rate."""
+    """librdkafka settings for a fleet that sends at this rate."""
     return {
         "acks": "all",
         "enable.idempotence": True,
         "linger.ms": 2,
-        "message.max.bytes": 1_048_576,  # the fleet's blobs have a megabyte
+        "message.max.bytes": 1_048_576,  # the fleet's largest invalid records have a megabyte
         "message.timeout.ms": 0,
         "queue.buffering.max.messages": max(1000, int(rate * QUEUED_S)),
         "reconnect.backoff.max.ms": 1000,
@@ -63,12 +63,12 @@ class Counts:
 
     @property
     def waiting(self) -> int:
-        """Sent, and not yet known to have arrived."""
+        """The number of records that are sent but not acknowledged."""
         return self.sent - self.acknowledged - self.failed
 
 
 class RigProducer:
-    """`started_s` is the time of the first record on the rigs' own clock; from there on it runs as ours does."""
+    """Sends a fleet's records. `started_s` is the event time of the first record; event time runs at normal speed."""
 
     def __init__(
         self,
@@ -82,21 +82,22 @@ class RigProducer:
     ) -> None:
         self.counts = Counts()
         self.last_error: KafkaError | None = None
-        self.failure: KafkaException | None = None  # what ended `sending`
+        self.failure: KafkaException | None = None  # the error that ended `sending`
         self.rate = rate
         self._producer = producer
         self._topic = topic
         self._fleet = fleet
         self._headers = headers
         self._started_s = time.time() if started_s is None else started_s
-        self._heard_at = time.monotonic()  # when the broker last acknowledged, or nothing was waiting
+        # The last time that the broker acknowledged a record, or that none was outstanding.
+        self._last_contact_at = time.monotonic()
 
     @property
     def is_broker_away(self) -> bool:
-        return self.counts.waiting > 0 and time.monotonic() - self._heard_at > AWAY_AFTER_S
+        return self.counts.waiting > 0 and time.monotonic() - self._last_contact_at > AWAY_AFTER_S
 
     def run(self, is_stopped: threading.Event, seconds: float | None = None) -> None:
-        """Send until told to stop, or for so many seconds; then wait a while for what is on its way."""
+        """Sends until `is_stopped`, or for a number of seconds; then waits for outstanding acknowledgements."""
         began_at = time.monotonic()
         ends_at = None if seconds is None else began_at + seconds
         pace = Pace(self.rate, began_at)
@@ -111,7 +112,7 @@ class RigProducer:
         self._producer.flush(FLUSH_AWAY_S if self.is_broker_away else FLUSH_S)
 
     def _send(self, record: RigRecord, is_stopped: threading.Event) -> None:
-        """Hand over one record; while the client's queue is full, wait, longer each time."""
+        """Passes one record to the client; while its queue is full, waits with a growing delay."""
         headers = None if self._headers is None else self._headers()
         pause_s = FIRST_PAUSE_S
         while True:
@@ -131,10 +132,10 @@ class RigProducer:
     def _serve(self, timeout_s: float) -> None:
         self._producer.poll(timeout_s)
         if not self.counts.waiting:
-            self._heard_at = time.monotonic()
+            self._last_contact_at = time.monotonic()
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:
-        self._heard_at = time.monotonic()
+        self._last_contact_at = time.monotonic()
         if error is None:
             self.counts.acknowledged += 1
         else:
@@ -144,7 +145,7 @@ class RigProducer:
 
 @contextmanager
 def sending(sender: RigProducer, is_stopped: threading.Event) -> Iterator[None]:
-    """The fleet, in a thread of its own; `is_stopped` is set where it cannot go on, and `failure` says why."""
+    """Runs the fleet in a thread; sets `is_stopped` if it fails, with the reason in `failure`."""
     is_over = threading.Event()
 
     def send() -> None:

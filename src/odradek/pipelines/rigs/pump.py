@@ -1,7 +1,6 @@
-"""One pump: readings that wander around its own level, follow the day, and now and then go wrong.
+"""One pump: readings that vary around its level, follow the time of day, and occasionally fail.
 
-A state machine without a clock: whoever owns it says what time it is. The same seed and the same times give the same
-readings.
+A state machine without a clock: the caller passes the time. The same seed and times give the same readings.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from odradek.pipelines.rigs.failures import MEAN_DURATION_S, RECOVERED_S, Failur
 
 DAY_S = 86_400.0
 HOTTEST_HOUR = 15.0
-WANDER_S = 300.0  # how long a deviation from a pump's own level takes to fade
+WANDER_S = 300.0  # time constant of a deviation from the pump's level
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +26,8 @@ class Readings:
 
 
 @dataclass(slots=True)
-class Wander:
-    """A quantity that strays from its level and comes back (an Ornstein-Uhlenbeck process)."""
+class MeanRevertingValue:
+    """A mean-reverting quantity (an Ornstein-Uhlenbeck process)."""
 
     level: float
     spread: float
@@ -47,7 +46,8 @@ class Pump:
     def __init__(self, pump_id: int, seed: int, failures_per_hour: float) -> None:
         self.pump_id = pump_id
         self.failure: Failure | None = None
-        self._chance = Random(f"{seed}/{pump_id}")  # one of its own: another pump more changes nothing for this one
+        # One generator per pump, so that adding a pump does not change the others.
+        self._chance = Random(f"{seed}/{pump_id}")
         self._failures_per_s = failures_per_hour / 3600
         self._next_failure_s = math.inf
         self._time_s: float | None = None
@@ -58,11 +58,11 @@ class Pump:
         self._oil = self._wander((14, 26), 1.0)
         self._injection = self._wander((12_000, 18_000), 250.0)
 
-    def _wander(self, levels: tuple[float, float], spread: float) -> Wander:
-        return Wander(self._chance.uniform(*levels), spread, self._chance.gauss(0, spread))
+    def _wander(self, levels: tuple[float, float], spread: float) -> MeanRevertingValue:
+        return MeanRevertingValue(self._chance.uniform(*levels), spread, self._chance.gauss(0, spread))
 
     def advance(self, time_s: float) -> None:
-        """Let time pass. A pump that is met for the first time has been running for long: it may be failing already."""
+        """Advances the time. On the first call the pump has been running for long, so it may already be failing."""
         if self._time_s is None:
             self._time_s = time_s
             self._begin(time_s)
@@ -90,13 +90,13 @@ class Pump:
         return self.failure is not None and self.failure.is_silent(time_s)
 
     def readings(self, time_s: float) -> Readings:
-        """What the sensors say at a time: now, or some minutes ago."""
+        """The sensor readings at a time, now or some minutes ago."""
         noise = self._chance.gauss
         day = math.cos(2 * math.pi * (time_s + self._day_shift_s - HOTTEST_HOUR * 3600) / DAY_S)
         pressure_added = heat_added = 0.0
         if self.failure is not None:
             pressure_added, heat_added = self.failure.pressure_added(time_s), self.failure.heat_added(time_s)
-        loss = 0.15 * pressure_added + 0.3 * heat_added  # a pump in trouble delivers less
+        loss = 0.15 * pressure_added + 0.3 * heat_added  # a failing pump produces less
         return Readings(
             production=within(0, 100, self._production.value + 2 * day - loss + noise(0, 1)),
             pressure=within(0, 300, self._pressure.value + 2 * day + pressure_added + noise(0, 0.7)),

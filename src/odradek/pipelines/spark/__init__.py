@@ -1,1 +1,1 @@
-"""Runs pipelines on Spark: the only room that imports PySpark. A definition becomes DataFrames, engines run them."""
+"""Runs pipelines on Spark; the only package that imports PySpark. Compiles definitions to DataFrames and runs them."""

@@ -1,4 +1,4 @@
-"""Avro by fastavro: Spark's own Avro reader is a package of its own, and tells nothing about what it cannot read."""
+"""Decodes Avro with fastavro. Spark's Avro reader is a separate package and does not say why a record is unreadable."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import RecordSchema
 
-CONFLUENT_HEADER_BYTES = 5  # a zero and the number of a schema in a registry
+CONFLUENT_HEADER_BYTES = 5  # Confluent's wire format: a zero byte and the schema id
 
 
 def decode_avro(raw: DataFrame, schema: RecordSchema, parsed: str, rejected: str) -> DataFrame:
-    """Adds the decoded struct and the reason why there is none."""
+    """Adds the decoded struct, or null and the reason why the value could not be decoded."""
     text = schema.avro
     if text is None:
-        raise ValueError("records in Avro need an Avro schema")
+        raise ValueError("format: avro needs an Avro schema")
     columns = ", ".join(f"{quoted(each.name)}: {each.type.ddl}" for each in schema.columns)
     decode = pandas_udf(avro_decoder(text, Struct(schema.columns)), f"record STRUCT<{columns}>, reason STRING")  # type: ignore[call-overload]
     return (
@@ -51,7 +51,7 @@ def avro_decoder(schema_text: str, kind: Struct) -> Any:
 
 
 def decode_value(value: bytes | None, schema: Any, kind: Struct) -> tuple[dict[str, Any] | None, str | None]:
-    """The record of these bytes, or why there is none; a registry's five bytes in front are skipped."""
+    """The decoded record, or None and the reason; the five bytes of Confluent's wire format are skipped if present."""
     from fastavro import schemaless_reader  # noqa: PLC0415
 
     if value is None or (isinstance(value, float) and math.isnan(value)):
@@ -67,5 +67,5 @@ def decode_value(value: bytes | None, schema: Any, kind: Struct) -> tuple[dict[s
             continue
         if not stream.read(1):
             return record, None
-        reason = reason or "bytes are left over"
+        reason = reason or "trailing bytes after the record"
     return None, f"not Avro of this schema: {reason}"[:200]

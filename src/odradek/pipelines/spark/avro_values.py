@@ -1,4 +1,4 @@
-"""What fastavro reads, as the columns of a schema take it: a union of several types is a struct with one member set."""
+"""Converts values from fastavro to column values; a union of several types becomes a struct with one member set."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def column_value(value: Any, kind: ColumnType) -> Any:
 
 
 def is_union(kind: Struct) -> bool:
-    """As the definition names the members of one."""
+    """Whether the struct stands for a union, by the names that `avro_schema` gives to members."""
     return [each.name for each in kind.fields] == [f"member{number}" for number in range(len(kind.fields))]
 
 

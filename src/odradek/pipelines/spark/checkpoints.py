@@ -1,4 +1,4 @@
-"""Where the state of a running pipeline is kept: a folder for each flow."""
+"""The folder of a pipeline's checkpoints, with one subfolder for each flow."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def checkpoint_folder(pipeline: Pipeline) -> str:
-    """The definition's, or one of the user's own state folder."""
+    """The folder in the definition, or one in the user's state folder."""
     if pipeline.checkpoints is not None:
         return below(pipeline, pipeline.checkpoints)
     root = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"

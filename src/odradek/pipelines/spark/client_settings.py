@@ -1,4 +1,4 @@
-"""Settings of Kafka's clients under the names that librdkafka has for them: definitions are written in Kafka's."""
+"""Translates Kafka client settings, as definitions contain them, to librdkafka's names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RENAMED = {
     "ssl.keystore.certificate.chain": "ssl.certificate.pem",
     "ssl.keystore.key": "ssl.key.pem",
 }
-# Of the Java client's own machinery; leaving them out changes no result.
+# Settings of the Java client's internals; they do not affect results and are dropped.
 JAVA_ONLY = frozenset({
     "buffer.memory", "default.api.timeout.ms", "key.deserializer", "key.serializer",
     "max.block.ms", "max.poll.records", "metric.reporters", "metrics.num.samples", "ssl.keystore.type",
@@ -30,28 +30,28 @@ JAAS_OPTION = re.compile(r"""(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'(
 
 
 class SettingRefused(PipelineError):
-    """A setting that means nothing to librdkafka."""
+    """A setting that cannot be translated for librdkafka."""
 
 
 def librdkafka_settings(settings: Mapping[str, str]) -> dict[str, str]:
-    """What Kafka's client is told by these settings, for librdkafka; its own names are left as they are."""
-    told: dict[str, str] = {}
+    """The settings for librdkafka; names that librdkafka itself knows are kept."""
+    translated: dict[str, str] = {}
     for name, value in settings.items():
         if name == "sasl.jaas.config":
-            told |= login(value)
+            translated |= login(value)
         elif name == "ssl.endpoint.identification.algorithm":
-            told[name] = value or "none"
+            translated[name] = value or "none"
         elif name not in JAVA_ONLY:
-            told[RENAMED.get(name, name)] = value
+            translated[RENAMED.get(name, name)] = value
     for key, kind in (("ssl.truststore.location", "ssl.truststore.type"), ("ssl.keystore.location", "")):
         if key in settings and settings.get(kind) != "PEM":
-            raise SettingRefused(f"{key}: Java's stores of certificates cannot be read here; give them as PEM")
-    return told
+            raise SettingRefused(f"{key}: Java key stores are not supported by the Python connector; use PEM files")
+    return translated
 
 
 def login(jaas: str) -> dict[str, str]:
-    """User and password of Java's login configuration, for PLAIN and SCRAM."""
+    """The username and password in a Java login configuration for PLAIN or SCRAM."""
     found = {match[1]: re.sub(r"\\(.)", r"\1", match[2] or match[3] or "") for match in JAAS_OPTION.finditer(jaas)}
     if set(found) != {"username", "password"}:
-        raise SettingRefused("sasl.jaas.config: only a username and a password can be used here")
+        raise SettingRefused("sasl.jaas.config: the Python connector supports username and password only")
     return {"sasl.username": found["username"], "sasl.password": found["password"]}

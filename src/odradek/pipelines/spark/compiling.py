@@ -1,4 +1,4 @@
-"""A definition as DataFrames: pure functions of the sources' frames, the same for streams and for batches."""
+"""Compiles a definition to DataFrames: pure functions of the sources' frames, the same for streams and batches."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.model import Source
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.spark.expectations import judged, kept
-from odradek.pipelines.spark.failures import PipelineError, is_from_java, plain_message, told_with_place
+from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
 from odradek.pipelines.spark.records import decoded, rows_of
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 
 class Tables:
-    """The rows of every source and step by name, each made when it is first asked for.
+    """The frames of all sources and steps by name, each built on first use.
 
-    `load` reads a source: Spark's Kafka columns of a topic, the rows of anything else. A frame that is already there,
-    such as that of a batch, is given by one of the `give_…`. Watermarks of sources wait for `least_delay` at least.
+    `load` reads a source: Spark's Kafka columns for a topic, rows for other sources. The `give_…` methods set frames
+    that already exist, such as that of a batch. Watermarks of sources have a delay of at least `least_delay`.
     """
 
     def __init__(
@@ -58,49 +58,51 @@ class Tables:
     def give_decoded(self, name: str, frame: DataFrame) -> None:
         self._decoded[name] = frame
 
-    def give_unjudged(self, name: str, frame: DataFrame) -> None:
+    def give_rows_before_expectations(self, name: str, frame: DataFrame) -> None:
         self._unjudged[name] = frame
 
     def give_rows(self, name: str, frame: DataFrame) -> None:
         self._rows[name] = frame
 
     def rows(self, name: str) -> DataFrame:
-        """What goes on from a source or step to those that read it."""
+        """The rows of a source or step that its readers see: parsed, and without rows that expectations remove."""
         if name not in self._rows:
             if name in self._sources:
                 self._rows[name] = self._source_rows(self._sources[name])
             else:
                 step = self._steps[name]
                 self._rows[name] = (
-                    kept(self.judged(name), step.expectations) if step.expectations else self.unjudged(name)
+                    kept(self.judged(name), step.expectations)
+                    if step.expectations
+                    else self.rows_before_expectations(name)
                 )
         return self._rows[name]
 
     def decoded(self, name: str) -> DataFrame:
-        """The records of a topic, parsed or with the reason why not."""
+        """The records of a topic, each parsed or with the reason why it was rejected."""
         if name not in self._decoded:
             source = self._sources[name]
             self._decoded[name] = decoded(self._load(source), source)
         return self._decoded[name]
 
-    def unjudged(self, name: str) -> DataFrame:
-        """A step's rows before its expectations."""
+    def rows_before_expectations(self, name: str) -> DataFrame:
+        """The rows of a step before its expectations are applied."""
         if name not in self._unjudged:
             step = self._steps[name]
             inputs = {each: self.rows(each) for each in self._graph.inputs.get(name, ())}
-            with told_of(step):
+            with errors_naming(step):
                 self._unjudged[name] = run_step(self._session, step, inputs, self._mode, self._pipeline.directory)
         return self._unjudged[name]
 
     def judged(self, name: str) -> DataFrame:
         if name not in self._judged:
             step = self._steps[name]
-            with told_of(step):
-                self._judged[name] = judged(self.unjudged(name), step.expectations)
+            with errors_naming(step):
+                self._judged[name] = judged(self.rows_before_expectations(name), step.expectations)
         return self._judged[name]
 
     def _source_rows(self, source: Source) -> DataFrame:
-        with told_of(source):
+        with errors_naming(source):
             frame = rows_of(self.decoded(source.name), source) if is_topic(source) else self._load(source)
             for each in source.columns:
                 frame = frame.withColumn(each.name, F.expr(each.expression))
@@ -108,14 +110,14 @@ class Tables:
 
 
 def at_least(watermark: Watermark | None, delay: Duration | None) -> Watermark | None:
-    """Spark forgets ids after the delay of the watermark: it must be as long as they are to be remembered."""
+    """Raises the delay to `delay`: Spark drops ids after the watermark's delay, so it must cover `within`."""
     if watermark is None or delay is None or delay <= watermark.delay:
         return watermark
     return replace(watermark, delay=delay)
 
 
-class told_of:  # noqa: N801 - read as a word of the sentence `with told_of(step)`
-    """What Spark finds wrong, or the user's own code, is told with the step and its line."""
+class errors_naming:  # noqa: N801 - used as a context manager, like a function
+    """Adds the step or source and its place to errors of Spark and of user code."""
 
     def __init__(self, thing: Source | Step) -> None:
         self._thing = thing
@@ -128,5 +130,5 @@ class told_of:  # noqa: N801 - read as a word of the sentence `with told_of(step
             return
         noun = "source" if isinstance(self._thing, Source) else "step"
         is_of_spark = isinstance(error, PySparkException) or is_from_java(error)
-        words = plain_message(error) if is_of_spark else told_with_place(error)
+        words = plain_message(error) if is_of_spark else message_with_location(error)
         raise StepBroken(f"{self._thing.place}: {noun} '{self._thing.name}': {words}") from error

@@ -1,6 +1,6 @@
-"""Spark's Kafka connector for the installed PySpark: fetched once, by Maven or by the resolver that Spark ships.
+"""Fetches Spark's Kafka connector for the installed PySpark once, with Maven or with the resolver that Spark ships.
 
-The connector of exactly this Spark is asked for first. A registry that lacks it usually has a pinned set that works.
+The connector of exactly this Spark version is tried first, then a pinned set that is known to work with it.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 SCALA = "2.13"
 FETCH_TIMEOUT_S = 300.0
-COMPLETE = "complete"  # the file that says that a folder holds a whole set
+COMPLETE = "complete"  # the file that marks a complete set of jars
 
 
 class ConnectorMissing(PipelineError):
-    """No registry had the connector, or there is nothing to ask one with."""
+    """No registry has the connector, or there is no tool to fetch it with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ PINNED = connector_set("4.2.0", "4.0.0")  # works with PySpark 4.2 and 4.3
 
 
 def connector_jars(spark_version: str, say: Callable[[str], None]) -> list[str]:
-    """Paths of the connector's jars for this Spark; fetched when they are not there yet."""
+    """Paths of the connector's jars for this Spark version; fetches them if they are not cached."""
     folder = cache_folder() / spark_version
     if not (folder / COMPLETE).exists():
         folder.mkdir(parents=True, exist_ok=True)
@@ -76,14 +76,14 @@ def cache_folder() -> Path:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """One process at a time; the lock goes with the process that holds it."""
+    """Holds a file lock, which the kernel releases when the process ends."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 def fetchers() -> list[Callable[[Jar, Path], None]]:
-    """What can ask a registry on this machine."""
+    """The fetch functions available on this machine."""
     found: list[Callable[[Jar, Path], None]] = []
     if shutil.which("mvn"):
         found.append(fetch_by_maven)
@@ -96,10 +96,10 @@ def fetch_connector(
     spark_version: str, folder: Path, ways: Sequence[Callable[[Jar, Path], None]], say: Callable[[str], None]
 ) -> None:
     if not ways:
-        raise ConnectorMissing("Spark's Kafka connector cannot be fetched: neither mvn nor java is on the path")
+        raise ConnectorMissing("Spark's Kafka connector cannot be fetched: neither mvn nor java is on the PATH")
     exact = connector_set(spark_version, spark_version)
     reasons = []
-    attempts = [(exact, ways[0]), *((PINNED, way) for way in ways)]  # a second "not found" would only take longer
+    attempts = [(exact, ways[0]), *((PINNED, way) for way in ways)]  # the other fetcher uses the same registry
     for jars, way in attempts:
         try:
             fetch_set(jars, folder, way, say)
@@ -111,13 +111,13 @@ def fetch_connector(
 
 
 def fetch_set(jars: Sequence[Jar], folder: Path, way: Callable[[Jar, Path], None], say: Callable[[str], None]) -> None:
-    """All jars of a set or none: they are moved into place together."""
+    """Fetches all jars of a set or none; they are moved into place together."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="fetching-") as unfinished:
         for number, jar in enumerate(jars, 1):
             say(f"fetching Spark's Kafka connector, {number} of {len(jars)}: {jar.file}")
             way(jar, Path(unfinished))
             if not (Path(unfinished) / jar.file).exists():
-                raise ConnectorMissing(f"{jar} was not delivered")
+                raise ConnectorMissing(f"{jar} is missing after the fetch")
         for jar in jars:
             (Path(unfinished) / jar.file).replace(folder / jar.file)
     (folder / COMPLETE).write_text("\n".join(map(str, jars)) + "\n")
@@ -129,7 +129,7 @@ def fetch_by_maven(jar: Jar, folder: Path) -> None:
 
 
 def fetch_by_ivy(jar: Jar, folder: Path) -> None:
-    """Ivy is the resolver behind `spark.jars.packages`; PySpark brings it along."""
+    """Fetches a jar with Ivy, the resolver behind `spark.jars.packages`, which PySpark includes."""
     main = ["java", "-cp", str(ivy_jar()), "org.apache.ivy.Main", "-warn", "-notransitive", "-m2compatible"]
     what = ["-dependency", jar.group, jar.artifact, jar.version, "-confs", "default", "-types", "jar", "bundle"]
     run_fetch(jar, [*main, *what, "-retrieve", f"{folder}/[artifact]-[revision].[ext]"], folder)
@@ -147,9 +147,9 @@ def run_fetch(jar: Jar, command: Sequence[str], folder: Path) -> None:
             stdin=subprocess.DEVNULL,
         )
     except subprocess.TimeoutExpired:
-        raise ConnectorMissing(f"{jar}: {command[0]} had no answer after {FETCH_TIMEOUT_S:.0f} s") from None
+        raise ConnectorMissing(f"{jar}: {command[0]} timed out after {FETCH_TIMEOUT_S:.0f} s") from None
     if done.returncode:
-        raise ConnectorMissing(f"{jar}: {command[0]} could not fetch it")
+        raise ConnectorMissing(f"{jar}: {command[0]} failed to fetch it")
 
 
 def ivy_jar() -> Path | None:

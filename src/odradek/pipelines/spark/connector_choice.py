@@ -1,4 +1,4 @@
-"""Which connector a session has: Spark's own, or the Python source where the jars could not be had."""
+"""Chooses the connector of a session: Spark's own, or the Python source if the jars are not available."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-CHOICE = "spark.odradek.connector"  # among the session's settings
+CHOICE = "spark.odradek.connector"  # the Spark setting that records the choice
 
 
 def choose_connector(
     wanted: Connector | None, spark_version: str, say: Callable[[str], None]
 ) -> tuple[Connector, list[str]]:
-    """The connector and its jars. Where nothing was asked for and there are no jars, the Python source serves."""
+    """The connector and its jars; falls back to the Python source if none was requested and the jars are missing."""
     if wanted is Connector.PYTHON:
         return Connector.PYTHON, []
     try:
@@ -26,10 +26,10 @@ def choose_connector(
     except ConnectorMissing as error:
         if wanted is Connector.JVM:
             raise
-        say(f"{error}; topics are read and written by the Python source instead, which takes more of the processor")
+        say(f"{error}; using the Python connector instead, which needs more CPU")
         return Connector.PYTHON, []
 
 
 def connector_of(session: SparkSession, wanted: Connector | None) -> Connector:
-    """What a pipeline asks for, or else what the session was started with."""
+    """The connector that the pipeline requests, or the session's."""
     return wanted or Connector(session.conf.get(CHOICE, None) or Connector.JVM)

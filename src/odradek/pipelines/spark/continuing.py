@@ -1,4 +1,4 @@
-"""Going on from a checkpoint: alone at it, with a definition that it can carry, from where a reset has said."""
+"""Resumes from a checkpoint: locks it, checks that the definition is compatible, and applies starts set by a reset."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ if TYPE_CHECKING:
 
 
 class CheckpointTaken(PipelineError):
-    """Another process is at work on it."""
+    """Another process uses the checkpoint."""
 
 
 class CheckpointRefused(PipelineError):
-    """The definition has changed in a way that it cannot carry."""
+    """The definition is not compatible with the checkpoint."""
 
 
 @contextmanager
-def alone_at(checkpoints: Checkpoints, name: str) -> Iterator[None]:
-    """No other process runs, resets or rebuilds the pipeline meanwhile."""
+def exclusive_access(checkpoints: Checkpoints, name: str) -> Iterator[None]:
+    """Holds the checkpoint's lock, so that no other process runs, resets or rebuilds the pipeline."""
     try:
         with held(checkpoints.lock, f"pid {os.getpid()}"):
             yield
     except Taken as taken:
         raise CheckpointTaken(
-            f"{name} is at work already ({taken.owner}) on the checkpoint in {checkpoints.place}; stop that first, "
+            f"another process ({taken.owner}) uses the checkpoint of {name} in {checkpoints.place}; stop it first, "
             "or use another folder with --checkpoints"
         ) from None
 
 
 @contextmanager
 def continuing(pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None]) -> Iterator[dict[str, Start]]:
-    """Where flows begin for which a reset has said so; CheckpointRefused where the pipeline cannot go on."""
+    """Yields the starts set by a reset, by flow; raises CheckpointRefused if the checkpoint is incompatible."""
     checkpoints = Checkpoints(pipeline)
-    with alone_at(checkpoints, pipeline.name):
+    with exclusive_access(checkpoints, pipeline.name):
         accept(pipeline, checkpoints, cluster, say)
         checkpoints.drop_used_starts()
         try:
@@ -62,7 +62,7 @@ def continuing(pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None])
 
 
 def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> None:
-    """Compares the definition with what the checkpoint was made by, and notes it for the next time."""
+    """Checks the definition against the checkpoint's fingerprints, and stores its own."""
     now = fingerprints_of(pipeline, cluster)
     before = checkpoints.definition()
     begun = checkpoints.begun()
@@ -72,12 +72,12 @@ def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: 
         changes = find_changes(before, now, begun)
         if changes:
             raise CheckpointRefused(refusal(pipeline, checkpoints, changes))
-        tell_of_flows(before, now, begun, checkpoints.starts(), say)
-    checkpoints.note_definition(merge(before, now))
+        report_flow_changes(before, now, begun, checkpoints.starts(), say)
+    checkpoints.store_definition(merge(before, now))
 
 
 def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:
-    """Clusters are known by their ids: they may be reached by other addresses one day."""
+    """The fingerprints of a pipeline; clusters are identified by id, because their addresses may change."""
     clusters = {} if cluster.id is None else {pipeline.bootstrap_servers: cluster.id}
     for source in pipeline.sources:
         origin = source.origin
@@ -89,44 +89,44 @@ def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:
 
 
 def cluster_id(servers: str, settings: Mapping[str, str]) -> str:
-    """The addresses themselves where the cluster has no id, or only Spark's client knows how to log in."""
+    """The cluster's id, or its addresses if it has no id or only Spark's client can authenticate."""
     try:
         return Cluster(servers, settings).id or servers
     except (SettingRefused, KafkaException):
         return servers
 
 
-def tell_of_flows(
+def report_flow_changes(
     before: Fingerprints, now: Fingerprints, begun: set[str], starts: Mapping[str, Start], say: Callable[[str], None]
 ) -> None:
     if not begun:
         return
     for name in now.flows.keys() - before.flows.keys():
-        where = "where a reset has said" if name in starts else "where its sources start"
-        say(f"flow {name} is new: it begins {where}")
+        where = "at the position set by the reset" if name in starts else "where its sources start"
+        say(f"flow {name} is new: it starts {where}")
     for name in (before.flows.keys() - now.flows.keys()) & begun:
-        say(f"flow {name} is not in the definition any more: its checkpoint is left as it is")
+        say(f"flow {name} was removed from the definition; its checkpoint is kept")
 
 
 def other_owner(pipeline: Pipeline, checkpoints: Checkpoints, owner: str) -> str:
     return (
-        f"the checkpoint in {checkpoints.place} is that of pipeline {owner}, not of {pipeline.name}: give each a "
-        f"folder of its own (`checkpoints:` or --checkpoints). If {owner} has a new name, give it the old one again, "
-        f"or forget how far it is with `odradek pipeline reset {pipeline.place.file}`"
+        f"the checkpoint in {checkpoints.place} belongs to pipeline {owner}, not to {pipeline.name}: use a separate "
+        f"folder for each (`checkpoints:` or --checkpoints). If {owner} was renamed, restore its name, or clear the "
+        f"checkpoint with `odradek pipeline reset {pipeline.place.file}`"
     )
 
 
 def refusal(pipeline: Pipeline, checkpoints: Checkpoints, changes: list[Change]) -> str:
     return (
-        f"{pipeline.name} has changed in a way that its checkpoint in {checkpoints.place} cannot carry: "
-        f"{'; '.join(map(str, changes))}. Undo that; or forget how far it is with `odradek pipeline reset "
-        f"{pipeline.place.file}` (--to begins at a time); or make a view that has changed anew with `odradek pipeline "
-        "rebuild`; or leave the checkpoint alone: another name, or another folder with --checkpoints"
+        f"the definition of {pipeline.name} is not compatible with its checkpoint in {checkpoints.place}: "
+        f"{'; '.join(map(str, changes))}. Undo the change; or clear the checkpoint with `odradek pipeline reset "
+        f"{pipeline.place.file}` (--to sets where to start); or, for a changed view, use `odradek pipeline rebuild`; "
+        "or keep the checkpoint and use another pipeline name, or another folder with --checkpoints"
     )
 
 
 def source_at(source: Source, start: Start | None) -> Source:
-    """With another start; None is its own."""
+    """The source with another start; unchanged if `start` is None."""
     origin = source.origin
     if start is None or not isinstance(origin, TopicOrigin) or not source.is_stream:
         return source

@@ -1,4 +1,4 @@
-"""What cannot be used, as records of the dead-letter topic: the original bytes, and in headers why and where from."""
+"""Records of the dead-letter topic: the original bytes, with the reason and the origin in headers."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def header(name: str, value: Column) -> Column:
 
 
 def origin_id(prefix: str) -> Column:
-    """The same after a replay, and different for every record of the log."""
+    """An id of the original record: stable across replays and unique in the log."""
     place = (F.col(f"{ORIGIN}.{name}").cast("string") for name in ("topic", "partition", "offset"))
     return F.concat_ws(":", F.lit(prefix), *place)
 
 
 def dead_letters(frame: DataFrame, pipeline: str, place: str, topic: str) -> DataFrame:
-    """Rows with a reason in `__rejected` as records; a row that comes of no single record is written as JSON."""
+    """Converts rows with a reason in `__rejected` to records; a row without an origin record is written as JSON."""
     headers = [
         header(REASON_HEADER, F.col(REJECTED)),
         header(PIPELINE_HEADER, F.lit(pipeline)),

@@ -1,9 +1,9 @@
-"""`delivery: exactly_once` to topics, the driver's side: how a batch is split into transactions.
+"""The driver's side of `delivery: exactly_once` for topics: splits a batch into transactions.
 
-A split must hold the same records when its batch comes again, however Spark cuts the batch up then: otherwise a record
-could move from a split that is not written yet to one that is. Rows of a record go by the partition that it was read
-from. Rows that have no such record, or that a step may make of other records the next time, are all of one split, so
-that their batch is written whole or not at all.
+A split must contain the same records when its batch is replayed, however Spark partitions the replay. Otherwise a
+record could move from an uncommitted split to a committed one and be lost. A row is assigned by the partition of its
+origin record. Rows without an origin record, and rows whose origin may differ in a replay, are all in one split, so
+that their batch is written completely or not at all.
 """
 
 from __future__ import annotations
@@ -37,28 +37,28 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 
-SPLITS = 4  # when we make the topic that stands for them; whoever makes it first may choose another number
+SPLITS = 4  # partitions of the marks topic if this process creates it; one that exists keeps its number
 LOOK_S = 10.0
 COLUMNS = ("topic", "key", "value", "headers")
 
 
 class SplitsUnknown(PipelineError):
-    """Another number of splits than before would write records twice, so none is guessed."""
+    """The number of splits cannot be determined. A wrong number would write records twice, so none is assumed."""
 
 
 def marks_topic(pipeline: Pipeline) -> str:
-    """A topic without records. Its partitions stand for the splits: offsets are committed for topics that exist."""
+    """The topic whose partitions represent the splits. It has no records; offsets need an existing topic."""
     return f"odradek-batches-{pipeline.name}"
 
 
 def origin_split() -> Column:
-    """What a row's split is found by: the same whatever the row has become, and whoever reads the record."""
+    """The expression that selects a row's split, from its origin record only, so that it is stable across replays."""
     return F.xxhash64(F.col(f"{ORIGIN}.topic"), F.col(f"{ORIGIN}.partition")).alias(SPLIT)
 
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """Those of one batch of a flow."""
+    """The Kafka transactions of one batch of a flow."""
 
     pipeline: Pipeline
     flow: str
@@ -66,7 +66,7 @@ class Transactions:
     is_spread: bool
 
     def write(self, producer: Producer, frames: Sequence[DataFrame], *, is_common: bool) -> None:
-        """All records for one cluster; returns when every split is committed. `is_common`: no sink's own producer."""
+        """Writes all records for one cluster and commits every split. `is_common`: not a sink's own producer."""
         servers = producer.servers
         settings = tuple(sorted(librdkafka_settings(dict(producer.settings)).items()))
         marks = marks_topic(self.pipeline)
@@ -84,23 +84,23 @@ class Transactions:
 
 
 def transactions_of(pipeline: Pipeline, flow: Flow, stamp: BatchNumber | None) -> Transactions | None:
-    """None where records are delivered at least once."""
+    """The transactions of a batch; None for at-least-once delivery."""
     if pipeline.delivery is not Delivery.EXACTLY_ONCE:
         return None
     if stamp is None:
-        raise ValueError("a batch without a number cannot be told apart when it comes again")
+        raise ValueError("a batch without an id cannot be recognized in a replay")
     return Transactions(pipeline, flow.name, stamp, is_repeatable(pipeline, flow))
 
 
 def is_repeatable(pipeline: Pipeline, flow: Flow) -> bool:
-    """Whether a row is made of the same record each time: state may keep another of two, as may a user's function."""
+    """Whether a replay derives each row from the same record; state and user functions may choose another record."""
     functions = {each.name for each in pipeline.steps if isinstance(each.operation, PythonFunction)}
     is_read = any(each.name == flow.root and is_topic(each) for each in pipeline.sources)
     return is_read and flow.aggregate is None and not functions.intersection(flow.after)
 
 
 def group_of(pipeline: Pipeline, flow: str, own: Producer | None) -> str:
-    """One for each flow, cluster and set of client settings."""
+    """The consumer group that records committed batches: one for each flow, cluster and set of client settings."""
     name = f"odradek.{pipeline.name}.{flow}"
     return name if own is None else f"{name}.{hashlib.sha256(repr(own).encode()).hexdigest()[:8]}"
 
@@ -116,13 +116,13 @@ def writer_of(assignment: Assignment) -> Callable[[Iterator[pa.RecordBatch]], It
 
 @functools.cache
 def count_splits(servers: str, settings: tuple[tuple[str, str], ...], marks: str) -> int:
-    """Asked for once: the number must not change while a batch may come again."""
+    """The number of splits, looked up once: it must not change while a batch may be replayed."""
     admin = AdminClient({**dict(settings), "bootstrap.servers": servers, "log_level": 0})
     try:
         found = admin.list_topics(marks, LOOK_S).topics[marks]
     except KafkaException as error:
-        raise SplitsUnknown(f"no broker at {servers} tells of topic {marks}: {error.args[0].str()}") from error
+        raise SplitsUnknown(f"topic {marks} cannot be looked up at {servers}: {error.args[0].str()}") from error
     if found.error is not None or not found.partitions:
         reason = "it has no partitions" if found.error is None else found.error.str()
-        raise SplitsUnknown(f"topic {marks} on {servers}, which a batch is split by, cannot be looked up: {reason}")
+        raise SplitsUnknown(f"topic {marks} of batch splits cannot be looked up at {servers}: {reason}")
     return len(found.partitions)

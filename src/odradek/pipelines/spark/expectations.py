@@ -1,4 +1,4 @@
-"""Expectations: each row of a step is judged once; what happens to one that falls short the expectation says."""
+"""Expectations: each row of a step is checked once; `otherwise` decides what happens to rows that do not meet one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 class ExpectationFailed(PipelineError):
-    """Rows that must not be: an expectation whose `otherwise` is `fail`."""
+    """Rows do not meet an expectation with `otherwise: fail`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Violations:
-    """How many rows of a step did not meet an expectation."""
+    """The number of rows of a step that did not meet an expectation."""
 
     step: str
     expectation: str
@@ -34,7 +34,7 @@ class Violations:
 
 
 def judged(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """With a bit set for every expectation that a row does not meet; a check that is null is not met."""
+    """Adds a bit set of the expectations that each row does not meet; a check that is null is not met."""
     bits = [
         F.when(F.coalesce(F.expr(each.check), F.lit(False)), F.lit(0)).otherwise(F.lit(1 << number))
         for number, each in enumerate(expectations)
@@ -51,13 +51,13 @@ def mask(expectations: Sequence[Expectation], kinds: Iterable[Otherwise]) -> int
 
 
 def kept(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """The rows that go on."""
+    """The rows that are passed on."""
     out = mask(expectations, (Otherwise.DROP, Otherwise.QUARANTINE, Otherwise.FAIL))
     return frame.where(F.col(VIOLATED).bitwiseAND(F.lit(out)) == 0).drop(VIOLATED)
 
 
 def quarantined(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """The rows that become dead letters, with the first expectation that they do not meet as the reason."""
+    """The rows for the dead-letter topic; the reason is the first expectation that a row does not meet."""
     bits = mask(expectations, (Otherwise.QUARANTINE,))
     reason = F.coalesce(
         *(

@@ -1,4 +1,4 @@
-"""What Spark says when something goes wrong, in a sentence."""
+"""Short messages for errors of Spark and of user code."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ LONGEST = 400
 
 
 class PipelineError(Exception):
-    """What keeps a pipeline from running, told in a sentence; where a line of the definition is to blame, with it."""
+    """A failure with a message for the user; it starts with the place in the definition if there is one."""
 
 
-class SparkGone(PipelineError):
-    """Spark's own process has ended."""
+class SparkProcessEnded(PipelineError):
+    """Spark's JVM has ended."""
 
 
 def plain_message(error: BaseException) -> str:
-    """The first thing that is wrong, without Spark's numbers, plans and stack traces."""
-    said = error.getMessage() if isinstance(error, PySparkException) else None  # nothing, of a query that has ended
+    """The first error message, without Spark's error classes, plans and stack traces."""
+    said = error.getMessage() if isinstance(error, PySparkException) else None  # None for a query that has ended
     text = said or str(error) or type(error).__name__
     if is_from_java(error):
         text = str(error.java_exception.toString())  # type: ignore[attr-defined]
@@ -36,12 +36,12 @@ def plain_message(error: BaseException) -> str:
 
 
 def is_from_java(error: BaseException) -> bool:
-    """An exception of a library below Spark, which py4j hands on as it is."""
+    """Whether py4j raised the exception for one of a Java library below Spark."""
     return hasattr(error, "java_exception")
 
 
 def cause_of(error: PySparkException) -> str:
-    """What the database said; Spark hides it behind words of its own."""
+    """The database's message, which Spark wraps in its own exceptions."""
     cause = getattr(error, "_origin", None)
     while cause is not None and cause.getCause() is not None:
         cause = cause.getCause()
@@ -50,8 +50,8 @@ def cause_of(error: PySparkException) -> str:
     return "" if cause is None else str(cause.getMessage())
 
 
-def told_with_place(error: BaseException) -> str:
-    """An exception of the user's own code: what it says, and where in that code it was raised."""
+def message_with_location(error: BaseException) -> str:
+    """The message of an exception of user code, and the line of that code that raised it."""
     words = f"{type(error).__name__}: {error}".rstrip(": ")
     frames = [each for each in traceback.extract_tb(error.__traceback__) if not LIBRARIES.search(each.filename)]
     if isinstance(error, SyntaxError):
@@ -74,7 +74,7 @@ def plain_text(text: str) -> str:
 
 
 def raised_in_python(text: str) -> str:
-    """The last line of a worker's traceback, and before it the place in the user's own code."""
+    """The last line of a Python worker's traceback, followed by the line of user code that raised it."""
     lines = text[text.index(TRACEBACK) :].splitlines()[1:]
     ends = [number for number, line in enumerate(lines) if line.strip() and not line.startswith((" ", "\t"))]
     last = ends[0] if ends else len(lines) - 1

@@ -1,4 +1,4 @@
-"""One batch of a flow, from the root's frame to all sinks: read once, kept in memory, counted, written."""
+"""Processes one batch of a flow: reads it once, caches it, counts, and writes to all sinks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from odradek.pipelines.spark.hidden_columns import REJECTED
 from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.progress import BatchReport
 from odradek.pipelines.spark.records import decoded, rejects_of
-from odradek.pipelines.spark.sinks.batches import topic_frames, write_others, write_tables
+from odradek.pipelines.spark.sinks.batches import topic_frames, write_other_sinks, write_tables
 from odradek.pipelines.spark.sinks.topics import write_records
 from odradek.pipelines.spark.sources import is_topic
 
@@ -48,7 +48,7 @@ class Counts:
 
 
 class FanOut:
-    """What happens to the batches of a flow; `load` reads what is static, with the batch's own session."""
+    """Processes the batches of a flow; `load` reads static sources, with the batch's session."""
 
     def __init__(
         self, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[DataFrame, Source], DataFrame]
@@ -66,7 +66,7 @@ class FanOut:
         self._parsing = [name for name in topics if name in flow.owned]
 
     def __call__(self, batch: DataFrame, number: int, stamp: BatchNumber | None) -> BatchReport:
-        """A batch of the root's rows."""
+        """Processes a batch of the root's rows."""
         flow = self.flow
         frame = decoded(batch, self._sources[flow.root]) if self._is_decoder else batch
         tables = Tables(batch.sparkSession, self.pipeline, self.graph, functools.partial(self._read, batch), flow.mode)
@@ -78,11 +78,11 @@ class FanOut:
         elif flow.aggregate is not None:
             tables.give_rows(flow.root, frame)
         elif flow.root in self._steps:
-            tables.give_unjudged(flow.root, frame)
+            tables.give_rows_before_expectations(flow.root, frame)
         return self._write(tables, number, stamp, [frame] if is_kept else [])
 
     def whole(self, session: SparkSession, load: Callable[[Source], DataFrame], stamp: BatchNumber) -> BatchReport:
-        """Everything that there is, as one batch."""
+        """Processes all rows as one batch."""
         tables = Tables(session, self.pipeline, self.graph, load, self.flow.mode)
         kept = [tables.decoded(name).persist() for name in self._parsing]
         for name, frame in zip(self._parsing, kept, strict=True):
@@ -97,7 +97,7 @@ class FanOut:
             fail_on(counts.violations)
             records = [*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)]
             write_records(records, transactions_of(pipeline, flow, stamp))
-            write_others(flow.sinks, tables, pipeline, number)
+            write_other_sinks(flow.sinks, tables, pipeline, number)
             is_aggregated = flow.aggregate is not None
             write_tables(flow.sinks, flow.views, tables, pipeline, stamp, is_aggregated=is_aggregated)
         finally:
@@ -113,7 +113,7 @@ class FanOut:
         return len(self.flow.sinks) + len(self.flow.views) + len(self._judged) + len(self._parsing)
 
     def _count(self, tables: Tables) -> Counts:
-        """Everything that is counted, in one job; it also brings the batch into memory."""
+        """Computes all counts in one job, which also caches the batch."""
         parts: list[DataFrame] = []
         for name in self._parsing:
             numbers = F.array(F.count(F.lit(1)), F.count(F.col(REJECTED)))
@@ -133,7 +133,7 @@ class FanOut:
         return Counts(rows, {name: found[name][1] for name in self._parsing}, tuple(violations))
 
     def _dead_letters(self, tables: Tables, counts: Counts) -> list[tuple[Producer, DataFrame]]:
-        """Of what was counted: a batch without any needs no job for them."""
+        """The dead letters of sources and steps with rejected rows; no job is run for those without."""
         topic, name = self.pipeline.dead_letters, self.pipeline.name
         if topic is None:
             return []

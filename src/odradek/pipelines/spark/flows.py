@@ -1,9 +1,9 @@
-"""How a graph is split into streaming queries, which Spark calls flows of data and we simply flows. No Spark in here.
+"""Splits a graph into flows, one streaming query each. Does not import Spark.
 
-A stream without state is one flow: its source is read once, and each batch is fanned out to all steps and sinks.
-What keeps state must be part of the stream itself, so every stateful step is the root of a flow of its own: up to the
-root the rows are a stream, from there on a batch. Views of a stream without state are a flow of their own, so that no
-sink waits for them. A row that is refused is reported by one flow only, its step's owner.
+A stateless stream is one flow: its source is read once, and each batch is written to all sinks. State must be part of
+the streaming query, so every stateful step is the root of a separate flow: up to the root the plan is a stream, behind
+it a batch. The views of a stateless stream are a separate flow, so that sinks do not wait for them. A rejected row is
+reported by exactly one flow, the owner of its step.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Flow:
 
     name: str
     root: str
-    mode: SinkMode = SinkMode.APPEND  # or UPDATE
+    mode: SinkMode = SinkMode.APPEND  # APPEND or UPDATE
     after: tuple[str, ...] = ()
     sinks: tuple[Sink, ...] = ()
     views: tuple[View, ...] = ()
     owned: frozenset[str] = field(default_factory=frozenset)
-    files: Sink | None = None  # written by Spark's own file sink, without batches of ours
-    aggregate: View | None = None  # the root's rows are aggregated before they become a batch
-    is_unhurried: bool = False  # it may wait for the interval of state
+    files: Sink | None = None  # written by Spark's file sink, without foreachBatch
+    aggregate: View | None = None  # aggregated by the streaming query, before the batch
+    uses_state_trigger: bool = False  # runs with state_trigger
 
 
 def streaming_names(pipeline: Pipeline, graph: Graph) -> set[str]:
@@ -47,7 +47,7 @@ def streaming_names(pipeline: Pipeline, graph: Graph) -> set[str]:
 
 
 def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
-    """All flows that a pipeline needs; static parts are read by the flows that use them."""
+    """The flows of a pipeline; static sources are read by each flow that uses them."""
     splitter = Splitter(pipeline, graph)
     flows: dict[str, Flow] = {}
     for sink in pipeline.sinks:
@@ -62,10 +62,12 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
             flows[name] = Flow(name, view.input, SinkMode.UPDATE, views=(view,), aggregate=view)
         else:
             flow = splitter.flow_to(view.input, splitter.mode_of(view.input, SinkMode.UPDATE))
-            if not splitter.stateful.intersection(graph.upstream(flow.root)):  # to keep that twice would cost too much
-                flow = replace(flow, name=f"{flow.root}-views", is_unhurried=True)
+            if not splitter.stateful.intersection(
+                graph.upstream(flow.root)
+            ):  # a second copy of the state would cost too much
+                flow = replace(flow, name=f"{flow.root}-views", uses_state_trigger=True)
             add(flows, flow, views=(view,))
-    own_all(flows, splitter)
+    assign_owners(flows, splitter)
     return list(flows.values())
 
 
@@ -79,8 +81,8 @@ def add(flows: dict[str, Flow], flow: Flow, sinks: tuple[Sink, ...] = (), views:
     )
 
 
-def own_all(flows: dict[str, Flow], splitter: Splitter) -> None:
-    """Every place that may refuse rows gets one flow that tells of it."""
+def assign_owners(flows: dict[str, Flow], splitter: Splitter) -> None:
+    """Assigns one owner flow to each source and step that may reject rows."""
     for name in splitter.refusing():
         owner = next((each for each in flows.values() if is_in_batch(each, name)), None)
         if owner is None:
@@ -94,7 +96,7 @@ def is_in_batch(flow: Flow, name: str) -> bool:
 
 
 class Splitter:
-    """Finds the roots of flows."""
+    """Finds the root of the flow for each sink and view."""
 
     def __init__(self, pipeline: Pipeline, graph: Graph) -> None:
         self.pipeline = pipeline
@@ -105,7 +107,7 @@ class Splitter:
         self.grouped = {each.name for each in steps if aggregates(each)}
 
     def refusing(self) -> Iterable[str]:
-        """Sources whose records may not parse, and steps with expectations."""
+        """Sources whose records may fail to parse, and steps with expectations."""
         sources = [
             each.name for each in self.pipeline.sources if each.is_stream and isinstance(each.origin, TopicOrigin)
         ]
@@ -114,7 +116,7 @@ class Splitter:
         ]
 
     def mode_of(self, name: str, wanted: SinkMode) -> SinkMode:
-        """Rows that change exist only downstream of a group."""
+        """The output mode: only results of an aggregation can change."""
         changes = self.grouped.intersection(self.graph.upstream(name)) and wanted is not SinkMode.APPEND
         return SinkMode.UPDATE if changes else SinkMode.APPEND
 
@@ -126,7 +128,7 @@ class Splitter:
         return Flow(root + suffix, root, mode, tuple(each for each in path if each not in before))
 
     def can_be_root(self, root: str, path: list[str]) -> bool:
-        """All state is up to the root, and nothing after it reads another stream."""
+        """Whether no step behind the root is stateful or reads another stream."""
         before = set(self.graph.upstream(root))
         after = [each for each in path if each not in before]
         if self.stateful.intersection(after) or any(each not in self.graph.inputs for each in after):

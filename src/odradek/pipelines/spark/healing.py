@@ -1,4 +1,4 @@
-"""Whether what a pipeline failed of may go away by itself."""
+"""Classifies failures of a pipeline: whether a retry may succeed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken
 from odradek.pipelines.spark.delivery import SplitsUnknown
 from odradek.pipelines.spark.expectations import ExpectationFailed
-from odradek.pipelines.spark.failures import SparkGone
-from odradek.pipelines.spark.sinks.warehouse import WarehouseAway, WarehouseRefused
+from odradek.pipelines.spark.failures import SparkProcessEnded
+from odradek.pipelines.spark.sinks.warehouse import WarehouseRefused, WarehouseUnavailable
 from odradek.pipelines.spark.steps import StepBroken
-from odradek.pipelines.spark.topics import BrokersAway, TopicMissing
+from odradek.pipelines.spark.topics import BrokersUnavailable, TopicMissing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# The definition or the data must change first.
+# A retry cannot succeed until the definition or the data changes.
 NEVER: tuple[type[BaseException], ...] = (
     CheckpointRefused,
     CheckpointTaken,
@@ -29,26 +29,26 @@ NEVER: tuple[type[BaseException], ...] = (
     AnalysisException,
     ParseException,
 )
-# Something outside is away, or full, for as long as that takes.
+# An external system is unavailable or full; a retry succeeds once it is back.
 LIKELY: tuple[type[BaseException], ...] = (
-    BrokersAway,
+    BrokersUnavailable,
     TopicMissing,
-    SparkGone,
+    SparkProcessEnded,
     SplitsUnknown,
-    WarehouseAway,
+    WarehouseUnavailable,
     sa.exc.OperationalError,
     OSError,
 )
-# Words of Spark's and Kafka's own, where the kind of an error is lost on the way.
-NEVER_WORDS = ("which stops the pipeline", "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
-LIKELY_WORDS = ("TimeoutException", "DisconnectException", "NotLeaderOrFollower", "No space left on device")
+# Parts of messages, for errors whose type is lost on the way through Spark.
+NEVER_MESSAGES = ("which stops the pipeline", "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
+LIKELY_MESSAGES = ("TimeoutException", "DisconnectException", "NotLeaderOrFollower", "No space left on device")
 
 
 def healing_of(error: BaseException) -> Healing:
     chain = list(causes(error))
-    if any(isinstance(each, NEVER) for each in chain) or is_said(chain, NEVER_WORDS):
+    if any(isinstance(each, NEVER) for each in chain) or has_message_part(chain, NEVER_MESSAGES):
         return Healing.NEVER
-    if any(isinstance(each, LIKELY) for each in chain) or is_said(chain, LIKELY_WORDS):
+    if any(isinstance(each, LIKELY) for each in chain) or has_message_part(chain, LIKELY_MESSAGES):
         return Healing.LIKELY
     return Healing.PERHAPS
 
@@ -60,5 +60,5 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         found = found.__cause__
 
 
-def is_said(chain: list[BaseException], words: tuple[str, ...]) -> bool:
+def has_message_part(chain: list[BaseException], words: tuple[str, ...]) -> bool:
     return any(word in str(each) for each in chain for word in words)

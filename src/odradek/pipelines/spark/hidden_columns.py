@@ -1,7 +1,7 @@
-"""Columns that travel with the rows and that no user sees: where a row comes from, and why it was refused.
+"""Internal columns of rows: the origin of a row, and why it was rejected.
 
-`__origin` is the record that a row was made of. It gives outputs an id that is the same after a replay, and dead
-letters their original bytes. Sinks and views leave hidden columns out.
+`__origin` is the record that a row was derived from. It gives outputs an id that is stable across replays, and dead
+letters their original bytes. Sinks and views drop hidden columns.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 ORIGIN = "__origin"
-REJECTED = "__rejected"  # why a record does not parse; null where it does
+REJECTED = "__rejected"  # why a record failed to parse; null if it parsed
 VIOLATED = "__violated"  # a bit for each expectation that a row does not meet
 HIDDEN = (ORIGIN, REJECTED, VIOLATED)
 ORIGIN_FIELDS = ("topic", "partition", "offset", "key", "value", "headers")
 
 
 def origin_struct() -> Column:
-    """Of the columns that Spark's Kafka source has."""
+    """The origin struct, from the columns of Spark's Kafka source."""
     return F.struct(*(F.col(name) for name in ORIGIN_FIELDS)).alias(ORIGIN)
 
 
@@ -36,13 +36,13 @@ def without_hidden(frame: DataFrame) -> DataFrame:
 
 
 def visible_columns(frame: DataFrame) -> list[str]:
-    """What a sink without a list of columns takes: not the record's own `_key`, `_value` … that `*` brings along."""
+    """The columns of a sink without `value`: all except hidden ones and the record's `_key`, `_value` …."""
     return visible_names(frame.columns)
 
 
 def visible_names(names: Iterable[str]) -> list[str]:
     shown = [name for name in names if name not in HIDDEN]
-    is_whole = RECORD_NAMES.issubset(shown)  # whoever wants one of them names it
+    is_whole = RECORD_NAMES.issubset(shown)  # such a column is written only if it is named
     return [name for name in shown if not (is_whole and name in RECORD_NAMES)]
 
 

@@ -1,4 +1,4 @@
-"""Tables of databases as rows, by Spark's JDBC reader: its drivers are fetched once, as the Kafka connector is."""
+"""Reads database tables with Spark's JDBC reader; drivers are fetched once, like the Kafka connector."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """A class that speaks to one kind of database, and the jar that holds it."""
+    """A JDBC driver class for one kind of database, and its jar."""
 
     name: str
     jar: Jar
@@ -31,11 +31,11 @@ DRIVERS = {
 
 
 class DriverMissing(PipelineError):
-    """A database whose driver is not there and cannot be fetched."""
+    """A JDBC driver is missing and cannot be fetched."""
 
 
 def read_jdbc(session: SparkSession, origin: JdbcOrigin, url: str) -> DataFrame:
-    """A table or the result of a query. Whoever names a driver of their own brings its jar in `spark.jars`, too."""
+    """Reads a table or the result of a query. With `options: {driver: …}` the user provides the jar in `spark.jars`."""
     table = {"dbtable": origin.table} if origin.table is not None else {"query": origin.query or ""}
     options = {"url": url, **table, **origin.options}
     driver = DRIVERS.get(database_kind(url))
@@ -47,7 +47,7 @@ def read_jdbc(session: SparkSession, origin: JdbcOrigin, url: str) -> DataFrame:
     except Exception as error:
         if "No suitable driver" not in str(error):
             raise
-        advice = "put its jar into spark: {spark.jars: …}, and its class into options: {driver: …} of the source"
+        advice = "name its jar in spark: {spark.jars: …} and its class in options: {driver: …} of the source"
         raise DriverMissing(f"there is no JDBC driver for {database_kind(url)}: {advice}") from None
 
 
@@ -57,7 +57,7 @@ def database_kind(url: str) -> str:
 
 
 def driver_jar(driver: Driver) -> Path:
-    """The path of the jar; fetched when it is not there yet."""
+    """The path of the jar; fetches it if it is not cached."""
     folder = cache_folder() / "jdbc"
     path = folder / driver.jar.file
     if path.exists():
@@ -70,7 +70,7 @@ def driver_jar(driver: Driver) -> Path:
 
 
 def fetch_driver(driver: Driver, folder: Path) -> None:
-    reasons = ["neither mvn nor java is on the path"]
+    reasons = ["neither mvn nor java is on the PATH"]
     for way in fetchers():
         unfinished = folder / "fetching"
         unfinished.mkdir(exist_ok=True)
@@ -81,5 +81,5 @@ def fetch_driver(driver: Driver, folder: Path) -> None:
             reasons.append(str(error))
         else:
             return
-    advice = f"fetch {driver.jar} by hand, and name it in spark.jars with options: {{driver: {driver.name}}}"
+    advice = f"download {driver.jar}, and name it in spark.jars with options: {{driver: {driver.name}}}"
     raise DriverMissing(f"the JDBC driver {driver.name} cannot be fetched: {reasons[-1]}; {advice}")

@@ -1,4 +1,4 @@
-"""A pipeline from its definition to its end: topics looked after, Spark started, an engine run, everything stopped."""
+"""Runs a pipeline in the foreground: prepares topics, starts Spark, runs an engine and stops both."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from odradek.pipelines.spark.continuing import continuing, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
-from odradek.pipelines.spark.failures import PipelineError, SparkGone, plain_message
+from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.session import start_session
 from odradek.pipelines.spark.shipping import ship_modules
 from odradek.pipelines.spark.sinks.batches import check_databases
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.sources import Range
     from odradek.pipelines.spark.topics import Cluster
 
-LISTEN_EVERY_S = 0.2
+POLL_INTERVAL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """When a run ends by itself, and what a batch reads."""
+    """Options of one run: when it ends by itself, and the range that a batch reads."""
 
     seconds: float | None = None
     until_caught_up: bool = False
@@ -57,19 +57,19 @@ class Wishes:
 
 @dataclass(frozen=True, slots=True)
 class Audience:
-    """Who hears of a run: people, of every batch, of how the queries do, and of the time that passes."""
+    """Callbacks of a run: messages for the user, batch reports, events, and a hook that is called regularly."""
 
     say: Callable[[str], None]
-    report: Callable[[BatchReport], None]  # on a thread of Spark's
+    report: Callable[[BatchReport], None]  # called on a thread of Spark
     send: Callable[[Event], None] | None = None
     each_turn: Callable[[], None] = lambda: None
 
 
 def run_pipeline(pipeline: Pipeline, wishes: Wishes, is_stopped: Callable[[], bool], audience: Audience) -> None:
-    """In the foreground, with a Spark session of its own."""
+    """Runs the pipeline until it ends or is stopped, in a new Spark session."""
     if pipeline.engine is Engine.REALTIME and pipeline.connector is Connector.PYTHON:
         raise PipelineError(
-            "the realtime engine cannot use the Python connector: real-time mode reads by Spark's own alone"
+            "the realtime engine cannot use the Python connector: real-time mode needs Spark's own connector"
         )
     check_databases(pipeline)
     cluster = prepare_topics(pipeline)
@@ -100,33 +100,35 @@ def run_streams(
             ends_at = None if wishes.seconds is None else time.monotonic() + wishes.seconds
             running.wait(
                 lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at),
-                lambda: take_turns(turns),
+                lambda: call_all(turns),
             )
-            take_turns(turns)
+            call_all(turns)
         finally:
             running.stop()
 
 
 def has_master(pipeline: Pipeline) -> bool:
-    """Whether somebody has said where Spark is to run."""
+    """Whether a Spark master is configured."""
     return bool(pipeline.master or pipeline.spark.get("spark.master") or os.environ.get("SPARK_MASTER"))
 
 
-def take_turns(turns: Iterable[Callable[[], None]]) -> None:
+def call_all(turns: Iterable[Callable[[], None]]) -> None:
     for turn in turns:
         turn()
 
 
 @contextmanager
 def session_of(pipeline: Pipeline, say: Callable[[str], None]) -> Iterator[SparkSession]:
-    """Stopped at the end; what Spark says when something goes wrong becomes a sentence."""
+    """A Spark session that is stopped at the end; Spark's exceptions become `PipelineError`."""
     session = begin_session(pipeline, say)
     try:
         yield session
     except PySparkException as error:
         raise PipelineError(f"{pipeline.name}: {plain_message(error)}") from error
     except (Py4JError, ConnectionError) as error:
-        raise SparkGone(f"{pipeline.name}: Spark's process is gone; see {log_of(pipeline)}") from error
+        raise SparkProcessEnded(
+            f"{pipeline.name}: Spark's process ended unexpectedly; see {log_of(pipeline)}"
+        ) from error
     finally:
         with suppress(Py4JError, ConnectionError):
             session.stop()
@@ -137,7 +139,7 @@ def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSessio
     Path(log_file).parent.mkdir(parents=True, exist_ok=True)
     connector = Connector.JVM if pipeline.engine is Engine.REALTIME else pipeline.connector
     try:
-        with own_interrupt():
+        with restored_interrupt_handler():
             session = start_session(
                 f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file, connector
             )
@@ -145,17 +147,17 @@ def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSessio
     except ConnectorMissing as error:
         if pipeline.engine is not Engine.REALTIME:
             raise
-        raise ConnectorMissing(f"{error}; the realtime engine cannot do without it, --engine standard can") from error
+        raise ConnectorMissing(f"{error}; the realtime engine needs it; use --engine standard") from error
     except PySparkException as error:
         raise PipelineError(
-            f"Spark did not start: {plain_message(error)} (is there a Java 17? see {log_file})"
+            f"Spark did not start: {plain_message(error)} (check that Java 17 is installed; see {log_file})"
         ) from error
     return session
 
 
 @contextmanager
-def own_interrupt() -> Iterator[None]:
-    """PySpark takes Ctrl-C for itself when it starts, to cancel all jobs in the middle: it is ours again."""
+def restored_interrupt_handler() -> Iterator[None]:
+    """Restores the SIGINT handler, which PySpark replaces at its start with one that cancels all jobs."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -167,21 +169,21 @@ def own_interrupt() -> Iterator[None]:
 
 
 def log_of(pipeline: Pipeline) -> str:
-    """Of Spark itself: beside the checkpoints, where those are on this machine."""
+    """The path of Spark's log: next to the checkpoints if these are on a local disk."""
     folder = checkpoint_folder(pipeline)
     return os.devnull if "://" in folder else str(Path(folder) / "spark.log")
 
 
 @contextmanager
 def cancelled_when(is_stopped: Callable[[], bool], session: SparkSession, pipeline: Pipeline) -> Iterator[None]:
-    """A batch waits for Spark, which does not hear of Ctrl-C: its jobs are cancelled from another thread."""
+    """Cancels Spark's jobs from another thread when the run is stopped: the thread that waits for a batch cannot."""
     is_over = threading.Event()
 
     def watch() -> None:
-        while not is_over.wait(LISTEN_EVERY_S):
+        while not is_over.wait(POLL_INTERVAL_S):
             if is_stopped():
                 with suppress(Py4JError, ConnectionError):
-                    session.sparkContext.cancelAllJobs()  # again and again: others may have been begun meanwhile
+                    session.sparkContext.cancelAllJobs()  # repeatedly, because new jobs may have started
 
     watcher = threading.Thread(target=watch, name="cancelling", daemon=True)
     watcher.start()
@@ -191,7 +193,7 @@ def cancelled_when(is_stopped: Callable[[], bool], session: SparkSession, pipeli
         if not is_stopped():
             raise
         raise PipelineError(
-            f"{pipeline.name} was stopped before it was done; what it has written stays, run it again"
+            f"{pipeline.name} was stopped before it finished; its output so far is kept, run it again to complete it"
         ) from error
     finally:
         is_over.set()

@@ -10,17 +10,15 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, TopicTarget
     from odradek.pipelines.definition.vocabulary import Connector
 
-LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # the topic's own limit decides
-# A micro-batch of Spark counts as written when all of it is flushed, so large requests cost less and delay nothing.
+LARGEST_REQUEST_BYTES = str(32 * 1024 * 1024)  # the topic's limit applies
+# A micro-batch is complete when all of it is flushed, so that large requests save CPU and add no latency.
 MICRO_BATCH_SETTINGS = {"linger.ms": "100", "batch.size": str(128 * 1024)}
-LIMITS = {
-    "linger.ms": "delivery.timeout.ms",
-    "batch.size": "buffer.memory",
-}  # each producer setting and its bound
+# Each producer setting, and the setting that bounds it.
+LIMITS = {"linger.ms": "delivery.timeout.ms", "batch.size": "buffer.memory"}
 
 
 class Producer(NamedTuple):
-    """A cluster with client settings: records of one producer are written together."""
+    """A cluster and client settings; records with equal producers are written together."""
 
     servers: str
     settings: tuple[tuple[str, str], ...]

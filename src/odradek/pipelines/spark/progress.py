@@ -1,4 +1,4 @@
-"""What a pipeline reports of each batch."""
+"""The report of a finished batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchReport:
-    """A batch that is done."""
+    """A finished batch."""
 
     flow: str
     number: int

@@ -1,4 +1,4 @@
-"""Functions and classes of the user by import path; workers get their code with the task, not by import."""
+"""Loads user functions and classes by import path; workers get their code with the task, not by import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark import cloudpickle
 
-from odradek.pipelines.spark.failures import PipelineError, told_with_place
+from odradek.pipelines.spark.failures import PipelineError, message_with_location
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,44 +20,48 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import PythonReference
 
-_LOCK = threading.Lock()  # batches of several flows ask at once
+_LOCK = threading.Lock()  # several flows may load concurrently
 
 
 class ReferenceBroken(PipelineError):
-    """An import path that leads nowhere."""
+    """An import path that cannot be loaded."""
 
 
 def load_reference(reference: PythonReference, directory: str) -> Any:
-    """What the import path names; the pipeline's own folder is looked in first."""
+    """The object that the import path names; the definition's folder is searched first."""
     try:
         with _LOCK:
             module = import_from(reference.module, directory)
     except ImportError as error:
         raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {error}") from error
     except Exception as error:
-        raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {told_with_place(error)}") from error
-    if is_users_own(module):
+        raise ReferenceBroken(
+            f"{reference.place}: {reference} cannot be imported: {message_with_location(error)}"
+        ) from error
+    if is_user_module(module):
         cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     try:
         return getattr(module, reference.name)
     except AttributeError:
-        raise ReferenceBroken(f"{reference.place}: module {reference.module} has no {reference.name}") from None
+        raise ReferenceBroken(
+            f"{reference.place}: module {reference.module} does not define {reference.name}"
+        ) from None
 
 
 @functools.cache
 def import_from(name: str, directory: str) -> ModuleType:
-    """The module as this folder has it: another pipeline may have modules of the same names."""
+    """Imports the module from this folder, although a module of another pipeline may have the same name."""
     with importable(directory):
-        for other in [each for each, module in sys.modules.items() if is_namesake(each, module, directory)]:
+        for other in [each for each, module in sys.modules.items() if is_same_name_elsewhere(each, module, directory)]:
             del sys.modules[other]
         importlib.invalidate_caches()
         return importlib.import_module(name)
 
 
-def is_namesake(name: str, module: Any, directory: str) -> bool:
-    """Whether the folder has a module of this name that is another one."""
+def is_same_name_elsewhere(name: str, module: Any, directory: str) -> bool:
+    """Whether a loaded module has the name of one in the folder but is another file."""
     package = name.partition(".")[0]
-    if package in sys.stdlib_module_names or not is_users_own(module):
+    if package in sys.stdlib_module_names or not is_user_module(module):
         return False
     places = [Path(directory, f"{package}.py"), Path(directory, package)]
     file = Path(module.__file__)
@@ -66,8 +70,8 @@ def is_namesake(name: str, module: Any, directory: str) -> bool:
     )
 
 
-def is_users_own(module: Any) -> bool:
-    """Not installed: a worker on another machine could not import it."""
+def is_user_module(module: Any) -> bool:
+    """Whether the module is not installed, so that a worker on another machine could not import it."""
     return "site-packages" not in (getattr(module, "__file__", None) or "site-packages")
 
 

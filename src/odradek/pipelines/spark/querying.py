@@ -1,6 +1,6 @@
-"""SQL over what there is: tables and views of a warehouse, sources and steps of a definition, topics of a cluster.
+"""Runs SQL over the tables and views of a warehouse, the sources and steps of a definition, and topics.
 
-Where a name means several things, it means the first of these. All names are looked up before Spark is started.
+A name is looked up in this order. All names are resolved before Spark is started.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ INFERRED_FROM = 1000  # records
 
 
 class NoSuchTable(PipelineError):
-    """A name that is neither a table, a source, a step nor a topic."""
+    """The name is neither a table, a source, a step nor a topic."""
 
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """Where tables are looked for."""
+    """Where the tables of a query are looked up."""
 
-    pipeline: Pipeline  # of a definition; one without sources where there is none
-    warehouse: str | None = None  # instead of the pipeline's
-    schemas: Mapping[str, str] = field(default_factory=dict)  # DDL of JSON by topic
-    inferred: frozenset[str] = frozenset()  # topics of JSON whose columns are found out
+    pipeline: Pipeline  # the definition's; without sources if there is none
+    warehouse: str | None = None  # overrides the pipeline's
+    schemas: Mapping[str, str] = field(default_factory=dict)  # columns of JSON values in DDL, by topic
+    inferred: frozenset[str] = frozenset()  # topics of JSON values whose columns are inferred
 
 
 class Catalog:
-    """Finds out what the names of a query mean."""
+    """Resolves the table names of a query."""
 
     def __init__(self, where: Surroundings) -> None:
         self._where = where
-        self._pipeline = from_the_beginning(where.pipeline)
+        self._pipeline = from_earliest(where.pipeline)
         self._graph = build_graph(self._pipeline)
         self._cluster: Cluster | None = None
         self._warehouse, self._stored = where.warehouse or "", list[str]()
@@ -68,11 +68,11 @@ class Catalog:
 
     @property
     def reads_topics(self) -> bool:
-        """Of what was asked for so far."""
+        """Whether any table resolved so far reads a topic."""
         return self._cluster is not None
 
     def readers(self, text: str) -> dict[str, Callable[[SparkSession], DataFrame]]:
-        """How each table of a query is read."""
+        """A reader for each table of a query."""
         names = dict.fromkeys(each.name for each in tables_read(parse_query(text)))
         return {name: self._reader(name, text) for name in names}
 
@@ -88,7 +88,7 @@ class Catalog:
                 self._topics()
             return lambda session: self._declared_rows(session, declared[name.lower()])
         if "." in name and f"`{name}`" not in text:
-            raise NoSuchTable(f"names with dots go in backticks: `{name}`")
+            raise NoSuchTable(f"put names with dots in backticks: `{name}`")
         if name not in self._topics().partitions:
             known = [*self._stored, *self._graph.order, *self._topics().partitions]
             hint = suggestion(name, known, what="there are") or "there is nothing else"
@@ -109,7 +109,7 @@ class Catalog:
         return without_hidden(Tables(session, self._pipeline, self._graph, load).rows(name))
 
     def _topic_rows(self, session: SparkSession, topic: str) -> DataFrame:
-        """Key and value as text; with a schema, the columns of the value."""
+        """The rows of a topic: key and value as text, or with a schema the columns of the value."""
         source = Source(topic, TopicOrigin((topic,)), RecordFormat(Encoding.BYTES))
         raw = read_once(session, source, self._pipeline, self._topics().partitions_of)
         ddl = self._where.schemas.get(topic)
@@ -128,19 +128,19 @@ class Catalog:
 
 
 def inferred_ddl(raw: DataFrame, topic: str) -> str:
-    """The columns of the first records that are JSON objects."""
+    """Infers columns from the first records that are JSON objects."""
     text = F.col("value").cast("string")
     objects = F.when(F.try_parse_json(text).isNotNull() & text.startswith("{"), text)
     merged = F.concat(F.lit("["), F.concat_ws(",", F.collect_list("text")), F.lit("]"))
     array = raw.limit(INFERRED_FROM).select(objects.alias("text")).agg(merged).collect()[0][0]
     found = raw.sparkSession.range(1).select(F.schema_of_json(F.lit(array))).collect()[0][0]
     if not str(found).startswith("ARRAY<STRUCT<"):
-        raise NoSuchTable(f"topic '{topic}' has no records that are JSON objects; leave --infer out to see its values")
+        raise NoSuchTable(f"topic '{topic}' has no records that are JSON objects; omit --infer to see its values")
     return str(found).removeprefix("ARRAY<STRUCT<").removesuffix(">>")
 
 
-def from_the_beginning(pipeline: Pipeline) -> Pipeline:
-    """A query is about all records that are there, wherever the pipeline begins."""
+def from_earliest(pipeline: Pipeline) -> Pipeline:
+    """The source, read from its earliest record: a query covers all records, wherever the pipeline starts."""
     sources = tuple(
         replace(each, origin=replace(each.origin, start=Start())) if isinstance(each.origin, TopicOrigin) else each
         for each in pipeline.sources
@@ -150,7 +150,7 @@ def from_the_beginning(pipeline: Pipeline) -> Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The names of the columns, and rows as JSON would show them."""
+    """A query's result: column names, and rows of JSON values."""
 
     names: list[str]
     rows: Iterator[dict[str, Any]]
@@ -170,7 +170,7 @@ def ask(session: SparkSession, text: str, readers: Mapping[str, Callable[[SparkS
 def answer(
     text: str, where: Surroundings, settings: Mapping[str, str], master: str | None, say: Callable[[str], None]
 ) -> Iterator[Answer]:
-    """The answer to a query, by a Spark of its own that ends with it."""
+    """Runs a query in a Spark session of its own."""
     catalog = Catalog(where)
     readers = catalog.readers(text)
     session = start_session(
@@ -185,7 +185,7 @@ def answer(
 
 
 def distinct_names(names: list[str]) -> list[str]:
-    """Columns of the same name are told apart by a number."""
+    """Appends a number to duplicate column names."""
     taken: dict[str, int] = {}
     found = []
     for name in names:

@@ -1,8 +1,8 @@
-"""Views computed again from the log, into tables of their own that take the place of the old ones in a transaction.
+"""Rebuilds views from the log into new tables, which replace the old ones in a transaction.
 
-A view of latest rows is a batch over what its flow has read so far, so that the stream goes on from there. A view of
-an aggregate lives with the state of its own flow: both are made anew by a stream over the whole log, and the new
-checkpoint takes the place of the old one after the table has. Between the two the old one would go on as it was.
+A view of latest rows is rebuilt by a batch over the offsets that its flow has read, so that the stream continues from
+there. A view of an aggregate depends on the state of its flow: a stream over the whole log builds both, and the new
+checkpoint replaces the old one after the table. After a crash between the two, the old checkpoint continues as before.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import LatestRows, Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
-from odradek.pipelines.spark.continuing import alone_at, fingerprints_of, source_at
+from odradek.pipelines.spark.continuing import exclusive_access, fingerprints_of, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError
@@ -38,32 +38,32 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.topics import Cluster
 
 SUFFIX = "__rebuilt"
-ASIDE = ".rebuild"  # a folder of checkpoints within the other
+ASIDE = ".rebuild"  # a checkpoint folder inside the pipeline's
 
 
 class RebuildRefused(PipelineError):
-    """A view that cannot be computed again."""
+    """The view cannot be rebuilt."""
 
 
 def rebuild_views(
     pipeline: Pipeline, views: Sequence[View], say: Callable[[str], None], done: Callable[[View, int], None]
 ) -> None:
-    """`done` is told each view and its rows. Nobody may run the pipeline meanwhile."""
+    """Rebuilds the views; calls `done` with each view and its row count. Holds the checkpoint's lock."""
     kept = Checkpoints(pipeline)
     if not kept.is_local:
         raise RebuildRefused(
-            f"the checkpoints of {pipeline.name} are in {kept.place}, and only folders of this machine can be looked "
-            "into; copy them here, rebuild with `checkpoints` set to the copy, and copy it back"
+            f"the checkpoints of {pipeline.name} are in {kept.place}, and rebuilding needs them in a local "
+            "folder; copy them to one, rebuild with `checkpoints` set to the copy, and copy it back"
         )
     cluster = prepare_topics(pipeline)
-    with alone_at(kept, pipeline.name), session_of(pipeline, say) as session:
+    with exclusive_access(kept, pipeline.name), session_of(pipeline, say) as session:
         rebuilding = Rebuilding(session, pipeline, cluster, say)
         for view in views:
             done(view, rebuilding.rebuild(view))
 
 
 class Rebuilding:
-    """One view after the other."""
+    """Rebuilds views one after the other."""
 
     def __init__(self, session: SparkSession, pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None]) -> None:
         self._session = session
@@ -74,7 +74,7 @@ class Rebuilding:
         self._say = say
 
     def rebuild(self, view: View) -> int:
-        """The rows of the view as it is now."""
+        """Rebuilds the view; returns its row count."""
         new = view.name + SUFFIX
         drop_table(self._url, new)
         is_latest = isinstance(view.content, LatestRows)
@@ -89,22 +89,22 @@ class Rebuilding:
         return rows
 
     def _fill_latest(self, view: View) -> None:
-        read = self._read_so_far(view)
+        read = self._read_offsets(view)
         if read is None:
-            self._say(f"{view.name}: the stream has written nothing yet; made from the whole log")
-            run_batch(self._session, alone_for(view, self._pipeline), self._cluster)
+            self._say(f"{view.name}: the stream has not written it; rebuilding from the whole log")
+            run_batch(self._session, pipeline_for_view(view, self._pipeline), self._cluster)
             return
-        self._say(f"{view.name}: made from what the stream has read, {offsets_text(read)}")
+        self._say(f"{view.name}: rebuilding from the offsets that the stream has read, {offsets_text(read)}")
         end = Start(StartAt.OFFSETS, offsets={topic: numbered(each) for topic, each in read.items()})
-        alone = alone_for(view, self._pipeline)
+        alone = pipeline_for_view(view, self._pipeline)
         alone = replace(alone, sources=tuple(by_name(each, read) for each in alone.sources))
         run_batch(self._session, alone, self._cluster, Range(end=end))
 
     def _fill_aggregate(self, view: View) -> None:
         aside = self._checkpoints.folder / ASIDE
         shutil.rmtree(aside, ignore_errors=True)
-        self._say(f"{view.name}: counted anew over the whole log")
-        alone = replace(alone_for(view, self._pipeline), checkpoints=str(aside))
+        self._say(f"{view.name}: rebuilding with its state from the whole log")
+        alone = replace(pipeline_for_view(view, self._pipeline), checkpoints=str(aside))
         running = StandardEngine(self._session, alone, self._cluster).start(until_caught_up=True)
         try:
             running.wait(lambda: False)
@@ -112,7 +112,7 @@ class Rebuilding:
             running.stop()
 
     def _adopt_checkpoint(self, view: View) -> None:
-        """The flow goes on with the state that the new table was made with."""
+        """Replaces the flow's checkpoint by the one that the new table was built with."""
         aside = self._checkpoints.folder / ASIDE
         flow = f"view-{view.name}"
         self._checkpoints.forget(flow)
@@ -123,10 +123,10 @@ class Rebuilding:
         before = self._checkpoints.definition()
         if before is not None:
             now = fingerprints_of(self._pipeline, self._cluster)
-            self._checkpoints.note_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
+            self._checkpoints.store_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
 
-    def _read_so_far(self, view: View) -> Offsets | None:
-        """Where the last batch ended that reached the database; None where there was none."""
+    def _read_offsets(self, view: View) -> Offsets | None:
+        """The end offsets of the last batch that reached the database; None if there was none."""
         flows = split_flows(self._pipeline, build_graph(self._pipeline))
         flow = next(each.name for each in flows if view in each.views)
         kept = next((each for each in self._checkpoints.flows() if each.flow == flow), None)
@@ -136,14 +136,14 @@ class Rebuilding:
         found = self._checkpoints.positions_after(flow, batch)
         if found is None:
             raise RebuildRefused(
-                f"view {view.name}: its flow {flow} does not know any more where batch {batch} ended; "
+                f"view {view.name}: the checkpoint of its flow {flow} does not have the end of batch {batch}; "
                 "run the pipeline with --until-caught-up, then rebuild"
             )
         return found
 
 
-def alone_for(view: View, pipeline: Pipeline) -> Pipeline:
-    """Of the pipeline what leads to the new table. A source that began at the end begins at the start."""
+def pipeline_for_view(view: View, pipeline: Pipeline) -> Pipeline:
+    """The pipeline reduced to the new table and its inputs. A source with start: latest is read from the start."""
     needed = set(build_graph(pipeline).upstream(view.input))
     sources = tuple(
         source_at(each, Start())
@@ -158,7 +158,7 @@ def alone_for(view: View, pipeline: Pipeline) -> Pipeline:
 
 
 def by_name(source: Source, read: Offsets) -> Source:
-    """Offsets need topics by name: those of a pattern are the ones that were read."""
+    """The origin with the topics that were read in place of a pattern, because offsets need topic names."""
     origin = source.origin
     if not isinstance(origin, TopicOrigin) or origin.pattern is None:
         return source

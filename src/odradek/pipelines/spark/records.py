@@ -1,8 +1,8 @@
-"""Records of topics as rows: the value parsed by its format, the record's own fields beside it.
+"""Converts records of topics to rows: the value parsed by its format, next to the record's own fields.
 
-Nothing is thrown away. A value that does not parse keeps its row, with the reason in `__rejected`; the part of the
-reason before the first colon is its kind. `decoded` is what a batch is kept as in memory: the record as it came,
-once, and the parsed struct beside it. `rows_of` gives it the columns that users see.
+No record is dropped. A value that fails to parse keeps its row, with the reason in `__rejected`; the part of the reason
+before the first colon is its kind. `decoded` is the form in which a batch is cached: the original record and the parsed
+struct. `rows_of` converts it to the columns that users see.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import RecordSchema, Source
 
 PARSED = "__parsed"
-UNREADABLE = "__unreadable"  # Spark's word for it: the text of a record of which not all could be read
+UNREADABLE = "__unreadable"  # Spark's corrupt-record column: the text of a record that was not parsed completely
 EXCERPT = 60
 
 
 def decoded(raw: DataFrame, source: Source) -> DataFrame:
-    """Spark's Kafka columns, the parsed value, and why it was rejected."""
+    """Spark's Kafka columns, the parsed value, and the reason if it was rejected."""
     encoding, schema = source.format.encoding, source.format.schema
     if encoding is Encoding.JSON and schema is not None:
         return decode_json(raw, schema)
     if encoding is Encoding.AVRO and schema is not None:
-        return refuse_missing(decode_avro(raw, schema, PARSED, REJECTED), schema)
+        return reject_missing_fields(decode_avro(raw, schema, PARSED, REJECTED), schema)
     nothing = F.lit(None).cast("string").alias(REJECTED)
     text = F.col("value").cast("string")
     parsed = F.struct(text.alias("value")) if encoding is Encoding.TEXT else F.struct(F.lit(1).alias("_"))
@@ -51,16 +51,16 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
         .when(is_unread & F.try_parse_json(text).isNull(), F.concat(F.lit("not JSON: "), excerpt))
         .when(is_unread, F.concat(F.lit("does not fit the schema: "), excerpt))
     )
-    return refuse_missing(with_parsed.withColumn(REJECTED, reason), schema)
+    return reject_missing_fields(with_parsed.withColumn(REJECTED, reason), schema)
 
 
 def once(column: Column) -> Column:
-    """Spark writes an expression out wherever its column is used, a dozen times; not what a generator made."""
+    """Evaluates an expression once: Spark inlines it at every use of its column, but not the output of a generator."""
     return F.explode(F.array(column))
 
 
-def refuse_missing(frame: DataFrame, schema: RecordSchema) -> DataFrame:
-    """Spark reads a field that is missing as null even where the schema forbids that."""
+def reject_missing_fields(frame: DataFrame, schema: RecordSchema) -> DataFrame:
+    """Rejects records that lack a NOT NULL field, which Spark reads as null."""
     reason: Column = F.col(REJECTED)
     for each in schema.columns:
         if not each.nullable:
@@ -70,12 +70,12 @@ def refuse_missing(frame: DataFrame, schema: RecordSchema) -> DataFrame:
 
 
 def rows_of(frame: DataFrame, source: Source) -> DataFrame:
-    """What parsed, with the columns of the source and its origin."""
+    """The parsed records, with the columns of the source and the origin."""
     return unfiltered_rows(frame.where(F.col(REJECTED).isNull()), source).drop(REJECTED)
 
 
 def unfiltered_rows(frame: DataFrame, source: Source) -> DataFrame:
-    """The same columns for every record, and why it was rejected."""
+    """The columns of `rows_of` for every record, and the reason if it was rejected."""
     schema = source.format.schema
     names = [each.name for each in schema.columns] if schema is not None else []
     if schema is None and source.format.encoding is Encoding.TEXT:
@@ -89,5 +89,5 @@ def unfiltered_rows(frame: DataFrame, source: Source) -> DataFrame:
 
 
 def rejects_of(frame: DataFrame) -> DataFrame:
-    """What did not parse: where it comes from, and why."""
+    """The origin and the reason of each record that failed to parse."""
     return frame.where(F.col(REJECTED).isNotNull()).select(origin_struct(), REJECTED)

@@ -1,6 +1,6 @@
-"""A pipeline over given rows: what would be written is computed by the same functions, and written nowhere.
+"""Runs a pipeline over given rows: computes the output with production's functions, and writes nothing.
 
-It runs as a batch. Watermarks keep nothing out then, every window is finished, and timers of keyed state never go off.
+It runs as a batch: watermarks drop nothing, every window is complete, and timers of keyed state do not fire.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ RECORD_DDL = (
 
 
 class NothingGiven(PipelineError):
-    """A source that a test cannot do without."""
+    """A source for which the test must give rows."""
 
 
 class Rehearsal:
-    """One run over given rows; `records` are those of topics, `rows` JSON objects of other sources and of steps."""
+    """One run over given rows: `records` of topics, and `rows` (JSON objects) of other sources and of steps."""
 
     def __init__(
         self,
@@ -62,25 +62,27 @@ class Rehearsal:
         self._tables = Tables(session, pipeline, self._graph, self._load)
         for step in pipeline.steps:
             if step.name in rows:
-                self._tables.give_unjudged(step.name, self._frame(rows[step.name], self._own_schema(step.name).toDDL()))
+                self._tables.give_rows_before_expectations(
+                    step.name, self._frame(rows[step.name], self._own_schema(step.name).toDDL())
+                )
 
     def step_columns(self, name: str) -> list[str]:
         return self._own_schema(name).names
 
     def _own_schema(self, name: str) -> StructType:
-        """The columns that a step has by itself, whatever was given."""
+        """The columns that a step computes, ignoring rows given for it."""
         tables = Tables(self._session, self._pipeline, self._graph, self._load)
-        return without_hidden(tables.unjudged(name)).schema
+        return without_hidden(tables.rows_before_expectations(name)).schema
 
     def step_rows(self, name: str) -> list[dict[str, Any]]:
-        """With the record's own columns too, where the step has them."""
+        """The rows of a step, including the record's own columns if the step has them."""
         return as_objects(without_hidden(self._tables.rows(name)))
 
     def view_rows(self, view: View) -> list[dict[str, Any]]:
         return as_objects(view_rows(self._tables.rows(view.input), view, is_aggregated=False))
 
     def sink_rows(self, sink: Sink) -> list[dict[str, Any]]:
-        """Of a sink that is no topic."""
+        """The rows of a sink that is not a topic."""
         return as_objects(shown(self._tables.rows(sink.input)))
 
     def sink_records(self, sink: Sink, target: TopicTarget) -> list[dict[str, Any]]:
@@ -100,7 +102,7 @@ class Rehearsal:
         return collected(functools.reduce(DataFrame.unionByName, frames)) if frames else []
 
     def violations(self) -> tuple[Violations, ...]:
-        """Of every expectation, in one job."""
+        """The violations of every expectation, computed in one job."""
         parts = [
             self._tables.judged(step.name)
             .agg(F.array(*violation_counts(step.name, step.expectations)).alias("counts"))
@@ -129,7 +131,7 @@ class Rehearsal:
         if schema is not None:
             return self._frame([], schema.ddl)
         raise NothingGiven(
-            f"{source.place}: source '{source.name}' has no schema: give it a row at least, or declare its columns"
+            f"{source.place}: source '{source.name}' has no schema; give it at least one row, or declare its columns"
         )
 
     def _frame(self, rows: Sequence[Mapping[str, Any]], ddl: str) -> DataFrame:
@@ -142,11 +144,11 @@ class Rehearsal:
 
 
 def as_objects(frame: DataFrame) -> list[dict[str, Any]]:
-    """Rows as JSON would show them: times as text, structs as mappings."""
+    """Rows as JSON objects: timestamps as text, structs as mappings."""
     text = F.to_json(F.struct(*(F.col(name) for name in map(quoted, frame.columns))), JSON_OPTIONS)
     return [json.loads(row[0]) for row in frame.select(text).collect()]
 
 
 def collected(frame: DataFrame) -> list[dict[str, Any]]:
-    """Records with their bytes."""
+    """The records of a frame, with keys and values as bytes."""
     return [row.asDict(recursive=True) for row in frame.collect()]

@@ -1,4 +1,4 @@
-"""The one Spark session of a process: quiet, found by its workers, with Python workers of this interpreter."""
+"""Starts the Spark session of a process: its settings, its log, and the Python of its workers."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",  # plans of small batches are not worth a second thought
+    "spark.sql.adaptive.enabled": "false",  # adaptive execution costs more than it saves on small batches
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,  # keyed state needs it
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a commit is a small file
-    "spark.scheduler.mode": "FAIR",  # a flow with much to do does not hold up the others
-    "spark.sql.codegen.cache.maxEntries": "2000",  # the queries of a pipeline together have more than Spark's 100
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # small commits
+    "spark.scheduler.mode": "FAIR",  # a busy flow does not block the others
+    "spark.sql.codegen.cache.maxEntries": "2000",  # the queries of a pipeline together exceed Spark's default of 100
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # ten thousand records may be of a megabyte each
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),  # a record may have a megabyte
     "spark.log.level": "ERROR",
-    # A whole flow may become one method of more than 8000 bytes, which Java would interpret for ever.
+    # A flow may compile to one method of more than 8000 bytes, which Java would never compile.
     "spark.driver.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
     "spark.executor.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
 }
@@ -54,9 +54,9 @@ def start_session(
     *,
     has_connector: bool = True,
 ) -> SparkSession:
-    """A session that reads and writes topics, where that is wanted; `settings` come before ours."""
+    """Starts a session, with a connector for topics if needed; `settings` override the defaults."""
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # what a batch dies of is told by its engine
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the engine reports failures of batches
     silence_query_errors()
     chosen = master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     address = own_address(chosen)
@@ -77,35 +77,35 @@ def start_session(
 
 
 def own_address(master: str) -> str | None:
-    """Where workers find this process. Spark would ask for its own name, which not every machine can look up."""
+    """The address for workers to reach this process. Spark's default is the host name, which may not resolve."""
     if master.startswith("local"):
         return LOOPBACK
     standalone = STANDALONE.match(master)
     if standalone is None:
-        return None  # other masters know where their drivers are
+        return None  # other masters provide the driver's address
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
-            probe.connect((standalone["host"], int(standalone["port"])))  # nothing is sent
+            probe.connect((standalone["host"], int(standalone["port"])))  # connecting a UDP socket sends nothing
         except OSError:
             return None
         return str(probe.getsockname()[0])
 
 
 def worker_python(master: str, settings: Mapping[str, str]) -> str:
-    """The interpreter of Spark's workers: this one, unless another is named for a cluster."""
+    """The Python of Spark's workers: this interpreter, unless another is configured."""
     named = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON")
     return sys.executable if named is None or master.startswith("local") else named
 
 
 def silence_query_errors() -> None:
-    """PySpark prints what is wrong with a query as JSON with all stack traces; we tell it in a sentence."""
+    """Turns off PySpark's logging of query errors as JSON with stack traces; the engine reports them."""
     for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager
 def quiet(log_file: str) -> Iterator[None]:
-    """Spark's process inherits our standard error when it starts, and writes there for ever: it gets a file instead."""
+    """Redirects standard error to a file while Spark's process starts, because that process inherits it."""
     sys.stderr.flush()
     ours = os.dup(2)
     with open(log_file, "ab") as file:

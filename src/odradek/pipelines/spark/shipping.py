@@ -1,7 +1,7 @@
-"""What Spark's workers need and may not have: our package, and the modules beside a definition.
+"""Sends Spark's workers the code that they may lack: this package, and the modules next to a definition.
 
-Functions of a definition travel with the task, but what they import does not. A worker on another machine also lacks
-this package, unless somebody has installed it there.
+Functions of a definition are sent with the task, but the modules that they import are not. A worker on another machine
+may also lack this package.
 """
 
 from __future__ import annotations
@@ -22,26 +22,27 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
 
-OWN = ("__init__.py", "pipelines")  # of the package: workers know nothing of brokers
+OWN = ("__init__.py", "pipelines")  # without the broker, which workers do not need
 
 
 def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
-    """Sends them to every worker, those too that come later."""
+    """Sends the code to every worker, including workers that are added later."""
     folder = Path(tempfile.mkdtemp(prefix="odradek-modules-"))
-    weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)  # Spark sends the files from where they are
+    # The files must exist as long as the session: Spark reads them whenever a worker is added.
+    weakref.finalize(session, shutil.rmtree, folder, ignore_errors=True)
     context = session.sparkContext
     if not str(context.master).startswith("local"):
         package = Path(odradek.__file__).parent
         ours = [file for name in OWN for file in python_files(package / name)]
         context.addPyFile(zipped(folder / "odradek.zip", ours, package.parent))
-    beside = Path(pipeline.directory).absolute()
-    theirs = list(modules_beside(beside))
+    directory = Path(pipeline.directory).absolute()
+    theirs = list(modules_in(directory))
     if theirs:
-        context.addPyFile(zipped(folder / f"{pipeline.name}-modules.zip", theirs, beside))
+        context.addPyFile(zipped(folder / f"{pipeline.name}-modules.zip", theirs, directory))
 
 
-def modules_beside(folder: Path) -> Iterator[Path]:
-    """What can be imported from there: modules, and whole packages."""
+def modules_in(folder: Path) -> Iterator[Path]:
+    """The modules and packages in the folder."""
     for path in sorted(folder.iterdir()):
         if path.suffix == ".py" or (path / "__init__.py").is_file():
             yield from python_files(path)

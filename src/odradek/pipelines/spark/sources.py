@@ -1,4 +1,4 @@
-"""Where rows come from: topics, files and databases, read as a stream or once."""
+"""Reads sources: topics, files and databases, as a stream or once."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Source
 
-    PartitionCount = Callable[[str, TopicOrigin], int]  # of a topic on the cluster that it is read from
+    PartitionCount = Callable[[str, TopicOrigin], int]  # looks up a topic's partitions on its source's cluster
 
-FETCH_WAIT_MS = "20"  # Spark waits for the whole of it at the end of a log; Kafka's 500 ms would be the latency
+FETCH_WAIT_MS = "20"  # at the end of a log Spark waits for this long; Kafka's default of 500 ms would add latency
 EARLIEST_OFFSET, LATEST_OFFSET = -2, -1
 MOST_IN_TRANSACTION = 500_000
-NOTHING_OFFSET = 0  # as start and as end
+NOTHING_OFFSET = 0  # sentinels for start and end
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What a batch reads of its topics; without them from each source's own start to the end."""
+    """The range of the topics that a batch reads; by default from each source's start to the end."""
 
     start: Start | None = None
     end: Start | None = None
@@ -45,7 +45,7 @@ def read_stream(session: SparkSession, source: Source, pipeline: Pipeline, parti
     origin = source.origin
     if isinstance(origin, TopicOrigin):
         options = {**topic_options(origin, pipeline), **start_options(origin, origin.start, partitions, "starting")}
-        most = most_records(origin, pipeline)
+        most = record_limit(origin, pipeline)
         if most is not None:
             options["maxOffsetsPerTrigger"] = str(most)
         return session.readStream.format(topic_format(session, pipeline)).options(**options).load()
@@ -54,7 +54,7 @@ def read_stream(session: SparkSession, source: Source, pipeline: Pipeline, parti
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
         return reader.load(below(pipeline, origin.path))
-    raise ValueError(f"source '{source.name}': a database is no stream")
+    raise ValueError(f"source '{source.name}': a database cannot be read as a stream")
 
 
 def read_once(
@@ -64,7 +64,7 @@ def read_once(
     partitions: PartitionCount,
     span: Range | None = None,
 ) -> DataFrame:
-    """All rows that are there, or those of a range of a topic."""
+    """Reads all existing rows, or a range of a topic."""
     origin = source.origin
     if isinstance(origin, TopicOrigin):
         chosen = span or Range()
@@ -79,17 +79,17 @@ def read_once(
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
         return reader.load(below(pipeline, origin.path))
-    return read_jdbc(session, origin, database_place(pipeline, origin.url))
+    return read_jdbc(session, origin, resolved_jdbc_url(pipeline, origin.url))
 
 
-def most_records(origin: TopicOrigin, pipeline: Pipeline) -> int | None:
-    """Of a batch. One that is a transaction must be written before the brokers give the transaction up."""
+def record_limit(origin: TopicOrigin, pipeline: Pipeline) -> int | None:
+    """The record limit of a batch. An exactly-once batch must be written within the transaction timeout."""
     is_bounded = pipeline.delivery is Delivery.EXACTLY_ONCE
     return origin.max_records_per_batch or (MOST_IN_TRANSACTION if is_bounded else None)
 
 
 def topic_format(session: SparkSession, pipeline: Pipeline) -> str:
-    """Both connectors take the same options and give the same columns."""
+    """The format of the session's connector; both connectors have the same options and columns."""
     if connector_of(session, pipeline.connector) is Connector.JVM:
         return "kafka"
     session.dataSource.register(TopicSource)
@@ -100,7 +100,7 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
     chosen = {"pattern": origin.pattern} if origin.pattern is not None else {"topics": ",".join(origin.topics)}
     subscription = {"subscribePattern" if key == "pattern" else "subscribe": value for key, value in chosen.items()}
     client = {"fetch.max.wait.ms": FETCH_WAIT_MS, **pipeline.kafka, **origin.kafka}
-    if pipeline.delivery is Delivery.EXACTLY_ONCE:  # what was aborted was never written
+    if pipeline.delivery is Delivery.EXACTLY_ONCE:  # aborted transactions are not read
         client.setdefault("isolation.level", "read_committed")
     return {
         **subscription,
@@ -114,7 +114,7 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
 def start_options(
     origin: TopicOrigin, start: Start, partitions: PartitionCount, which: str, only_named: bool = False
 ) -> dict[str, str]:
-    """`starting…` or `ending…`: Spark wants an offset for every partition, ours may name some."""
+    """The options `starting…` or `ending…`. Spark needs an offset for every partition; a definition may name some."""
     if start.at is StartAt.TIME:
         timestamp = {f"{which}Timestamp": str(start.time_ms)}
         return {**timestamp, "startingOffsetsByTimestampStrategy": "latest"} if which == "starting" else timestamp
@@ -146,13 +146,13 @@ def file_options(origin: FileOrigin) -> dict[str, str]:
     return {**defaults, **origin.options}
 
 
-def database_place(pipeline: Pipeline, url: str) -> str:
-    """A file of SQLite begins beside the definition, as all paths do."""
+def resolved_jdbc_url(pipeline: Pipeline, url: str) -> str:
+    """The JDBC URL with the path of a SQLite file resolved from the definition's folder."""
     prefix = "jdbc:sqlite:"
     is_file = url.startswith(prefix) and not url.startswith((f"{prefix}:", f"{prefix}file:"))
     return prefix + below(pipeline, url.removeprefix(prefix)) if is_file else url
 
 
 def below(pipeline: Pipeline, path: str) -> str:
-    """A path as it is meant: from the definition's folder, unless it says where it begins."""
+    """A path resolved from the definition's folder, unless it is absolute or a URL."""
     return path if "://" in path else str(Path(pipeline.directory, path).absolute())

@@ -1,4 +1,4 @@
-"""Steps as functions of DataFrames: the same for a stream and for a batch."""
+"""Steps as functions of DataFrames, the same for streams and batches."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class StepBroken(PipelineError):
-    """A step that does not do what it should."""
+    """A step failed because of its definition or its code."""
 
 
 def run_step(
     session: SparkSession, step: Step, tables: Mapping[str, DataFrame], mode: SinkMode, directory: str
 ) -> DataFrame:
-    """A step's rows, before its expectations. `tables` holds what it reads; `mode` matters to keyed state only."""
+    """The rows of a step before its expectations. `tables` has its inputs; `mode` is used by keyed state only."""
     operation = step.operation
     if isinstance(operation, Sql):
         frame = run_query(session, operation.text, tables)
@@ -75,7 +75,7 @@ def aggregate(frame: DataFrame, operation: Aggregation) -> DataFrame:
 
 
 def deduplicate(frame: DataFrame, operation: Deduplication) -> DataFrame:
-    """Within a time by Spark's watermark of the input; `within` was checked to be there only with one."""
+    """Drops duplicates; with `within`, in the input's watermark, which the checks guarantee to exist."""
     by = list(operation.by)
     if operation.within is not None and frame.isStreaming:
         return frame.dropDuplicatesWithinWatermark(by)
@@ -85,9 +85,9 @@ def deduplicate(frame: DataFrame, operation: Deduplication) -> DataFrame:
 def join(frame: DataFrame, table: DataFrame, operation: Join) -> DataFrame:
     kinds = {"semi": "left_semi", "anti": "left_anti"}
     taken = {name.lower() for name in frame.columns} - {name.lower() for name in operation.on}
-    beside = without_hidden(table)
-    beside = beside.drop(*(name for name in beside.columns if name.lower() in taken))
-    return frame.join(beside, list(operation.on), kinds.get(str(operation.how), str(operation.how)))
+    joined = without_hidden(table)
+    joined = joined.drop(*(name for name in joined.columns if name.lower() in taken))
+    return frame.join(joined, list(operation.on), kinds.get(str(operation.how), str(operation.how)))
 
 
 def keep_state(frame: DataFrame, operation: KeyedState, mode: SinkMode, directory: str) -> DataFrame:

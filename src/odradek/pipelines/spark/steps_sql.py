@@ -1,4 +1,4 @@
-"""SQL steps. A query that makes rows of single records carries their origin along; the text is otherwise left alone."""
+"""SQL steps. A query whose rows derive from single records also selects their origin; its text is kept otherwise."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 
 def run_query(session: SparkSession, text: str, tables: Mapping[str, DataFrame]) -> DataFrame:
-    """The query over these tables; at most one of them brings an origin along."""
-    carrier = carrying_table(text, {name for name, frame in tables.items() if has_origin(frame)})
+    """Runs the query over these tables, of which at most one passes on its origin."""
+    carrier = origin_table(text, {name for name, frame in tables.items() if has_origin(frame)})
     for name, frame in tables.items():
         (frame if name == carrier else without_hidden(frame)).createOrReplaceTempView(name)
     return session.sql(text if carrier is None else with_origin(text, carrier))
 
 
-def carrying_table(text: str, with_origins: set[str]) -> str | None:
-    """The one table whose records become the rows of a plain SELECT; None where rows are made of several."""
+def origin_table(text: str, with_origins: set[str]) -> str | None:
+    """The table of a plain SELECT, whose origin the rows keep; None if a row may derive from several records."""
     query = parse_query(text)
     if not isinstance(query, exp.Select) or query.args.get("with_") or query.args.get("with"):
         return None
@@ -37,7 +37,7 @@ def carrying_table(text: str, with_origins: set[str]) -> str | None:
 
 
 def with_origin(text: str, carrier: str) -> str:
-    """The origin among the columns of a SELECT; `*` has it already."""
+    """Adds the origin to the columns of a SELECT; `*` includes it already."""
     query = parse_query(text)
     if any(is_star_of(each, query, carrier) for each in query.expressions):
         return text

@@ -1,4 +1,4 @@
-"""Topics of a pipeline, looked after by a Kafka client before Spark starts: sources must exist, targets are made."""
+"""Prepares topics with a Kafka client before Spark starts: source topics must exist, sink topics are created."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
 
 TIMEOUT_S = 5.0
-MAKING_TIMEOUT_S = 30.0  # brokers answer by now, and may have many partitions to make
-AWAY = frozenset({
+MAKING_TIMEOUT_S = 30.0  # creating many partitions may take long
+TRANSIENT = frozenset({
     KafkaError._TIMED_OUT,  # noqa: SLF001 - its name in the API
     KafkaError._TRANSPORT,  # noqa: SLF001
     KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
@@ -33,25 +33,25 @@ TOPIC_CONFIG = {"max.message.bytes": str(8 * 1024 * 1024)}
 
 
 class TopicMissing(PipelineError):
-    """A source's topic does not exist."""
+    """The topic of a source does not exist."""
 
 
-class BrokersAway(PipelineError):
-    """No broker answers."""
+class BrokersUnavailable(PipelineError):
+    """No broker is reachable."""
 
 
 class TopicRefused(PipelineError):
-    """A topic that the brokers do not make."""
+    """The brokers failed to create a topic."""
 
 
 class SettingsRefused(PipelineError):
-    """What the client does not take."""
+    """The Kafka client rejects the settings."""
 
 
 class Cluster:
-    """Topics of one cluster and their partitions, as they were when they were asked for.
+    """The topics of one cluster and their partitions, as of the last lookup.
 
-    Sources may have brokers of their own; the clusters of those are found from here.
+    `at` returns the cluster of a source that has its own brokers.
     """
 
     def __init__(self, bootstrap_servers: str, settings: Mapping[str, str]) -> None:
@@ -67,14 +67,14 @@ class Cluster:
             self._admin = AdminClient(client)
         except KafkaException as error:
             reason = error.args[0].str()
-            raise SettingsRefused(f"the settings under `kafka` for {bootstrap_servers} are no good: {reason}") from None
+            raise SettingsRefused(f"the settings under `kafka` for {bootstrap_servers} are invalid: {reason}") from None
         self.partitions = self._look()
 
     def _look(self) -> dict[str, int]:
         try:
             found = self._admin.list_topics(timeout=TIMEOUT_S)
         except KafkaException as error:
-            raise BrokersAway(f"no broker answers at {self.bootstrap_servers}: {error.args[0].str()}") from None
+            raise BrokersUnavailable(f"no broker answers at {self.bootstrap_servers}: {error.args[0].str()}") from None
         self.id: str | None = found.cluster_id
         return {name: len(topic.partitions) for name, topic in found.topics.items() if topic.error is None}
 
@@ -95,9 +95,9 @@ class Cluster:
         return self.partitions[topic]
 
     def create(self, topics: set[str], partitions: int = -1) -> None:
-        """Without a number with the broker's own; a topic that exists stays as it is.
+        """Creates a topic unless it exists, by default with the broker's number of partitions.
 
-        A record of ours has headers beside the value of the one that it was made of, and must fit all the same.
+        `max.message.bytes` is raised: an output record has headers in addition to the value of its input record.
         """
         missing = sorted(topics - set(self.partitions))
         if not missing:
@@ -107,19 +107,19 @@ class Cluster:
             try:
                 future.result(MAKING_TIMEOUT_S)
             except TimeoutError:
-                told = f"{self.bootstrap_servers} did not make topic {name} in {MAKING_TIMEOUT_S:.0f} s"
-                raise BrokersAway(told) from None
+                message = f"{self.bootstrap_servers} failed to create topic {name} in {MAKING_TIMEOUT_S:.0f} s"
+                raise BrokersUnavailable(message) from None
             except KafkaException as error:
                 reason = error.args[0]
                 if reason.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                     continue
-                kind = BrokersAway if reason.code() in AWAY else TopicRefused
-                raise kind(f"{self.bootstrap_servers} did not make topic {name}: {reason.str()}") from None
+                kind = BrokersUnavailable if reason.code() in TRANSIENT else TopicRefused
+                raise kind(f"{self.bootstrap_servers} failed to create topic {name}: {reason.str()}") from None
         self.partitions = self._look()
 
 
 def prepare_topics(pipeline: Pipeline) -> Cluster:
-    """Refuses sources that do not exist, makes the topics that the pipeline writes to."""
+    """Checks that the topics of sources exist, and creates the topics that the pipeline writes to."""
     cluster = Cluster(pipeline.bootstrap_servers, pipeline.kafka)
     for source in pipeline.sources:
         origin = source.origin

@@ -1,4 +1,4 @@
-"""Whether the brokers that a pipeline writes to can deliver exactly once: asked before anything starts."""
+"""Checks before the start that the brokers that a pipeline writes to support transactions."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 CHECK_S = 30.0
 SLICE_S = 0.5
-REFUSAL = "INVALID_REQUEST"  # what a broker without transactions says when it is asked who coordinates them
+REFUSAL = "INVALID_REQUEST"  # the error of a broker without transactions in FindCoordinator
 
 
 class TransactionsMissing(PipelineError):
-    """Exactly once needs a broker with transactions."""
+    """A broker does not support transactions, which exactly_once needs."""
 
 
 def producers_of(pipeline: Pipeline) -> list[Settings]:
-    """Every cluster that is written to, with the settings that it is written with."""
+    """The producers of the pipeline: each cluster that it writes to, with its settings."""
     found = [producer_of(pipeline, sink.target) for sink in pipeline.sinks if isinstance(sink.target, TopicTarget)]
     if pipeline.dead_letters is not None:
         found.append(producer_of(pipeline))
@@ -36,7 +36,7 @@ def producers_of(pipeline: Pipeline) -> list[Settings]:
 
 
 class Refusals(logging.Handler):
-    """Listens to the client, which asks for ever and tells only its log that the answer is no."""
+    """Detects the refusal in the client's log; the client itself retries endlessly without an error."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,29 +49,33 @@ class Refusals(logging.Handler):
 
 
 def check_transactions(pipeline: Pipeline, servers: str, settings: dict[str, str]) -> None:
-    heard = Refusals()
+    refusals = Refusals()
     listener = logging.getLogger(f"{__name__}.{pipeline.name}")
     listener.setLevel(logging.DEBUG)
     listener.propagate = False
-    listener.handlers = [heard]
+    listener.handlers = [refusals]
     own = {"bootstrap.servers": servers, "transactional.id": f"odradek.{pipeline.name}.check", "debug": "eos"}
     give_up_at = time.monotonic() + CHECK_S
     try:
         client = Producer({**DEFAULTS, **librdkafka_settings(settings), **own}, logger=listener)
-        while not heard.is_refused and time.monotonic() < give_up_at:
+        while not refusals.is_refused and time.monotonic() < give_up_at:
             try:
                 client.init_transactions(SLICE_S)
             except KafkaException as error:
-                client.poll(0)  # the log comes this way
+                client.poll(0)  # delivers log messages
                 if not error.args[0].retriable():
                     raise
             else:
                 return
     except KafkaException as error:
-        raise TransactionsMissing(f"{told(pipeline, servers)}: {error.args[0].str()}") from None
-    why = "this broker has no transactions yet" if heard.is_refused else f"no transaction began in {CHECK_S:.0f} s"
-    raise TransactionsMissing(f"{told(pipeline, servers)}: {why}; use at_least_once, or Apache Kafka")
+        raise TransactionsMissing(f"{failure_of(pipeline, servers)}: {error.args[0].str()}") from None
+    why = (
+        "the broker does not support transactions"
+        if refusals.is_refused
+        else f"no transaction could be started within {CHECK_S:.0f} s"
+    )
+    raise TransactionsMissing(f"{failure_of(pipeline, servers)}: {why}; use delivery: at_least_once, or Apache Kafka")
 
 
-def told(pipeline: Pipeline, servers: str) -> str:
+def failure_of(pipeline: Pipeline, servers: str) -> str:
     return f"{pipeline.place}: {servers} cannot deliver exactly once"

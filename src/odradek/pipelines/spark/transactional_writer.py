@@ -1,9 +1,9 @@
-"""Records of a topic in a Kafka transaction, written by Spark's Python workers. Nothing of Spark is imported here.
+"""Writes records in Kafka transactions from Spark's Python workers. Does not import Spark.
 
-A batch's records are split; each split is written by one task, in one transaction, under a transactional id of its own.
-The same transaction commits the batch's number as the offset of a group, so that the records and the note that they are
-written appear together. Whoever opens a split fences all who wrote it before and only then reads the note: what it
-finds is final, and a batch that comes again is skipped.
+A batch is divided into splits. One task writes each split, in one transaction, with the split's own transactional id.
+The same transaction commits the batch number as an offset of a consumer group, so that the records and the mark that
+they are written become visible together. Opening a split first fences its earlier writers and then reads the mark, so
+that the mark is final, and a replayed batch is skipped.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 SPLIT = "__split"
 Headers = list[tuple[str, str | bytes | None]]
 DEFAULTS: Mapping[str, str | int] = {
-    "transaction.timeout.ms": 300_000,  # how long a batch may take to be written, and a dead driver hold up readers
-    "partitioner": "murmur2_random",  # as the Java client, by which everything else is written, places keys
-    "message.max.bytes": 1_048_576,  # as much as the Java client sends
+    "transaction.timeout.ms": 300_000,  # the limit for writing a batch, and for how long a dead driver blocks readers
+    "partitioner": "murmur2_random",  # the partitioner of the Java client, which writes all other records
+    "message.max.bytes": 1_048_576,  # the Java client's default
     "linger.ms": 5,
 }
 ANSWER_S = 60.0
-KEPT_ANSWER_S = 5.0  # of a producer in whose place a new one can be had
+KEPT_ANSWER_S = 5.0  # for a cached producer, which can be replaced by a new one
 PAUSE_S = 0.1
-GRACE_S = 1.0  # for a client that keeps its time
+GRACE_S = 1.0  # for calls of the client that respect their timeout
 MOST_KEPT = 16
-# By name, because some of them are the client's own and begin with an underscore.
-AWAY = {
+# By name, because some are librdkafka's own codes, whose names start with an underscore.
+TRANSIENT = {
     "NOT_COORDINATOR",
     "COORDINATOR_NOT_AVAILABLE",
     "COORDINATOR_LOAD_IN_PROGRESS",
@@ -49,29 +49,29 @@ FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}
 
 
 class DeliveryFailed(Exception):
-    """A transaction that could not be committed; its records do not exist for those who read what is committed."""
+    """A transaction could not be committed; read_committed consumers do not see its records."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a group's offset says: batches of a checkpoint's query below `next_batch` are written."""
+    """The content of a group's offset: the batches of a checkpoint's query below `next_batch` are written."""
 
     query: str
     next_batch: int
 
     def covers(self, query: str, batch: int) -> bool:
-        """A query of another checkpoint counts its batches anew."""
+        """Whether the batch is written; batch numbers of another checkpoint's query do not count."""
         return self.query == query and batch < self.next_batch
 
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a task needs to know of the batch that it writes a split of."""
+    """The batch of which a task writes one split."""
 
     bootstrap_servers: str
     settings: tuple[tuple[str, str], ...]
     group: str
-    marks: str  # the topic whose partitions stand for the splits
+    marks: str  # the topic whose partitions represent the splits
     query: str
     batch: int
 
@@ -80,13 +80,13 @@ class Assignment:
 
 
 class SplitWriter:
-    """The producer of a split. It is fenced as soon as another process opens the same split."""
+    """The producer of a split; it is fenced when another process opens the same split."""
 
     def __init__(self, assignment: Assignment, split: int) -> None:
         client = {**dict(assignment.settings), "bootstrap.servers": assignment.bootstrap_servers, "log_level": 0}
         self._slot = (assignment.marks, split)
         self._producer = Producer({**DEFAULTS, **client, "transactional.id": assignment.transactional_id(split)})
-        patiently(self._producer.init_transactions)
+        retry_timeouts(self._producer.init_transactions)
         consumer = Consumer({**client, "group.id": assignment.group, "isolation.level": "read_committed"})
         try:
             self._group = consumer.consumer_group_metadata()
@@ -95,14 +95,16 @@ class SplitWriter:
             consumer.close()
 
     def begin(self, query: str, batch: int, answer_s: float = ANSWER_S) -> bool:
-        """Opens the transaction with the batch's number; False where the batch is written already."""
+        """Opens the transaction and commits the batch number in it; False if the batch is already written."""
         if self._mark.covers(query, batch):
             return False
         self._begun = Mark(query, batch + 1)
         self._producer.begin_transaction()
         noted = TopicPartition(*self._slot, batch + 1, metadata=query)
-        # First, because a producer that is fenced learns it here and not after all the records.
-        within(answer_s + GRACE_S, lambda: self._producer.send_offsets_to_transaction([noted], self._group, answer_s))
+        # First, so that a fenced producer fails here and not after all records.
+        call_with_deadline(
+            answer_s + GRACE_S, lambda: self._producer.send_offsets_to_transaction([noted], self._group, answer_s)
+        )
         return True
 
     def add(self, records: pa.RecordBatch) -> int:
@@ -120,25 +122,25 @@ class SplitWriter:
                 self._producer.produce(topic, value, key, headers=headers)
             except BufferError:
                 if time.monotonic() > give_up_at:
-                    raise DeliveryFailed(f"topic {topic} took no record for {ANSWER_S:.0f} s") from None
+                    raise DeliveryFailed(f"topic {topic} accepted no record for {ANSWER_S:.0f} s") from None
                 self._producer.poll(PAUSE_S)
             else:
                 return
 
     def commit(self) -> None:
-        patiently(self._producer.commit_transaction)
+        retry_timeouts(self._producer.commit_transaction)
         self._mark = self._begun
 
     def abort(self) -> None:
-        """So that readers need not wait for the time-out; a producer that cannot even do that is left to it."""
+        """Aborts the transaction, so that readers do not wait for its timeout; if that fails, the timeout aborts it."""
         try:
             self._producer.abort_transaction(ANSWER_S)
         except KafkaException:
             return
 
 
-def patiently(call: Callable[[float], None]) -> None:
-    """A call that ran out of time is to be made again; what it does goes on meanwhile."""
+def retry_timeouts(call: Callable[[float], None]) -> None:
+    """Repeats a call that timed out; librdkafka continues the operation between calls."""
     give_up_at = time.monotonic() + ANSWER_S
     while True:
         try:
@@ -150,10 +152,11 @@ def patiently(call: Callable[[float], None]) -> None:
             return
 
 
-def within(answer_s: float, call: Callable[[], None]) -> None:
-    """For a call that may never return: librdkafka waits for a group's coordinator past the time it is given
-    (its issues 5456 and 5511), so a broker that was restarted would hold up its writers for ever. Such a call keeps its
-    thread and its producer until the process ends.
+def call_with_deadline(answer_s: float, call: Callable[[], None]) -> None:
+    """Runs a call that may never return with a deadline.
+
+    librdkafka waits for a group's coordinator beyond the timeout of the call (its issues 5456 and 5511), so that a
+    broker restart would block the writers forever. Such a call keeps its thread and producer until the process ends.
     """
     outcome: queue.SimpleQueue[Exception | None] = queue.SimpleQueue()
 
@@ -169,7 +172,7 @@ def within(answer_s: float, call: Callable[[], None]) -> None:
     try:
         error = outcome.get(timeout=answer_s)
     except queue.Empty:
-        raise DeliveryFailed(f"the coordinator of a transaction gave no answer in {answer_s:g} s") from None
+        raise DeliveryFailed(f"the transaction coordinator did not respond within {answer_s:g} s") from None
     if error is not None:
         raise error
 
@@ -179,23 +182,23 @@ def read_mark(consumer: Consumer, slot: tuple[str, int]) -> Mark:
     while True:
         try:
             (found,) = consumer.committed([TopicPartition(*slot)], ANSWER_S)
-            if found.error is not None:  # it has no offset then, as if nothing had ever been written
+            if found.error is not None:  # the offset would look as if nothing had been written
                 raise KafkaException(found.error)
         except KafkaException as error:
-            if error.args[0].name() not in AWAY or time.monotonic() > give_up_at:
+            if error.args[0].name() not in TRANSIENT or time.monotonic() > give_up_at:
                 raise
             time.sleep(PAUSE_S)
         else:
             return Mark(found.metadata or "", found.offset)
 
 
-# Opening a split takes several round trips, so its producer is kept for the next batch that this worker gets. It is
-# taken out while it writes: one that fails is not used again.
+# Opening a split takes several round trips, so its producer is cached for the next batch of this worker. It is removed
+# from the cache while it writes, so that a failed producer is not reused.
 KEPT: dict[str, SplitWriter] = {}
 
 
 def write_split(assignment: Assignment, batches: Iterable[pa.RecordBatch], kept: dict[str, SplitWriter] = KEPT) -> int:
-    """Writes the records of a task, which are of one split; returns how many, once they are committed."""
+    """Writes the records of a task, which all belong to one split; returns their number once they are committed."""
     writer: SplitWriter | None = None
     split = None
     written = 0
@@ -218,16 +221,16 @@ def write_split(assignment: Assignment, batches: Iterable[pa.RecordBatch], kept:
         if writer is not None:
             writer.abort()
         if isinstance(error, KafkaException):
-            raise DeliveryFailed(told(assignment, error)) from error
+            raise DeliveryFailed(failure_message(assignment, error)) from error
         raise
     return written
 
 
 def opened(assignment: Assignment, split: int, kept: dict[str, SplitWriter]) -> SplitWriter | None:
-    """A writer with an open transaction, or None where there is nothing to do."""
+    """A writer with an open transaction, or None if the batch is already written."""
     known = kept.pop(assignment.transactional_id(split), None)
     if known is not None:
-        # Fenced, when another worker has had this split since; without an answer, when the broker was away.
+        # Raises if another worker has opened this split since, or if the broker was unreachable.
         with contextlib.suppress(KafkaException, DeliveryFailed):
             return known if known.begin(assignment.query, assignment.batch, KEPT_ANSWER_S) else None
     fresh = SplitWriter(assignment, split)
@@ -240,7 +243,7 @@ def keep(name: str, writer: SplitWriter, kept: dict[str, SplitWriter]) -> None:
         del kept[next(iter(kept))]
 
 
-def told(assignment: Assignment, error: KafkaException) -> str:
+def failure_message(assignment: Assignment, error: KafkaException) -> str:
     what = f"batch {assignment.batch} was not committed to {assignment.bootstrap_servers}"
     if error.args[0].name() in FENCED:
         return f"{what}: another run of this pipeline has taken over ({assignment.group}); stop one of the two"

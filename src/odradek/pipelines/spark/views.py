@@ -1,4 +1,4 @@
-"""Views: tables of the warehouse that equal, at every instant, a result over some prefix of the input."""
+"""Views: warehouse tables that at any time equal the result over a prefix of the input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def latest_rows(frame: DataFrame, content: LatestRows) -> DataFrame:
-    """The last row of each key of a batch; of rows of the same time the one that came last."""
+    """The latest row of each key in a batch; of rows with equal `order_by` the one that arrived last."""
     names = visible_columns(frame)
     order = [] if content.order_by is None else [F.col(quoted(content.order_by))]
     if has_origin(frame):

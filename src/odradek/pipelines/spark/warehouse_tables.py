@@ -1,4 +1,4 @@
-"""Tables and views of a warehouse as rows of Spark, for those who query them."""
+"""Reads tables and views of a warehouse as Spark rows, for queries."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
 
 
 def exists(url: str) -> bool:
-    """SQLite makes a file that is not there; whoever only asks should not."""
+    """Whether the database exists; connecting to SQLite would create a missing file."""
     parsed = parsed_url(url)
     return parsed.get_backend_name() != "sqlite" or Path(parsed.database or "").exists()
 
 
 def table_names(url: str) -> list[str]:
     if not exists(url):
-        raise WarehouseRefused(f"{url}: there is no such file")
+        raise WarehouseRefused(f"{url}: the file does not exist")
     with reading(url) as connection:
         inspector = sa.inspect(connection)
         return [name for name in (*inspector.get_table_names(), *inspector.get_view_names()) if name != BATCH_TABLE]
 
 
 def read_table(session: SparkSession, url: str, name: str) -> DataFrame:
-    """All rows of a table, as they are at one instant."""
+    """All rows of a table, in one snapshot."""
     with reading(url) as connection:
         table = sa.Table(name, sa.MetaData(), autoload_with=connection)
         rows = [tuple(map(spark_value, row)) for row in connection.execute(sa.select(table))]
@@ -39,7 +39,7 @@ def read_table(session: SparkSession, url: str, name: str) -> DataFrame:
 
 
 def spark_type(kind: Any) -> str:
-    """A database's type in Spark's words; whatever has none is text."""
+    """The Spark type of a SQL type; STRING if there is no equivalent."""
     if isinstance(kind, sa.Numeric) and not isinstance(kind, sa.Float):
         precision = kind.precision or 38
         return f"DECIMAL({min(precision, 38)}, {kind.scale if kind.scale is not None else 18})"
@@ -56,7 +56,7 @@ def spark_type(kind: Any) -> str:
 
 
 def spark_value(value: Any) -> Any:
-    """Times without a zone are UTC there."""
+    """Converts a value for Spark; timestamps without a zone are UTC."""
     if isinstance(value, datetime):
         return value if value.tzinfo is not None else value.replace(tzinfo=UTC)
     return value if value is None or isinstance(value, bool | int | float | str | bytes) else plain(value)

@@ -1,4 +1,4 @@
-"""What running queries tell of themselves, asked from time to time, and how far their topics have grown meanwhile."""
+"""Polls the progress of running queries, and the end offsets of their topics."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ASK_EVERY_S = 1.0
 
 
 class ProgressWatch:
-    """Sends an event for what is new of each query, and one for the ends of its topics."""
+    """Sends an event for new progress of each query, and one for the end offsets of its topics."""
 
     def __init__(
         self, pipeline: Pipeline, queries: Mapping[str, StreamingQuery], send: Callable[[Event], None]
@@ -40,7 +40,7 @@ class ProgressWatch:
         self._next_s = 0.0
 
     def turn(self) -> None:
-        """Cheap when it is called too often."""
+        """Polls and sends events; rate-limited, so that it can be called often."""
         now_s = time.monotonic()
         if now_s < self._next_s:
             return
@@ -49,7 +49,7 @@ class ProgressWatch:
             try:
                 self._ask(flow, query)
             except PySparkException:
-                continue  # it is ending, and whoever waits for it hears why
+                continue  # the query is ending; its failure is reported by Running
         ends = self._ends.now({topic for each in self._positions.values() for topic in each})
         for flow, positions in self._positions.items():
             self._send(
@@ -69,9 +69,9 @@ class ProgressWatch:
 
 
 class TopicEnds:
-    """Asks the brokers of a pipeline, and those that sources have of their own, for the ends of topics.
+    """Looks up the end offsets of topics at the pipeline's brokers and at those of sources with their own.
 
-    What they do not say in time is left out.
+    Topics whose brokers do not respond in time are left out.
     """
 
     def __init__(self, pipeline: Pipeline) -> None:
@@ -110,12 +110,16 @@ def is_of(topic: str, origin: TopicOrigin) -> bool:
 
 
 class ClusterEnds:
-    """Of one cluster. KafkaException or TimeoutError where its brokers do not answer."""
+    """The end offsets of one cluster; raises KafkaException or TimeoutError if its brokers do not respond."""
 
     def __init__(self, servers: str, settings: Mapping[str, str]) -> None:
-        told: dict[str, Any] = {**librdkafka_settings(settings), "bootstrap.servers": servers, "log_level": 0}
-        told["error_cb"] = ignore
-        self._admin = AdminClient(told)
+        client_settings: dict[str, Any] = {
+            **librdkafka_settings(settings),
+            "bootstrap.servers": servers,
+            "log_level": 0,
+        }
+        client_settings["error_cb"] = ignore
+        self._admin = AdminClient(client_settings)
         self._partitions: dict[str, list[int]] = {}
 
     def now(self, topics: set[str]) -> Offsets:
@@ -132,4 +136,4 @@ class ClusterEnds:
 
 
 def ignore(_error: object) -> None:
-    """Spark tells of brokers that are away."""
+    """Ignores client errors; Spark reports unreachable brokers."""

@@ -1,1 +1,1 @@
-"""Tests of pipelines: given rows, expected rows, no broker."""
+"""Tests of pipelines with given and expected rows, without a broker."""

@@ -1,7 +1,7 @@
-"""Expected rows beside those that were found: which match, which are missing, and what the nearest one has instead.
+"""Compares expected rows with found ones: matches, missing rows, and differences to the most similar row.
 
-Only what is expected is compared: columns that it does not name may hold anything. Text that is a moment equals every
-other spelling of the same moment, and numbers are equal to a billionth.
+Only the columns of the expected row are compared. Timestamps are equal regardless of their spelling, and numbers are
+compared to a billionth.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
 
 MOMENT = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d")
 PRECISION = 1e-9
-NOTHING_THERE = object()
+ABSENT = object()
 
 
 @dataclass(frozen=True, slots=True)
 class FoundRow:
-    """A row: its columns, and with records what surrounds them (`_key`, `_headers`, `_value` …)."""
+    """A row: its columns, and for records also `_key`, `_headers`, `_value` …."""
 
     columns: Mapping[str, Any]
     record: Mapping[str, Any] = field(default_factory=dict)
 
     def get(self, name: str) -> Any:
-        return self.columns.get(name, self.record.get(name, NOTHING_THERE))
+        return self.columns.get(name, self.record.get(name, ABSENT))
 
 
 @dataclass(frozen=True, slots=True)
 class FieldDifference:
-    """A column with another value than the expected one; one that is not there has `found` None and `is_absent`."""
+    """A column whose value differs from the expected one; a missing column has `found` None and `is_absent`."""
 
     path: str
     expected: Any
@@ -49,7 +49,7 @@ class FieldDifference:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that is not as expected, in an outlet of a case."""
+    """One difference between expected and found rows, in an outlet of a case."""
 
     where: str
     kind: str  # missing | different | unexpected | count | order | error
@@ -61,7 +61,7 @@ class Difference:
 
 
 def compare_rows(expected: ExpectedRows, found: Sequence[FoundRow]) -> list[Difference]:
-    """All that is not as expected; nothing where everything is."""
+    """All differences; empty if the rows are as expected."""
     differences = []
     if expected.count is not None and expected.count != len(found):
         message = f"{expected.count} rows expected, {len(found)} found"
@@ -74,7 +74,7 @@ def compare_rows(expected: ExpectedRows, found: Sequence[FoundRow]) -> list[Diff
     differences += unmatched(expected, found, apart, matched)
     if expected.in_order and not differences and not is_in_order([[not fields for fields in row] for row in apart]):
         order = ", ".join(str(number + 1) for number in matched if number is not None)
-        message = f"the rows are there in another order: {order}"
+        message = f"the rows are in another order: {order}"
         differences.append(Difference(expected.label, "order", expected.place, message))
     return differences
 
@@ -92,7 +92,7 @@ def unmatched(
             continue
         near = min(rest, key=lambda each: len(apart[number][each]), default=None)
         if near is None or not is_similar(row.value, apart[number][near]):
-            message = "no such row"
+            message = "row not found"
             differences.append(Difference(expected.label, "missing", row.place, message, row.value))
             continue
         if not expected.may_have_more:
@@ -106,13 +106,13 @@ def unmatched(
         for each in rest:
             row_found = shown(found[each])
             differences.append(
-                Difference(expected.label, "unexpected", expected.place, "a row too many", None, row_found)
+                Difference(expected.label, "unexpected", expected.place, "unexpected row", None, row_found)
             )
     return differences
 
 
 def is_similar(expected: Any, fields: Sequence[FieldDifference]) -> bool:
-    """Something of it is as expected."""
+    """Whether at least one column has the expected value."""
     if not isinstance(expected, dict):
         return False
     different = {each.path.partition(".")[0].partition("[")[0] for each in fields}
@@ -124,9 +124,9 @@ def shown(row: FoundRow) -> Any:
 
 
 def match_all(fits: Sequence[Sequence[bool]]) -> list[int | None]:
-    """Pairs as many expected rows with found ones as can be: which found row each gets, or None.
+    """Matches as many expected rows with found ones as possible; the found row of each, or None.
 
-    An expected row that names few columns may fit several found ones, so pairs are made anew where that helps.
+    An expected row with few columns may match several found rows, so earlier matches are changed where that helps.
     """
     owner: dict[int, int] = {}
 
@@ -146,7 +146,7 @@ def match_all(fits: Sequence[Sequence[bool]]) -> list[int | None]:
 
 
 def is_in_order(fits: Sequence[Sequence[bool]]) -> bool:
-    """Whether the rows can be paired so that they follow one another, others between them or not."""
+    """Whether the expected rows occur in this order, possibly with other rows in between."""
     position = 0
     for row in fits:
         position = next((number + 1 for number in range(position, len(row)) if row[number]), -1)
@@ -156,7 +156,7 @@ def is_in_order(fits: Sequence[Sequence[bool]]) -> bool:
 
 
 def row_differences(expected: Any, row: FoundRow, all_columns: bool) -> tuple[FieldDifference, ...]:
-    """What a row has instead; a value that is no mapping is compared with the record's whole value."""
+    """The differences of a row; an expected value that is not a mapping is compared with the record's whole value."""
     if not isinstance(expected, dict):
         wanted = expected if isinstance(expected, str | None) else json.dumps(expected)
         return tuple(value_differences("_value", wanted, row.record.get("_value"), all_columns))
@@ -169,17 +169,17 @@ def row_differences(expected: Any, row: FoundRow, all_columns: bool) -> tuple[Fi
 
 
 def letter_differences(expected: Any, row: FoundRow, all_columns: bool) -> tuple[FieldDifference, ...]:
-    """Of a dead letter, whose reason may be given by the part before the colon."""
+    """The differences of a dead letter; the expected reason may be the part before the colon only."""
     differences = row_differences(expected, row, all_columns)
-    return tuple(each for each in differences if not (each.path == "reason" and is_short_for(each)))
+    return tuple(each for each in differences if not (each.path == "reason" and is_kind_of_reason(each)))
 
 
-def is_short_for(reason: FieldDifference) -> bool:
+def is_kind_of_reason(reason: FieldDifference) -> bool:
     return isinstance(reason.found, str) and reason.found.partition(":")[0] == reason.expected
 
 
 def field_differences(path: str, expected: Any, found: Any, all_columns: bool) -> list[FieldDifference]:
-    if found is NOTHING_THERE:
+    if found is ABSENT:
         return [FieldDifference(path, expected, None, is_absent=True)]
     return value_differences(path, expected, found, all_columns)
 
@@ -190,7 +190,7 @@ def value_differences(path: str, expected: Any, found: Any, all_columns: bool) -
     if isinstance(expected, dict) and isinstance(found, dict):
         differences = []
         for name, value in expected.items():
-            differences += field_differences(f"{path}.{name}", value, found.get(name, NOTHING_THERE), all_columns)
+            differences += field_differences(f"{path}.{name}", value, found.get(name, ABSENT), all_columns)
         extra = [name for name in found if all_columns and name not in expected]
         return differences + [FieldDifference(f"{path}.{name}", None, found[name]) for name in extra]
     if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):

@@ -1,4 +1,4 @@
-"""Files of tests: found beside the definitions that they test, read together with them."""
+"""Finds test files next to the definitions that they test, and reads both."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEFINITION_ENDINGS = (".yml", ".yaml", ".py")
 
 
 def find_files(named: Iterable[str]) -> list[str]:
-    """Test files by their own name, by the definition that they test, or by a folder with any below it."""
+    """Test files, given by their name, by the definition that they test, or by a folder that contains them."""
     return list(dict.fromkeys(file for name in named for file in files_of(name)))
 
 
@@ -34,29 +34,31 @@ def files_of(name: str) -> Iterator[str]:
     if path.is_dir():
         found = sorted(str(each) for ending in TEST_ENDINGS for each in path.rglob(f"*{ending}"))
         if not found:
-            raise lonely(name, "no tests of pipelines are here or below", "a file of tests ends in .test.yml")
+            raise single_problem(
+                name, "found no pipeline tests in this folder or below", "the name of a test file ends in .test.yml"
+            )
         yield from found
     elif name.endswith(TEST_ENDINGS):
         yield name
     else:
-        beside = [path.with_suffix(ending) for ending in TEST_ENDINGS]
-        existing = [str(each) for each in beside if each.exists()]
+        candidates = [path.with_suffix(ending) for ending in TEST_ENDINGS]
+        existing = [str(each) for each in candidates if each.exists()]
         if not existing:
-            raise lonely(name, "there are no tests of this definition", f"write them in {beside[0]}")
+            raise single_problem(name, "this definition has no test file", f"write one: {candidates[0]}")
         yield existing[0]
 
 
 def read_case_file(file: str, environment: Mapping[str, str]) -> CaseFile:
-    """The cases of a file and the pipeline that they test; `ProblemList` with all that is wrong with either."""
+    """The cases of a file and the pipeline that they test; raises `ProblemList` with the problems of both."""
     problems = Problems()
     text = read_text(file, problems)
     root = read_yaml(text, file, environment, problems) if text is not None else None
     if not isinstance(root, MappingNode):
         if not problems.errors:
             what = "empty" if root is None else f"not {describe(root)}"
-            problems.error(Place(file, 1, 1), f"a file of tests is a mapping, {what}", "begin with `cases:`")
+            problems.error(Place(file, 1, 1), f"a test file must be a mapping, {what}", "start with `cases:`")
         raise ProblemList(problems)
-    fields = Fields(root, FILE_KEYS, "the file of tests", problems)
+    fields = Fields(root, FILE_KEYS, "the test file", problems)
     pipeline = tested_pipeline(file, fields, environment, problems)
     if pipeline is None:
         raise ProblemList(problems)
@@ -69,16 +71,16 @@ def read_case_file(file: str, environment: Mapping[str, str]) -> CaseFile:
 
 
 def tested_pipeline(file: str, fields: Fields, environment: Mapping[str, str], problems: Problems) -> Pipeline | None:
-    """The one that is named, or that of the definition with the same name."""
+    """The pipeline of the named definition, or of the one with the test file's name."""
     named, name = fields.text("definition"), fields.text("pipeline")
     if named is not None:
         definition = Path(file).parent / named
     else:
         stem = next(file.removesuffix(ending) for ending in TEST_ENDINGS if file.endswith(ending))
-        beside = [Path(stem + ending) for ending in DEFINITION_ENDINGS]
-        definition = next((each for each in beside if each.exists()), beside[0])
+        candidates = [Path(stem + ending) for ending in DEFINITION_ENDINGS]
+        definition = next((each for each in candidates if each.exists()), candidates[0])
     if not definition.exists():
-        hint = "say which with `definition: file`" if named is None else "paths begin beside the file of tests"
+        hint = "name it with `definition: file`" if named is None else "relative paths start at the test file's folder"
         problems.error(fields.place_of("definition"), f"the definition {definition} does not exist", hint)
         return None
     found = load_file(str(definition), environment)
@@ -90,11 +92,11 @@ def tested_pipeline(file: str, fields: Fields, environment: Mapping[str, str], p
     if len(chosen) == 1:
         return chosen[0]
     names = ", ".join(each.name for each in pipelines)
-    problems.error(fields.place_of("pipeline"), f"{definition} defines {names}", "say which with `pipeline: name`")
+    problems.error(fields.place_of("pipeline"), f"{definition} defines {names}", "choose one with `pipeline: name`")
     return None
 
 
-def lonely(name: str, message: str, hint: str) -> ProblemList:
+def single_problem(name: str, message: str, hint: str) -> ProblemList:
     problems = Problems()
     problems.error(Place(name, 1, 1), message, hint)
     return ProblemList(problems)

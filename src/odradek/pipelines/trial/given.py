@@ -1,4 +1,4 @@
-"""Given rows as what Spark would have read: records with bytes, or JSON texts of rows."""
+"""Converts given rows to the form in which Spark reads them: records of bytes, or rows as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.trial.model import PlacedValue
 
-# A record that does not say when it was written was written then.
+# The default timestamp of a record.
 WRITTEN_AT = datetime(2000, 1, 1, tzinfo=UTC)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 RECORD_KEYS = ("_key", "_value", "_headers", "_timestamp", "_topic", "_partition", "_offset")
@@ -43,7 +43,7 @@ class GivenRecord:
 def records_of(
     rows: Sequence[PlacedValue], source: Source, origin: TopicOrigin, problems: Problems
 ) -> list[GivenRecord]:
-    """Rows as records; offsets follow one another in each partition unless they are given."""
+    """Converts rows to records; offsets are consecutive in each partition unless they are given."""
     ends: dict[tuple[str, int], int] = {}
     topic = origin.topics[0] if origin.topics else source.name
     made = []
@@ -69,7 +69,7 @@ def records_of(
 
 
 class RecordMaker:
-    """One row of a test; what begins with `_` is the record's own, everything else the fields of its value."""
+    """Converts one row of a test; names with a leading `_` belong to the record, the others are fields of its value."""
 
     def __init__(self, row: PlacedValue, source: Source, problems: Problems) -> None:
         self._source = source
@@ -79,14 +79,14 @@ class RecordMaker:
         own = {name: value for name, value in fields.items() if name in RECORD_KEYS}
         columns = {name: value for name, value in fields.items() if name not in RECORD_KEYS}
         if columns and "_value" in own:
-            self._wrong(f"a record has either _value or fields such as '{next(iter(columns))}'", "keep one of the two")
+            self._wrong(f"the record has both _value and fields such as '{next(iter(columns))}'", "keep one of the two")
         self._own, self._columns = own, columns
 
     def _wrong(self, message: str, hint: str = "") -> None:
         self._problems.error(self._place, message, hint)
 
     def value(self) -> bytes | None:
-        """Text and bytes as they are, everything else in the format of the source."""
+        """The record's value: text and bytes unchanged, anything else in the format of the source."""
         if "_value" in self._own and not is_bytes(self._own["_value"]):
             content = self._own["_value"]
             return content if content is None else self._text_or_json(content)
@@ -108,7 +108,9 @@ class RecordMaker:
         try:
             fastavro.schemaless_writer(stream, json.loads(schema.avro or "{}"), self._columns)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            self._wrong(f"this is no record of the Avro schema: {error}", "give `_value: {hex: …}` for broken records")
+            self._wrong(
+                f"the row does not match the Avro schema: {error}", "use `_value: {hex: …}` for invalid records"
+            )
             return None
         return stream.getvalue()
 
@@ -122,20 +124,20 @@ class RecordMaker:
         try:
             return bytes.fromhex(text) if kind == "hex" else base64.b64decode(text, validate=True)
         except ValueError:
-            self._wrong(f"{kind} of {name} is none: {text}")
+            self._wrong(f"{kind} of {name} is invalid: {text}")
             return None
 
     def text(self, name: str) -> str | None:
         content = self._own.get(name)
         if content is not None and not isinstance(content, str):
-            self._wrong(f"{name} must be text, not {content}", "put it in quotes")
+            self._wrong(f"{name} must be text, not {content}", "quote it")
             return None
         return content
 
     def number(self, name: str) -> int | None:
         content = self._own.get(name)
         if content is not None and (type(content) is not int or content < 0):
-            self._wrong(f"{name} must be a whole number, not {content}")
+            self._wrong(f"{name} must be an integer, not {content}")
             return None
         return content
 
@@ -145,20 +147,22 @@ class RecordMaker:
             return WRITTEN_AT
         time_ms = content if type(content) is int else parse_moment(content) if isinstance(content, str) else None
         if time_ms is None:
-            self._wrong(f"_timestamp must be a time, not {content}", "2026-01-31 12:00:00, or milliseconds since 1970")
+            self._wrong(
+                f"_timestamp must be a time, not {content}", "write 2026-01-31 12:00:00, or milliseconds since 1970"
+            )
             return WRITTEN_AT
         return EPOCH + timedelta(milliseconds=time_ms)
 
     def headers(self) -> tuple[tuple[str, bytes | None], ...]:
         content = self._own.get("_headers", {})
         if not isinstance(content, dict):
-            self._wrong("_headers must be a mapping of names and texts")
+            self._wrong("_headers must be a mapping of names to text")
             return ()
         return tuple((name, None if value is None else self._text_or_json(value)) for name, value in content.items())
 
 
 def is_bytes(content: Any) -> bool:
-    """Bytes that are no text, as `{hex: …}` or `{base64: …}`."""
+    """Whether the value is bytes, written as `{hex: …}` or `{base64: …}`."""
     return (
         isinstance(content, dict)
         and len(content) == 1
@@ -168,11 +172,11 @@ def is_bytes(content: Any) -> bool:
 
 
 def check_columns(rows: Sequence[PlacedValue], columns: Sequence[str], what: str, problems: Problems) -> None:
-    """Rows of what is no topic name columns that are there."""
+    """Checks that rows of a source other than a topic name existing columns."""
     known = {name.lower() for name in columns}
     for row in rows:
         if not isinstance(row.value, dict):
-            problems.error(row.place, f"a row of {what} must be a mapping of columns", "- {column: value}")
+            problems.error(row.place, f"a row of {what} must be a mapping of columns", "write - {column: value}")
             continue
         for name in row.value:
             if name.lower() not in known:
@@ -180,7 +184,7 @@ def check_columns(rows: Sequence[PlacedValue], columns: Sequence[str], what: str
 
 
 def check_given(given: Mapping[str, Sequence[PlacedValue]], pipeline: Pipeline, problems: Problems) -> None:
-    """What can be said of given rows before Spark is there."""
+    """Checks given rows without Spark."""
     for source in pipeline.sources:
         rows, schema = given.get(source.name, ()), source.format.schema
         if isinstance(source.origin, TopicOrigin):

@@ -1,4 +1,4 @@
-"""What a file of tests says: cases of given rows and expected rows, as frozen values that know where they stand."""
+"""The model of a test file: cases of given and expected rows, as immutable values with their places."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Outlet(StrEnum):
-    """Where rows of a pipeline can be looked at."""
+    """A part of the pipeline whose rows a test can check."""
 
     SINK = "sink"
     VIEW = "view"
@@ -24,7 +24,7 @@ class Outlet(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PlacedValue:
-    """A plain value, as `json.loads` would give it, and where it is written."""
+    """A plain value, as `json.loads` returns it, and its place."""
 
     value: Any
     place: Place
@@ -32,7 +32,7 @@ class PlacedValue:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedRows:
-    """What an outlet should give. Without `rows` only their count is of interest."""
+    """The expected rows of an outlet; without `rows` only their count is checked."""
 
     outlet: Outlet
     name: str
@@ -41,7 +41,7 @@ class ExpectedRows:
     count: int | None = None
     may_have_more: bool = False
     in_order: bool = False
-    all_columns: bool = False  # a row has no other columns than the expected ones
+    all_columns: bool = False  # rows must not have columns other than the expected ones
 
     @property
     def label(self) -> str:
@@ -50,7 +50,7 @@ class ExpectedRows:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedCount:
-    """How many rows of a step do not meet an expectation."""
+    """The expected number of rows of a step that do not meet an expectation."""
 
     step: str
     expectation: str
@@ -68,10 +68,11 @@ class Case:
 
     name: str
     place: Place
-    given: Mapping[str, tuple[PlacedValue, ...]] = field(default_factory=dict)  # by source, or by step in its stead
+    # By source, or by step, whose computed rows they replace.
+    given: Mapping[str, tuple[PlacedValue, ...]] = field(default_factory=dict)
     rows: tuple[ExpectedRows, ...] = ()
     counts: tuple[ExpectedCount, ...] = ()
-    error: PlacedValue | None = None  # a part of the message with which the pipeline stops
+    error: PlacedValue | None = None  # a part of the expected error message
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""From a YAML file to cases. What cannot be understood is told with its line, all of it together."""
+"""Parses cases from a YAML file; reports all problems together."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ OUTLETS = {"sinks": Outlet.SINK, "views": Outlet.VIEW, "steps": Outlet.STEP}
 
 
 def parse_cases(root: MappingNode, pipeline: Pipeline, problems: Problems) -> tuple[Case, ...]:
-    """The cases of a file whose pipeline is known."""
+    """Parses the cases for a pipeline."""
     node = root.get("cases")
     if not isinstance(node, MappingNode) or not node.entries:
         place, found = (root.place, "there are none") if node is None else (node.place, f"not {describe(node)}")
-        problems.error(place, f"cases must be a mapping of names, {found}", "cases: {name: {given: …, expect: …}}")
+        problems.error(
+            place, f"cases must be a mapping of names, {found}", "write cases: {name: {given: …, expect: …}}"
+        )
         return ()
     parser = CaseParser(pipeline, problems)
     return tuple(parser.case(key, value) for key, value in node.entries)
 
 
 class CaseParser:
-    """Reads cases of one pipeline; names are checked against it."""
+    """Parses the cases of one pipeline, and checks names against it."""
 
     def __init__(self, pipeline: Pipeline, problems: Problems) -> None:
         self._pipeline = pipeline
@@ -61,7 +63,7 @@ class CaseParser:
         node = fields.node("expect") or node
         expect = Fields(node, EXPECT_KEYS, f"expect of {what}", self._problems)
         if isinstance(node, MappingNode) and not node.entries:
-            self._problems.error(node.place, f"{what} expects nothing", f"one of {', '.join(EXPECT_KEYS)}")
+            self._problems.error(node.place, f"{what} expects nothing", f"add one of {', '.join(EXPECT_KEYS)}")
         error = expect.text("error")
         return Case(
             key.text,
@@ -82,12 +84,14 @@ class CaseParser:
             return
         if self._pipeline.dead_letters is None:
             self._problems.error(
-                expect.key_place("dead_letters"), "the pipeline has no dead letters", "add `dead_letters: topic` to it"
+                expect.key_place("dead_letters"),
+                "the pipeline has no dead-letter topic",
+                "add `dead_letters: topic` to it",
             )
         yield self._rows(Outlet.DEAD_LETTERS, "", letters)
 
     def _rows(self, outlet: Outlet, name: str, node: Node) -> ExpectedRows:
-        """A list of rows, or a mapping that says more about them."""
+        """Expected rows: a list, or a mapping with more conditions."""
         what = f"{outlet} '{name}'" if name else str(outlet)
         if not isinstance(node, MappingNode):
             return ExpectedRows(outlet, name, node.place, self._list(node, f"rows of {what}"))
@@ -130,25 +134,25 @@ class CaseParser:
     def _list(self, node: Node, what: str) -> tuple[PlacedValue, ...]:
         if isinstance(node, ListNode):
             return tuple(PlacedValue(self._plain(item), item.place) for item in node.items)
-        self._problems.error(node.place, f"{what} must be a list, not {describe(node)}", "- {column: value}")
+        self._problems.error(node.place, f"{what} must be a list, not {describe(node)}", "write - {column: value}")
         return ()
 
     def _plain(self, node: Node) -> object:
         try:
             return to_plain(node)
         except TreeTooLarge:
-            self._problems.error(node.place, "this row is too large", "a test says what matters")
+            self._problems.error(node.place, "the row is too large", "use smaller values")
             return None
 
     def _number(self, node: Node, what: str) -> int:
         if isinstance(node, Scalar) and type(node.value) is int and node.value >= 0:
             return node.value
-        self._problems.error(node.place, f"{what} must be a whole number, not {describe(node)}")
+        self._problems.error(node.place, f"{what} must be an integer, not {describe(node)}")
         return 0
 
     def _is_known(self, name: Scalar, known: Sequence[str], what: str) -> bool:
         if name.text in known:
             return True
-        hint = suggestion(name.text, known, what="there is") or f"the pipeline has no {what} at all"
+        hint = suggestion(name.text, known, what="there is") or f"the pipeline has no {what}"
         self._problems.error(name.place, f"the pipeline has no {what} '{name.text}'", hint)
         return False

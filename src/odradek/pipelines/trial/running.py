@@ -1,4 +1,4 @@
-"""Cases run on one warm Spark session: what each gives, beside what it should give."""
+"""Runs cases on one Spark session and compares their results with the expected ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ MASTER = "local[2]"
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a case."""
+    """The result of a case."""
 
     file: str
     case: Case
@@ -52,7 +52,7 @@ class Result:
 
 
 def run_file(session: SparkSession, cases: CaseFile, only: str | None = None) -> Iterator[Result]:
-    """The cases of a file, each when it is done; Spark's SQL settings are those of the definition."""
+    """Runs the cases of a file and yields each result; uses the definition's Spark SQL settings."""
     own = session.newSession()
     for key, value in {**SETTINGS, **cases.pipeline.spark}.items():
         if key.startswith("spark.sql.") and own.conf.isModifiable(key):
@@ -73,13 +73,13 @@ def run_case(session: SparkSession, pipeline: Pipeline, case: Case) -> Iterator[
     except ProblemList as error:
         found = [Difference("given", "error", each.place, each.text) for each in error]
     except Exception as error:
-        yield from compare_errors(case, told(error))
+        yield from compare_errors(case, error_text(error))
         return
     yield from compare_errors(case, None)
     yield from found
 
 
-def told(error: Exception) -> str:
+def error_text(error: Exception) -> str:
     return str(error) if isinstance(error, PipelineError) else plain_message(error)
 
 
@@ -88,10 +88,10 @@ def compare_errors(case: Case, message: str | None) -> Iterator[Difference]:
     if expected is None and message is not None:
         yield Difference("the pipeline", "error", case.place, message)
     elif expected is not None and message is None:
-        words = f"it should stop with '{expected.value}', and does not"
+        words = f"expected the error '{expected.value}', but there was none"
         yield Difference("the pipeline", "error", expected.place, words, expected.value)
     elif expected is not None and message is not None and expected.value not in message:
-        words = f"it should stop with '{expected.value}', and says: {message}"
+        words = f"expected the error '{expected.value}', found: {message}"
         yield Difference("the pipeline", "error", expected.place, words, expected.value, message)
 
 
@@ -148,7 +148,7 @@ def found_rows(rehearsal: Rehearsal, pipeline: Pipeline, expected: ExpectedRows)
 
 
 def record_row(record: dict[str, Any]) -> FoundRow:
-    """The fields of a JSON value, and the record around it."""
+    """The fields of a record's JSON value, and the record's own columns."""
     value = text_of(record["value"])
     columns = parsed(value) if value is not None else None
     around = {
@@ -178,20 +178,20 @@ def dead_letter(record: dict[str, Any]) -> FoundRow:
 
 
 def text_of(value: bytes | bytearray | None) -> str | None:
-    """Bytes that are no text are shown with escapes."""
+    """Bytes as text, with escapes for bytes that are not UTF-8."""
     return None if value is None else bytes(value).decode(errors="backslashreplace")
 
 
 def forget_modules(directory: str) -> None:
-    """The next definition may have a module of the same name in its own folder."""
+    """Unloads the modules of a definition's folder, because the next definition may have modules of the same names."""
     folder = Path(directory).resolve()
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        if file is not None and Path(file).resolve().is_relative_to(folder) and is_beside(name, folder):
+        if file is not None and Path(file).resolve().is_relative_to(folder) and is_in_folder(name, folder):
             del sys.modules[name]
 
 
-def is_beside(name: str, folder: Path) -> bool:
-    """Imported from the folder itself, not a part of something that is installed below it."""
+def is_in_folder(name: str, folder: Path) -> bool:
+    """Whether the module was imported from the folder itself, and not from a package that is installed below it."""
     top = name.partition(".")[0]
     return (folder / f"{top}.py").exists() or (folder / top / "__init__.py").exists()

@@ -1,4 +1,4 @@
-"""A few topics of a real cluster, for tests of the source without Spark."""
+"""Topics on a real cluster, for tests of the source without Spark."""
 
 from __future__ import annotations
 

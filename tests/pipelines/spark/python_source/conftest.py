@@ -1,4 +1,4 @@
-"""Topics of either cluster: Odradek's and Apache Kafka's answers must be the same."""
+"""Topics on Odradek and on Apache Kafka, whose answers must be the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What brokers say of topics while they change their minds, and what is made of it. The brokers are acted here."""
+"""Lookups while the brokers' metadata changes; the brokers' responses are faked."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from confluent_kafka import KafkaError
 
 from odradek.pipelines.spark.python_source import lookup as lookups
-from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsAway
+from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsUnavailable
 from odradek.pipelines.spark.python_source.offsets import Partition
 from odradek.pipelines.spark.python_source.options import TopicOptions
 
-Topics = dict[str, tuple[int | None, int]]  # the error of each topic, and how many partitions are told
+Topics = dict[str, tuple[int | None, int]]  # the error of each topic, and its number of partitions
 
 
 class Answers:
-    """Metadata, one answer after the other; the last again and again."""
+    """Metadata responses in order; the last one is repeated."""
 
     def __init__(self, *answers: Topics) -> None:
         self._answers = list(answers)
@@ -49,7 +49,7 @@ def test_a_topic_whose_leader_is_being_chosen_is_asked_for_again(monkeypatch: py
 
 def test_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookups, "PATIENCE_S", 0.01)
-    with pytest.raises(TopicsAway, match="no broker at acted:1 tells of the topics"):
+    with pytest.raises(TopicsUnavailable, match="topics cannot be looked up at acted:1"):
         asked(monkeypatch, {"a": (KafkaError.LEADER_NOT_AVAILABLE, 0)}).partitions()
 
 

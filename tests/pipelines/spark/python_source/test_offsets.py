@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from odradek.pipelines.spark.python_source.offsets import (
     OffsetRange,
     Partition,
-    admitted,
     from_json,
+    limited_end_offsets,
     losses,
     planned_ranges,
     to_json,
@@ -46,7 +46,7 @@ def test_every_record_is_in_one_batch(start: dict[Partition, int], waiting: dict
         return
     read: dict[Partition, list[int]] = {}
     while True:
-        end = admitted(at, latest, most)
+        end = limited_end_offsets(at, latest, most)
         ranges = planned_ranges(at, end)
         assert sum(each.end - each.first for each in ranges) <= most
         for each in ranges:
@@ -64,18 +64,18 @@ def test_every_record_is_in_one_batch(start: dict[Partition, int], waiting: dict
 
 
 def test_a_small_partition_does_not_starve() -> None:
-    assert admitted({A: 0, B: 0}, {A: 1, B: 1_000_000}, 10) == {A: 1, B: 9}
+    assert limited_end_offsets({A: 0, B: 0}, {A: 1, B: 1_000_000}, 10) == {A: 1, B: 9}
 
 
 @pytest.mark.parametrize("most", [None, 1, 100])
 def test_the_place_in_a_partition_that_one_answer_lacks_is_kept(most: int | None) -> None:
-    end = admitted({A: 5, B: 700}, {A: 9}, most)
+    end = limited_end_offsets({A: 5, B: 700}, {A: 9}, most)
     assert end[B] == 700
     assert OffsetRange(B, 700, 702) in planned_ranges(end, {**end, B: 702})
 
 
 def test_what_is_gone_is_named() -> None:
     assert losses({A: 5, B: 5, C: 5}, {A: 5, B: 3}) == [
-        "b-0 does not exist any more",
-        "a-1 ends at offset 3, and the stream is at 5 already",
+        "b-0 does not exist",
+        "a-1 ends at offset 3, but the stream is at offset 5",
     ]

@@ -1,4 +1,4 @@
-"""Ranges of real topics: every column, everything that is in the range, and a clear word where it is not."""
+"""Ranges of real topics: all columns, all records of the range, and a clear error for missing ones."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_deleted_records_are_missed(topics: Topics) -> None:
     topics.produce("t", [b"x"] * 10)
     topics.delete_records("t", 6)
     with pytest.raises(
-        RecordsMissing, match=r"the first offset of .*-t-0 is 6, and 3 is to be read.*on_data_loss: skip"
+        RecordsMissing, match=r"the first offset of .*-t-0 is 6, but 3 was to be read.*on_data_loss: skip"
     ):
         topics.rows(topics.options(), 3, 10)
     skipping = topics.options(failOnDataLoss="false")
@@ -84,9 +84,9 @@ def test_deleted_records_are_missed(topics: Topics) -> None:
 def test_a_log_that_is_too_short_is_not_waited_for_for_ever(topics: Topics, monkeypatch: pytest.MonkeyPatch) -> None:
     topics.create("t")
     topics.produce("t", [b"x"])
-    assert len(topics.rows(topics.options(), 0, 1)) == 1  # its consumer is connected now
+    assert len(topics.rows(topics.options(), 0, 1)) == 1  # connects its consumer
     monkeypatch.setattr(reading, "STALLED_S", 3.0)
-    with pytest.raises(RecordsMissing, match=r"gave nothing for .* at offset 1, and records up to 3 are to be read"):
+    with pytest.raises(RecordsMissing, match=r"returned no record for .* at offset 1; the range ends at 3"):
         topics.rows(topics.options(), 0, 3)
 
 
@@ -101,7 +101,7 @@ def test_transactions_leave_gaps(apache_kafka: KafkaAddress) -> None:
         producer.produce(name, b"x")
         assert producer.flush(30) == 0
         end(30)
-    everything = topics.rows(topics.options(), 0, 6)  # the odd offsets are those of the ends of transactions
+    everything = topics.rows(topics.options(), 0, 6)  # odd offsets are transaction markers
     assert [row["offset"] for row in everything] == [0, 2, 4]
     committed = topics.rows(topics.options(**{"kafka.isolation.level": "read_committed"}), 0, 6)
     assert [row["offset"] for row in committed] == [0, 4]

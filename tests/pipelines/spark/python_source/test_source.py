@@ -1,4 +1,4 @@
-"""The stream reader as Spark calls it: it begins where it noted, sees new partitions, and misses what is gone."""
+"""The stream reader as Spark calls it: starts at its stored offset, finds new partitions, and detects lost records."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
-from odradek.pipelines.spark.python_source.lookup import TopicsAway
+from odradek.pipelines.spark.python_source.lookup import TopicsUnavailable
 from odradek.pipelines.spark.python_source.offsets import OffsetRange, Partition
 from odradek.pipelines.spark.python_source.reading import RecordsMissing
 from odradek.pipelines.spark.python_source.source import TopicReader, TopicStreamReader
@@ -23,7 +23,7 @@ FIRST_MS = 1_767_268_800_000
 
 
 def ranges(reader: TopicStreamReader, start: dict[str, Any], end: dict[str, Any]) -> list[tuple[int, int, int]]:
-    """Partition, first offset and end, planned from what a checkpoint gives back."""
+    """Partition, first and end offset of each range, planned from offsets as a checkpoint stores them."""
     planned = reader.partitions(json.loads(json.dumps(start)), json.loads(json.dumps(end)))
     return [(each.value.partition.number, each.value.first, each.value.end) for each in planned]
 
@@ -88,19 +88,19 @@ def test_new_partitions_and_topics_are_read_from_their_first_record(topics: Topi
 def test_a_topic_made_anew_is_not_taken_for_the_old_one(topics: Topics) -> None:
     name = topics.create("t")
     at = {name: {"0": 5}}
-    with pytest.raises(RecordsMissing, match="-t-0 ends at offset 0, and the stream is at 5 already"):
+    with pytest.raises(RecordsMissing, match="-t-0 ends at offset 0, but the stream is at offset 5"):
         TopicStreamReader(topics.options()).latestOffset(at, ALL)
     skipping = TopicStreamReader(topics.options(failOnDataLoss="false"))
     assert skipping.latestOffset(at, ALL) == {name: {"0": 0}}
     gone = {topics.name("gone"): {"0": 1}, **at}
-    with pytest.raises(RecordsMissing, match="-gone-0 does not exist any more"):
+    with pytest.raises(RecordsMissing, match="-gone-0 does not exist"):
         TopicStreamReader(topics.options()).latestOffset(gone, ALL)
 
 
 def test_a_topic_that_is_not_there_is_named(topics: Topics) -> None:
-    with pytest.raises(TopicsAway, match=r"there is no topic .*-nowhere"):
+    with pytest.raises(TopicsUnavailable, match=r"topic .*-nowhere does not exist"):
         TopicReader(topics.options("nowhere")).partitions()
-    with pytest.raises(TopicsAway, match=r"no topic matches nothing-.*"):
+    with pytest.raises(TopicsUnavailable, match=r"no topic matches nothing-.*"):
         TopicReader(topics.options(subscribePattern="nothing-.*")).partitions()
 
 

@@ -1,4 +1,4 @@
-"""Rows as records: where Kafka's own producer would put them, confirmed, or the task fails."""
+"""Rows become records in the partitions that the Java producer would choose; an undelivered one fails the task."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Three ways to run the same graph: micro-batches, real time, and once over a range."""
+"""The engines that run a pipeline: micro-batches, real-time mode, and one batch over a range."""

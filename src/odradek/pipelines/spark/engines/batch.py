@@ -1,4 +1,4 @@
-"""The batch engine: the same graph once, over what is there or over a range of offsets or times."""
+"""The batch engine: runs the graph once, over all existing records or over a range of offsets or times."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span: Range | None = None) -> BatchReport:
-    """Reads, computes and writes everything; each run counts as one batch of a checkpoint of its own."""
+    """Reads, computes and writes everything; each run counts as one batch with its own checkpoint id."""
     graph = build_graph(pipeline)
     flow = Flow(
         "batch",

@@ -1,8 +1,8 @@
-"""The realtime engine: Spark's real-time trigger, under which a record leaves as soon as it is through.
+"""The realtime engine: Spark's real-time mode, which writes each record as soon as it is processed.
 
-One query writes all topics and the dead letters: each record that is read becomes an array of records to be written.
-Where a graph cannot be written so, every output is a branch of its own that reads the source again. Real-time mode runs
-all tasks of a query at once and for minutes, so that a local Spark needs as many threads as there are tasks.
+One query writes all topics and the dead letters: each input record is mapped to an array of output records. If a graph
+cannot be expressed that way, every output is a branch that reads the source again. Real-time mode runs all tasks of a
+query concurrently for minutes, so a local Spark needs as many threads as there are tasks.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.topics import Cluster
 
-CHECKPOINT_EVERY = "30 seconds"  # how much comes again after a failure
+CHECKPOINT_EVERY = "30 seconds"  # checkpoint interval: the input that is replayed after a failure
 AT_ONCE = {"linger.ms": "0"}
 
 
 class RealtimeEngine:
-    """Starts the one query of a pipeline."""
+    """Starts the single query of a pipeline."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class RealtimeEngine:
 
     def start(self) -> Running:
         passes: dict[str, Pass] = {}
-        writer: Any = self._writer(passes)  # PySpark's types do not know this trigger yet
+        writer: Any = self._writer(passes)  # missing in PySpark's type annotations
         running = Running(Reports(passes, self._report))
         with query_settings(self._session, checkpoint_settings(self._session, self._pipeline)):
             running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
@@ -102,14 +102,14 @@ class RealtimeEngine:
 
 
 def whole_flow(pipeline: Pipeline, graph: Graph, source: str) -> Flow:
-    """Everything that a pipeline of one source does, as one flow."""
+    """A pipeline with one source as a single flow."""
     steps = {each.name for each in pipeline.steps}
     after = tuple(name for name in graph.order if name in steps)
     return Flow(FLOW, source, after=after, sinks=pipeline.sinks, owned=frozenset({source, *after}))
 
 
 def branches(pipeline: Pipeline, tables: Tables) -> list[DataFrame]:
-    """Everything that is written, as records."""
+    """The output records of all sinks, one branch for each."""
     found = [
         records_of(tables.rows(sink.input), sink, sink.target, pipeline)
         for sink in pipeline.sinks
@@ -128,7 +128,7 @@ def branches(pipeline: Pipeline, tables: Tables) -> list[DataFrame]:
 
 
 def local_threads(pipeline: Pipeline, cluster: Cluster) -> int:
-    """Tasks that run at the same time: each branch reads each partition."""
+    """The number of concurrent tasks: each branch reads each partition."""
     names = streaming_names(pipeline, build_graph(pipeline))
     partitions = sum(
         home.partitions.get(topic, 1)

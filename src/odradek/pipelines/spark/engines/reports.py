@@ -1,7 +1,7 @@
-"""Tells of each batch from Spark's own progress of a query, with what was counted in one pass.
+"""Reports each batch from Spark's query progress, with the counts observed in the one-pass plan.
 
-Queries are asked from time to time. A listener in Python would be told at once, but Spark converts every event field by
-field, which took a quarter of the processor time of the rigs pipeline.
+Queries are polled. A listener in Python would be notified at once, but Spark converts every event field by field, which
+took a quarter of the CPU time of the rigs pipeline.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ NO_BATCH = -1
 
 
 class Reports:
-    """Of the flows that run in one pass; the others report for themselves."""
+    """The reports of flows that run in one pass; other flows report from `foreachBatch`."""
 
     def __init__(self, passes: Mapping[str, Pass], report: Callable[[BatchReport], None]) -> None:
         self._passes = passes
         self._report = report
-        self._told: dict[str, int] = {}  # the last batch that was told, by the run of its query
+        self._reported: dict[str, int] = {}  # the last reported batch, by run id of the query
         self._next_s = 0.0
 
     def turn(self, queries: Mapping[str, StreamingQuery], *, is_last: bool = False) -> None:
-        """Cheap when it is called too often."""
+        """Reports new batches; rate-limited, so that it can be called often."""
         now_s = time.monotonic()
         if now_s < self._next_s and not is_last:
             return
@@ -45,17 +45,17 @@ class Reports:
                 try:
                     self._ask(flow, query)
                 except PySparkException:
-                    continue  # it is ending, and whoever waits for it hears why
+                    continue  # the query is ending; its failure is reported by Running
 
     def _ask(self, flow: str, query: StreamingQuery) -> None:
-        told = self._told.setdefault(str(query.runId), NO_BATCH)
+        reported = self._reported.setdefault(str(query.runId), NO_BATCH)
         last = query.lastProgress
-        if last is None or last.batchId <= told:
+        if last is None or last.batchId <= reported:
             return
-        is_next = told != NO_BATCH and last.batchId == told + 1
+        is_next = reported != NO_BATCH and last.batchId == reported + 1
         for progress in [last] if is_next else query.recentProgress:
-            if progress.batchId > self._told[str(query.runId)] and "addBatch" in progress.durationMs:
-                self._told[str(query.runId)] = progress.batchId
+            if progress.batchId > self._reported[str(query.runId)] and "addBatch" in progress.durationMs:
+                self._reported[str(query.runId)] = progress.batchId
                 self._report(self._report_of(flow, progress))
 
     def _report_of(self, flow: str, progress: Any) -> BatchReport:

@@ -1,4 +1,4 @@
-"""A pipeline that runs: what every engine gives back."""
+"""A running pipeline, as every engine returns it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.engines.reports import Reports
 
 POLL_S = 0.1
-INITIALIZING, LATE_WORKER = "Initializing sources", "Python worker failed to connect back"  # Spark's words
+INITIALIZING, LATE_WORKER = "Initializing sources", "Python worker failed to connect back"  # messages of Spark
 LATE_STARTS = 5
 SOURCES_S = 60.0
 
 
 class PipelineFailed(PipelineError):
-    """A flow ended by itself; the message says which and why."""
+    """A flow failed; the message names it and the cause."""
 
 
 class Running:
-    """The streaming queries of a pipeline: they run together, and end together."""
+    """The streaming queries of a pipeline, which are stopped together."""
 
     def __init__(self, reports: Reports) -> None:
         self._reports = reports
@@ -43,7 +43,7 @@ class Running:
         self.queries[flow] = query
 
     def note(self, flow: str, error: BaseException) -> None:
-        """What a batch died of; Spark tells it wrapped in its own words."""
+        """Records the exception of a failed batch; Spark itself reports it wrapped in its own."""
         with self._lock:
             self._failures.setdefault(flow, error)
 
@@ -52,9 +52,10 @@ class Running:
         self.add(flow, start())
 
     def await_sources(self, flow: str) -> None:
-        """A source in Python is a process, and several that start at once would keep each other from being in time.
+        """Waits until the flow's sources are initialized, at most `SOURCES_S`.
 
-        One that takes very long may be waiting for its brokers, and the others need not wait with it.
+        Each Python source is a process with a start deadline, so several must not start at once. The wait is limited,
+        because a source may be waiting for its brokers.
         """
         query = self.queries[flow]
         give_up_at = time.monotonic() + SOURCES_S
@@ -66,9 +67,9 @@ class Running:
         return any(query.isActive for query in self.queries.values())
 
     def wait(self, is_stopped: Callable[[], bool], each_turn: Callable[[], None] = lambda: None) -> None:
-        """Until told to stop, until all flows are done, or until one fails."""
+        """Waits until `is_stopped`, until all flows are done, or until one fails."""
         while not is_stopped():
-            if self._begin_again():
+            if self._restart_late_flows():
                 continue
             if not self.is_active:
                 break
@@ -78,9 +79,9 @@ class Running:
             time.sleep(POLL_S)
         self.raise_failure()
 
-    def _begin_again(self) -> bool:
-        """Whether a flow had to be."""
-        late = [flow for flow, query in self.queries.items() if self._was_late(flow, query)]
+    def _restart_late_flows(self) -> bool:
+        """Restarts flows whose Python source started too late; returns whether there were any."""
+        late = [flow for flow, query in self.queries.items() if self._started_too_late(flow, query)]
         for flow in late:
             self._late_starts[flow] += 1
             with self._lock:
@@ -89,15 +90,15 @@ class Running:
             self.await_sources(flow)
         return bool(late)
 
-    def _was_late(self, flow: str, query: StreamingQuery) -> bool:
-        """Whether Spark gave it up because a Python process of its own was not there within ten seconds."""
+    def _started_too_late(self, flow: str, query: StreamingQuery) -> bool:
+        """Whether Spark ended the query because its Python source process did not connect within ten seconds."""
         if query.isActive or flow not in self._starts or self._late_starts[flow] >= LATE_STARTS:
             return False
         return LATE_WORKER in str(query.exception())
 
     def raise_failure(self) -> None:
         for flow, query in self.queries.items():
-            if query.isActive or self._was_late(flow, query):
+            if query.isActive or self._started_too_late(flow, query):
                 continue
             error = query.exception()
             if error is not None:
@@ -105,10 +106,10 @@ class Running:
                 raise PipelineFailed(f"{flow}: {plain_message(cause)}") from cause
 
     def stop(self) -> None:
-        """Ends every flow; what a batch has not finished comes again."""
+        """Stops every flow; an unfinished batch is replayed by the next run."""
         for query in self.queries.values():
             try:
                 query.stop()
             except PySparkException:
-                continue  # it did not end in time, and Spark's session ends it
+                continue  # it did not stop in time; stopping the Spark session ends it
         self._reports.turn(self.queries, is_last=True)

@@ -1,4 +1,4 @@
-"""Settings of single queries: a query keeps those that its session has when it starts."""
+"""Spark settings of single queries: a query keeps the session's settings as of its start."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
 
-# In a folder of this machine, Spark starts processes for each file that it writes: `readlink` several times to find it,
-# `chmod` for it and for Hadoop's checksum of it. Renamed by the plain way it needs no looking for; and what Hadoop has
-# checksums of needs no others, which would be files too.
+# For each file that Spark writes to a local folder, Hadoop starts processes: `readlink` several times, and `chmod` for
+# the file and for its checksum. This checkpoint file manager renames without `readlink`. Spark's own checksums are off,
+# because Hadoop has checksums already and each of Spark's would be one more file.
 LOCAL_CHECKPOINTS = {
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -26,21 +26,21 @@ LOCAL_CHECKPOINTS = {
 
 
 def checkpoint_settings(session: SparkSession, pipeline: Pipeline) -> dict[str, str]:
-    """Of a query whose checkpoint is on this machine; what a user has set stays."""
+    """Settings for a query whose checkpoint is on a local disk; settings of the user take precedence."""
     if not is_local(session, checkpoint_folder(pipeline)):
         return {}
     return {key: value for key, value in LOCAL_CHECKPOINTS.items() if key not in pipeline.spark}
 
 
 def is_local(session: SparkSession, folder: str) -> bool:
-    """A path that does not say where it is, is where Hadoop's settings say."""
-    default = session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")  # noqa: SLF001 - PySpark has no name for it
+    """Whether the path is on a local disk; a path without a scheme is on Hadoop's default file system."""
+    default = session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")  # noqa: SLF001 - PySpark has no public API for it
     return (folder if "://" in folder else default).startswith("file:")
 
 
 @contextmanager
 def query_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """What is started within has these."""
+    """Applies settings to queries that are started within the block."""
     before = {key: session.conf.get(key, None) for key in settings}
     try:
         for key, value in settings.items():

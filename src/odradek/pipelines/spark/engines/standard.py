@@ -1,4 +1,4 @@
-"""The standard engine: micro-batches. A flow is a streaming query whose batches are fanned out by `foreachBatch`."""
+"""The standard engine: micro-batches. A flow is a streaming query whose batches `foreachBatch` writes to all sinks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.flows import split_flows
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
-from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, needless_rules, optimized
+from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.producers import producer_options
 from odradek.pipelines.spark.sinks.batches import shown
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.topics import Cluster
 
-# State and views cost a commit for each batch, and timers a batch for each trigger: the cores are left to the rest.
+# State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
 STATE_TRIGGER = Duration(1000)
 MOST_THREADS = 32
-# Spark asks for another batch as long as there is a clock: a stream with one would never have caught up.
+# With processing-time timers Spark always runs another batch, so that such a stream would never catch up.
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
 
 
 class Prepared(NamedTuple):
-    """A query that can be started, and settings of its own."""
+    """A query that is ready to start, and its Spark settings."""
 
     writer: DataStreamWriter
     settings: Mapping[str, str]
 
 
 class StandardEngine:
-    """Starts the flows of a pipeline; `report` is told of each batch, on Spark's thread."""
+    """Starts the flows of a pipeline; `report` is called with each batch, on a thread of Spark."""
 
     def __init__(
         self,
@@ -65,14 +65,16 @@ class StandardEngine:
         pipeline: Pipeline,
         cluster: Cluster,
         report: Callable[[BatchReport], None] = lambda _report: None,
-        starts: Mapping[str, Start] | None = None,  # of flows that do not begin where their sources say
+        starts: Mapping[str, Start] | None = None,  # of flows whose start a reset has set
     ) -> None:
         self._session = session
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
         self._report = report
         self._starts = starts or {}
-        self._unhurried = 0  # Spark begins batches at multiples of the interval: those of one interval at the same time
+        self._slow_flow_count = (
+            0  # Spark starts batches at multiples of the interval; equal intervals would start at the same time
+        )
         self._connector = connector_of(session, pipeline.connector)
 
     def start(self, *, until_caught_up: bool = False) -> Running:
@@ -124,7 +126,7 @@ class StandardEngine:
         return Prepared(self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write)), {})
 
     def _check_steps(self, flow: Flow, graph: Graph, load: Callable[[Source], DataFrame]) -> None:
-        """What Spark refuses is told now, with the step that it is in; functions are called with batches only."""
+        """Analyses the steps, so that errors are reported with their step at the start; functions are not called."""
         functions = {each.name for each in self._pipeline.steps if isinstance(each.operation, PythonFunction)}
         if not functions.intersection(flow.after):
             tables = Tables(self._session, self._pipeline, graph, load, flow.mode)
@@ -143,11 +145,11 @@ class StandardEngine:
         return writer.partitionBy(*target.partition_by) if target.partition_by else writer
 
     def _of_records(self, flow: Flow, made: Pass) -> Prepared:
-        """Spark's own Kafka sink: nothing of a batch passes through Python."""
+        """A query that writes with Spark's Kafka sink, so that no row passes through Python."""
         ((producer, records),) = made.records_in(made.observed())
-        planned = optimized(records) if made.is_of_topic else records  # state is left where Spark puts it
+        planned = optimized(records) if made.is_of_topic else records  # plans with state are not optimized in advance
         writer = self._named(flow, planned).format("kafka").options(**producer_options(producer))
-        return Prepared(writer, {} if planned is records else {EXCLUDED_RULES: needless_rules(self._session)})
+        return Prepared(writer, {} if planned is records else {EXCLUDED_RULES: redundant_rules(self._session)})
 
     def _taker(
         self, flow: Flow, running: Running, write: Callable[[DataFrame, BatchNumber], None]
@@ -166,10 +168,10 @@ class StandardEngine:
         if until_caught_up:
             return writer.trigger(availableNow=True)
         trigger = self._pipeline.trigger or Duration(0)
-        if flow.is_unhurried or flow.root not in {each.name for each in self._pipeline.sources}:
-            self._unhurried += 1
+        if flow.uses_state_trigger or flow.root not in {each.name for each in self._pipeline.sources}:
+            self._slow_flow_count += 1
             least = self._pipeline.state_trigger or STATE_TRIGGER
-            trigger = max(trigger, Duration(least.milliseconds * (9 + self._unhurried) // 10))
+            trigger = max(trigger, Duration(least.milliseconds * (9 + self._slow_flow_count) // 10))
         return writer.trigger(processingTime=trigger.spark)
 
     def _load(self, source: Source, start: Start | None) -> DataFrame:
@@ -181,7 +183,7 @@ class StandardEngine:
 
 
 def threads_for(pipeline: Pipeline) -> int:
-    """Of a local Spark: tasks are not interrupted, and one query's must not wait until another's have done."""
+    """Threads of a local Spark: tasks are not preempted, and those of one query must not wait for another's."""
     flows = split_flows(pipeline, build_graph(pipeline))
     return min(MOST_THREADS, (os.cpu_count() or 1) * max(1, len(flows)))
 
@@ -189,15 +191,15 @@ def threads_for(pipeline: Pipeline) -> int:
 def stream_of(
     session: SparkSession, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[Source], DataFrame]
 ) -> DataFrame:
-    """The part of a flow that is a stream: up to the root, whose records are parsed and judged in each batch."""
-    tables = Tables(session, pipeline, graph, load, flow.mode, longest_memory(pipeline, graph, flow))
+    """The streaming part of a flow, up to its root; the root's records are parsed and checked in each batch."""
+    tables = Tables(session, pipeline, graph, load, flow.mode, longest_deduplication(pipeline, graph, flow))
     if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
         return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
     if flow.files is not None:
         return shown(tables.rows(flow.root))
     source = next((each for each in pipeline.sources if each.name == flow.root), None)
     if source is None:
-        return tables.unjudged(flow.root)
+        return tables.rows_before_expectations(flow.root)
     return load(source) if is_topic(source) else tables.rows(flow.root)
 
 
@@ -207,8 +209,8 @@ def keeps_processing_time(pipeline: Pipeline, graph: Graph, flow: Flow) -> bool:
     return any(isinstance(each, KeyedState) and each.clock is StateClock.PROCESSING for each in operations)
 
 
-def longest_memory(pipeline: Pipeline, graph: Graph, flow: Flow) -> Duration | None:
-    """The longest time for which a step of the stream remembers ids."""
+def longest_deduplication(pipeline: Pipeline, graph: Graph, flow: Flow) -> Duration | None:
+    """The longest `within` of the stream's deduplications."""
     names = graph.upstream(flow.root)
     operations = [each.operation for each in pipeline.steps if each.name in names]
     memories = [each.within for each in operations if isinstance(each, Deduplication) and each.within is not None]

@@ -1,1 +1,1 @@
-"""A graph without state as columns of one frame, so that a stream is read, parsed and planned once for all outputs."""
+"""Compiles a stateless graph to the columns of one frame, so that a stream is read, parsed and planned once."""

@@ -1,4 +1,4 @@
-"""One batch of a pass that has more outputs than one set of records: computed once, and written to each."""
+"""Processes one batch of a pass with several kinds of outputs: computes it once and writes it to each."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.spark.delivery import transactions_of
-from odradek.pipelines.spark.sinks.batches import write_others, write_tables
+from odradek.pipelines.spark.sinks.batches import write_other_sinks, write_tables
 from odradek.pipelines.spark.sinks.topics import write_records
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchRows:
-    """The rows of a batch, by the step that they are of."""
+    """The rows of a batch, by step."""
 
     made: Pass
     batch: DataFrame
@@ -34,10 +34,10 @@ def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, st
     frame = batch.persist() if is_kept else batch
     try:
         if made.must_hold or not (made.records or made.tables):
-            frame.count()  # what an expectation forbids ends the batch here, before anything is written
+            frame.count()  # an expectation with otherwise: fail raises here, before anything is written
         tables = BatchRows(made, frame)
         write_records(made.records_in(frame), transactions_of(pipeline, flow, stamp))
-        write_others(flow.sinks, tables, pipeline, stamp.number)
+        write_other_sinks(flow.sinks, tables, pipeline, stamp.number)
         write_tables(flow.sinks, flow.views, tables, pipeline, stamp, is_aggregated=flow.aggregate is not None)
     finally:
         if is_kept:

@@ -1,6 +1,6 @@
-"""One pass over the rows of a flow's root: every step, expectation and output of the flow as a column of one frame.
+"""One pass over the rows of a flow's root: each step, expectation and output of the flow is a column of one frame.
 
-The frame is analysed once, when the query starts, and not again for each batch. `observe` counts along the way.
+The frame is analysed once, when the query starts, and not for each batch. Counts are taken with `observe`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.expectations import Violations
 from odradek.pipelines.spark.hidden_columns import HIDDEN, ORIGIN, ORIGIN_FIELDS, REJECTED, quoted
-from odradek.pipelines.spark.one_pass.records import encoded, letters_of, records_of
+from odradek.pipelines.spark.one_pass.records import dead_letters_of, encoded, records_of
 from odradek.pipelines.spark.one_pass.row_columns import (
     PLACE_FIELDS,
     ROW,
@@ -50,7 +50,7 @@ RECORD_FIELDS = ("topic", "key", "value", "headers")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """An aggregate that is observed: records that were not parsed, or rows that fall short of an expectation."""
+    """An observed aggregate: the number of records that failed to parse, or of rows that do not meet an expectation."""
 
     name: str
     aggregate: str
@@ -60,22 +60,22 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """The frame of a whole flow, and where in it the outputs are."""
+    """The frame of a whole flow, and the columns of its outputs."""
 
     frame: DataFrame
     records: Mapping[Producer, str]  # the column with an array of records
-    tables: Mapping[str, Table]  # what sinks other than topics, and views, read
+    tables: Mapping[str, Table]  # read by views and by sinks other than topics
     counts: tuple[Count, ...]
-    must_hold: tuple[str, ...]  # conditions that raise an error instead of being false
-    is_of_topic: bool = False  # its rows are the records of a topic as Spark reads them
+    must_hold: tuple[str, ...]  # conditions that raise an error instead of returning false
+    is_of_topic: bool = False  # its rows are records of a topic as Spark reads them
 
     @property
     def is_direct(self) -> bool:
-        """One set of records is all that is written, and no row of a batch keeps the others from being written."""
+        """Whether Spark's Kafka sink can write the result: records are the only output, and no row can fail a batch."""
         return not self.tables and len(self.records) == 1 and not self.must_hold
 
     def observed(self) -> DataFrame:
-        """With only what is written, and counted."""
+        """The frame with its output columns only, and with the counts observed."""
         kept = [*self.records.values(), *(table.column for table in self.tables.values())]
         kept += [SPLIT] if SPLIT in self.frame.columns else []
         frame = self.frame
@@ -93,7 +93,7 @@ class Pass:
         return self.tables[name].read(batch)
 
     def counted(self, observed: Mapping[str, int]) -> tuple[int, tuple[Violations, ...]]:
-        """How many records were not parsed, and how many rows fell short."""
+        """The number of records that failed to parse, and the violations of expectations."""
         rejected = sum(observed.get(each.name, 0) for each in self.counts if each.expectation is None)
         violations = tuple(
             Violations(each.step, each.expectation.name, each.expectation.otherwise, observed.get(each.name, 0))
@@ -104,25 +104,25 @@ class Pass:
 
 
 def records_of_column(frame: DataFrame, column: str) -> DataFrame:
-    beside = [SPLIT] if SPLIT in frame.columns else []
-    each = frame.select(F.explode(F.col(column)).alias("__it"), *beside).where("__it is not null")
-    return each.select(*(F.col(f"__it.{name}") for name in RECORD_FIELDS), *beside)
+    split = [SPLIT] if SPLIT in frame.columns else []
+    each = frame.select(F.explode(F.col(column)).alias("__it"), *split).where("__it is not null")
+    return each.select(*(F.col(f"__it.{name}") for name in RECORD_FIELDS), *split)
 
 
 class PassBuilder:
-    """Adds the parts of a flow to a frame; `NotLiftable` where one has no place in it."""
+    """Adds the parts of a flow to a frame; raises `NotLiftable` for a part that cannot be expressed as columns."""
 
     def __init__(self, pipeline: Pipeline, flow: Flow) -> None:
         self._pipeline = pipeline
         self._flow = flow
         self._steps = {each.name: each for each in pipeline.steps}
         self._rows: dict[str, Rows] = {}
-        self._refused: dict[str, Rows] = {}  # by the place that refuses them
+        self._refused: dict[str, Rows] = {}  # by the source or step that rejects them
         self._counts: list[Count] = []
         self._must_hold: list[str] = []
 
     def of_topic(self, raw: DataFrame, source: Source) -> Pass:
-        """From the records of a topic; those that do not parse become dead letters."""
+        """Starts from the records of a topic; records that fail to parse become dead letters."""
         frame = unfiltered_rows(decoded(raw, source), source)
         for each in source.columns:
             frame = frame.withColumn(each.name, F.when(F.col(REJECTED).isNull(), F.expr(each.expression)))
@@ -138,11 +138,11 @@ class PassBuilder:
         return made
 
     def of_rows(self, frame: DataFrame) -> Pass:
-        """From the rows of the root."""
+        """Starts from the rows of the root."""
         root = self._flow.root
         self._columns = RowColumns(frame)
         self._rows[root] = Rows({name: (name,) for name in frame.columns if name not in HIDDEN})
-        if root in self._steps and self._flow.aggregate is None:  # else they were judged before they were counted
+        if root in self._steps and self._flow.aggregate is None:  # otherwise they were checked before the aggregation
             self._judge(self._steps[root])
         return self._finished()
 
@@ -163,14 +163,14 @@ class PassBuilder:
         return Pass(self._columns.frame, records, tables, tuple(self._counts), tuple(self._must_hold))
 
     def _written(self) -> dict[Producer, tuple[list[str], list[str]]]:
-        """Who writes which records: of rows that are at most one of a record, and of others."""
+        """The output records by producer, for steps with at most one row per record and for others."""
         columns, name, topic = self._columns, self._pipeline.name, self._pipeline.dead_letters
         sinks = [(sink, sink.target) for sink in self._flow.sinks if isinstance(sink.target, TopicTarget)]
         rows = {sink.name: encoded(columns, sink, target, self._rows[sink.input]) for sink, target in sinks}
         written: dict[Producer, tuple[list[str], list[str]]] = {}
         if topic is not None:
             for place, refused in self._refused.items():
-                letters = letters_of(columns, name, place, refused, topic)
+                letters = dead_letters_of(columns, name, place, refused, topic)
                 written.setdefault(producer_of(self._pipeline), ([], []))[refused.is_many].append(letters)
         for sink, target in sinks:
             records = records_of(columns, name, sink, target, rows[sink.name])
@@ -179,7 +179,7 @@ class PassBuilder:
         return written
 
     def _judge(self, step: Step) -> None:
-        """Counts and leaves out the rows that an expectation refuses."""
+        """Counts and removes the rows that expectations reject."""
         if not step.expectations:
             return
         rows = self._rows[step.name]
@@ -193,7 +193,7 @@ class PassBuilder:
         for each in step.expectations:
             if each.otherwise is Otherwise.FAIL:
                 refusal = f"raise_error({unmet_message(step, each, self._place(rows))}) is null"
-                self._must_hold.append(rows.holds_or(checks[each.name], refusal))
+                self._must_hold.append(rows.all_hold_or(checks[each.name], refusal))
         refusing = [checks[each.name] for each in step.expectations if each.otherwise in REFUSING]
         if refusing:
             kept = self._columns.add(f"__kept_{step.name}", rows.filtered(all_of(refusing)))
@@ -220,7 +220,7 @@ class PassBuilder:
 
 
 def origin_of(source: Source) -> dict[str, Path]:
-    """The columns of a topic's rows that hold the record; a definition may have put its own in their place."""
+    """The columns with the fields of the origin record; the definition may redefine `_key`, `_value` …."""
     own = {each.name.lower() for each in source.columns}
     return {name: (ORIGIN, name) if f"_{name}" in own else (f"_{name}",) for name in ORIGIN_FIELDS}
 
@@ -230,7 +230,7 @@ def all_of(conditions: Sequence[str]) -> str:
 
 
 def unmet_message(step: Step, expectation: Expectation, place: Sequence[str]) -> str:
-    """Why the pipeline stops, with the record that is to blame where it is known."""
+    """The message of a failed expectation, with the topic, partition and offset of the record if they are known."""
     said = f"step '{step.name}': a row does not meet '{expectation.name}', which stops the pipeline"
     if not place:
         return literal(said)
@@ -247,7 +247,7 @@ def reason_of(expectations: Sequence[Expectation], checks: Mapping[str, str]) ->
 
 
 def whole_pass(pipeline: Pipeline, flow: Flow, frame: DataFrame) -> Pass:
-    """All of a flow in one pass over its root: the records of a topic as Spark reads them, or any other rows."""
+    """Compiles a flow to one pass over its root: the records of a topic as Spark reads them, or any other rows."""
     source = next((each for each in pipeline.sources if each.name == flow.root), None)
     builder = PassBuilder(pipeline, flow)
     if flow.aggregate is None and source is not None and is_topic(source):

@@ -1,8 +1,8 @@
-"""A plan that is optimized before its query starts.
+"""Optimizes a query's plan once, before the query starts.
 
-Spark optimizes the plan of a stream anew for each batch, which takes as long as the batch itself where batches are
-small. That of a flow from a topic to topics is the same for every batch: what Spark would find each time is put into
-the frame once, and the query is told not to look for it again.
+Spark optimizes the plan of a stream for each batch, which takes as long as a small batch itself. The plan of a flow
+from a topic to topics is the same for every batch: the optimized plan is put into the frame once, and the query
+excludes the optimizer rules that have been applied.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 
 
 def optimized(frame: DataFrame) -> DataFrame:
-    """The same rows by the plan that Spark would make; as it is where that would stop the clock at the start."""
+    """The frame with its optimized plan; unchanged if the plan reads the clock, which would become a constant."""
     session = frame.sparkSession
-    jvm = cast("JVMView", session._jvm)  # noqa: SLF001 - PySpark has no name for it
+    jvm = cast("JVMView", session._jvm)  # noqa: SLF001 - PySpark has no public API for it
     plan = java_frame(frame).queryExecution().analyzed()
     catalyst = jvm.org.apache.spark.sql.catalyst
     has_words = not catalyst.optimizer.SpecialDatetimeValues.apply(plan).fastEquals(plan)  # cast('today' as date)
@@ -31,8 +31,8 @@ def optimized(frame: DataFrame) -> DataFrame:
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, better), session)  # noqa: SLF001 - as above
 
 
-def needless_rules(session: SparkSession) -> str:
-    """What of Spark's can be left out where a plan is optimized, as a setting; beside what a user leaves out."""
+def redundant_rules(session: SparkSession) -> str:
+    """The optimizer rules to exclude for an optimized plan, as a Spark setting; includes the user's exclusions."""
     optimizer = optimizer_of(session)
     needed = set(scala_items(optimizer.nonExcludableRules()))
     names = [rule.ruleName() for batch in scala_items(optimizer.batches()) for rule in scala_items(batch.rules())]

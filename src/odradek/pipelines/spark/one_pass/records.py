@@ -1,4 +1,4 @@
-"""Records to be written to topics, as expressions over the rows that they are made of."""
+"""Output records of topics, as SQL expressions over the rows that they are derived from."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 JSON_OPTIONS = "map('ignoreNullFields', 'false')"
 
 
-def letters_of(columns: RowColumns, pipeline: str, place: str, refused: Rows, topic: str) -> str:
-    """Dead letters of what was refused: rows with a reason beside their fields."""
+def dead_letters_of(columns: RowColumns, pipeline: str, place: str, refused: Rows, topic: str) -> str:
+    """The dead letters of rejected rows, which have a reason in addition to their fields."""
     headers = {
         REASON_HEADER: text_of(refused.path(REJECTED)),
         PIPELINE_HEADER: literal(pipeline),
@@ -59,7 +59,7 @@ def letters_of(columns: RowColumns, pipeline: str, place: str, refused: Rows, to
 
 
 def encoded(columns: RowColumns, sink: Sink, target: TopicTarget, rows: Rows) -> Rows:
-    """The rows of a topic sink with key, value and headers instead of their fields."""
+    """The rows of a topic sink with key, value and headers in place of their fields."""
     scope = Scope(sink.input.lower(), rows)
     key = "cast(null as binary)" if target.key is None else as_bytes(columns, rows, scope.text(target.key))
     if target.encoding is Encoding.JSON:
@@ -72,7 +72,7 @@ def encoded(columns: RowColumns, sink: Sink, target: TopicTarget, rows: Rows) ->
 
 
 def records_of(columns: RowColumns, pipeline: str, sink: Sink, target: TopicTarget, rows: Rows) -> str:
-    """The records of a topic sink, of rows that are encoded."""
+    """The records of a topic sink, from encoded rows."""
     key, value = text_of(rows.path("key")), text_of(rows.path("value"))
     parts = [*(origin_parts(columns) if columns.has_origin else ()), f"hex(xxhash64({key}, {value}))"]
     headers = [(ID_HEADER, identity(pipeline, sink.name, parts))]
@@ -86,7 +86,7 @@ def header_field(name: str) -> str:
 
 
 def with_fields(columns: RowColumns, name: str, rows: Rows, fields: dict[str, str]) -> Rows:
-    """The same rows with these fields instead of their own, each computed once."""
+    """The rows with these fields in place of their own, each computed once."""
     if rows.is_many:
         return Rows.several(columns.add(f"__made_{name}", rows.mapped(struct_of(fields))), fields)
     made = {each: (columns.add(f"__{each}_{name}", rows.mapped(value)),) for each, value in fields.items()}
@@ -111,6 +111,6 @@ def as_text(expression: str) -> str:
 
 
 def as_bytes(columns: RowColumns, rows: Rows, expression: str) -> str:
-    """Bytes as they are, anything else as its text."""
+    """Bytes unchanged, other types as text."""
     is_binary = isinstance(columns.type_of(rows, expression), T.BinaryType)
     return expression if is_binary else f"cast({as_text(expression)} as binary)"

@@ -1,9 +1,9 @@
-"""Sources and steps as columns of one frame, beside the record that their rows are made of.
+"""Sources and steps as columns of one frame, next to the origin record of their rows.
 
-A step that makes at most one row of a record has no rows of its own: each of its fields is the path of a column that is
-there already, or a column more, and a condition says whether there is a row at all. So nothing is packed into structs
-only to be taken out again, and Spark plans and generates half as much for each batch. A step that may make several
-rows of a record is an array of structs. `mapped` and `filtered` write the expression for either.
+A step with at most one row per record is represented by one path per field (an existing column or a new one) and a
+condition that says whether the row exists. Fields are not packed into structs, which halves the plan and the generated
+code of each batch. A step with several rows per record is an array of structs. `mapped` and `filtered` build the
+expression for either.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    Path = tuple[str, ...]  # a column, and fields within it
+    Path = tuple[str, ...]  # a column and nested fields
 
-ROW = "__row"  # the variable that stands for an element of an array
+ROW = "__row"  # the lambda variable for an element of an array
 ALWAYS = "true"
 PLACE_FIELDS = ("topic", "partition", "offset")
 
 
 class NotLiftable(Exception):
-    """Something that cannot be written as an expression over single records; the message names it."""
+    """A construct that cannot be expressed over single records; the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a source or a step makes of a record."""
+    """The rows that a source or a step derives from one record."""
 
-    fields: Mapping[str, Path]  # of one row
-    condition: str = ALWAYS  # that there is a row
-    array: str | None = None  # the column that holds them, where there may be several
+    fields: Mapping[str, Path]  # of one row, by name
+    condition: str = ALWAYS  # true if the row exists
+    array: str | None = None  # the column with the array of rows, if there may be several
 
     @classmethod
     def several(cls, array: str, names: Iterable[str]) -> Rows:
@@ -50,36 +50,36 @@ class Rows:
         return self.array is not None
 
     def path(self, name: str) -> Path:
-        """Where a field is, however its name is written."""
+        """The path of a field; names are case-insensitive."""
         found = [path for known, path in self.fields.items() if known.lower() == name.lower()]
         if len(found) != 1:
             raise NotLiftable(name) from LookupError(name)
         return found[0]
 
     def mapped(self, expression: str) -> str:
-        """The expression for every row; nothing where there is none."""
+        """Applies the expression to every row; null or empty if there is no row."""
         if self.array is not None:
             return f"transform({quoted(self.array)}, {ROW} -> {expression})"
         return expression if self.condition == ALWAYS else f"if({self.condition}, {expression}, null)"
 
     def filtered(self, condition: str) -> str:
-        """Those of several for which a condition holds; of one, that it is there and the condition holds."""
+        """The rows that meet a condition: a filtered array, or whether the single row exists and meets it."""
         if self.array is not None:
             return f"filter({quoted(self.array)}, {ROW} -> {condition})"
         return condition if self.condition == ALWAYS else f"if({self.condition}, {condition}, false)"
 
     def narrowed(self, column: str) -> Rows:
-        """To what `filtered` gave, which has become a column."""
+        """The rows that remain, given the column with the result of `filtered`."""
         return replace(self, array=column) if self.is_many else replace(self, condition=quoted(column))
 
     def count(self, condition: str) -> str:
-        """An aggregate: of how many rows it is true."""
+        """An aggregate that counts the rows that meet a condition."""
         if self.is_many:
             return f"coalesce(sum(size({self.filtered(condition)})), 0)"
         return f"count(if({self.filtered(condition)}, 1, null))"
 
-    def holds_or(self, condition: str, otherwise: str) -> str:
-        """True of a record if the condition holds for all its rows, else what `otherwise` gives."""
+    def all_hold_or(self, condition: str, otherwise: str) -> str:
+        """True if the condition holds for all rows of a record, otherwise the value of `otherwise`."""
         if self.array is not None:
             unmet = f"coalesce(exists({quoted(self.array)}, {ROW} -> not {condition}), false)"
         else:
@@ -91,11 +91,11 @@ class Rows:
 
 
 class RowColumns:
-    """A frame that grows by columns for its sources, steps and outputs."""
+    """A frame to which columns for sources, steps and outputs are added."""
 
     def __init__(self, frame: DataFrame, origin: Mapping[str, Path] | None = None) -> None:
         self._frame = frame
-        self._pending: dict[str, str] = {}  # columns that do not need one another are added at once
+        self._pending: dict[str, str] = {}  # independent columns, added in one projection
         self._added = 0
         self._origin = {name: (ORIGIN, name) for name in ORIGIN_FIELDS} if origin is None else origin
         self.has_origin = origin is not None or ORIGIN in frame.columns
@@ -106,7 +106,7 @@ class RowColumns:
         return self._frame
 
     def add(self, name: str, expression: str) -> str:
-        """What the column is called: a name that no other column has."""
+        """Adds a column; returns its unique name."""
         self._added += 1
         name = f"{name}__{self._added}"
         if any(quoted(each) in expression for each in self._pending):
@@ -115,7 +115,7 @@ class RowColumns:
         return name
 
     def _settle(self) -> None:
-        """What Spark does not take here it may take as a query of its own, or say there what is wrong with it."""
+        """Adds the pending columns. Raises NotLiftable if Spark rejects one; the step then runs as a query."""
         added, self._pending = self._pending, {}
         if not added:
             return
@@ -125,7 +125,7 @@ class RowColumns:
             raise NotLiftable(", ".join(added)) from error
 
     def type_of(self, rows: Rows, expression: str) -> T.DataType:
-        """What an expression over single rows gives."""
+        """The type of an expression over single rows."""
         try:
             kind = self.frame.select(F.expr(rows.mapped(expression)).alias("it")).schema["it"].dataType
         except (AnalysisException, ParseException) as error:
@@ -133,11 +133,11 @@ class RowColumns:
         return kind.elementType if rows.is_many and isinstance(kind, T.ArrayType) else kind
 
     def origin(self, name: str) -> str:
-        """A field of the record that all rows are made of."""
+        """A field of the origin record."""
         return text_of(self._origin[name])
 
     def add_table(self, name: str, rows: Rows) -> Table:
-        """Rows for those who read them as a frame of its own, with the place of their record."""
+        """Adds a column from which the rows can be read as a separate frame, with the position of their record."""
         fields = {each: text_of(path) for each, path in rows.fields.items()}
         if self.has_origin:
             fields[ORIGIN] = struct_of({each: self.origin(each) for each in PLACE_FIELDS})
@@ -146,7 +146,7 @@ class RowColumns:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A column of structs, null where there is no row, or of arrays of them."""
+    """A column of structs (null if there is no row) or of arrays of structs."""
 
     column: str
     is_many: bool
@@ -157,7 +157,7 @@ class Table:
 
 
 def together(single: Sequence[str], several: Sequence[str]) -> str:
-    """Structs of one kind, and arrays of such, in one array; what is not there is null in it."""
+    """Combines structs and arrays of structs of one type into one array; missing rows are null."""
     arrays = [f"array({', '.join(single)})"] if single else []
     arrays += [f"coalesce({each}, array())" for each in several]
     return arrays[0] if len(arrays) == 1 else f"concat({', '.join(arrays)})"

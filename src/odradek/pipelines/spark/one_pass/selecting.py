@@ -1,7 +1,7 @@
-"""A plain SELECT of one table as columns made of the rows of its input.
+"""Compiles a plain SELECT from one table to columns over the rows of its input.
 
-Columns are led back to what holds them; the rest of the text stays as it is. What is no plain SELECT
-(unions, aggregates, subqueries, joins) raises `NotLiftable`.
+Column names are replaced by the paths of the columns that hold them; the rest of the SQL is unchanged. Anything other
+than a plain SELECT (unions, aggregates, subqueries, joins) raises `NotLiftable`.
 """
 
 from __future__ import annotations
@@ -19,21 +19,22 @@ from sqlglot.tokenizer_core import TokenType
 from odradek.pipelines.definition.sql_text import DIALECT, WINDOW_STAND_IN, parse_expression, parse_query
 from odradek.pipelines.spark.hidden_columns import quoted
 from odradek.pipelines.spark.one_pass.row_columns import ROW, NotLiftable, Rows, struct_of, text_of
-from odradek.pipelines.spark.steps_sql import carrying_table
+from odradek.pipelines.spark.steps_sql import origin_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Set
 
     from odradek.pipelines.spark.one_pass.row_columns import Path, RowColumns
 
-MADE, ITEM = "__made", "__item"  # variables: a row that LATERAL VIEW made, an element of what it explodes
+# Lambda variables: a row of a LATERAL VIEW, and an element of the array that it explodes.
+MADE, ITEM = "__made", "__item"
 PLAIN_PARTS = frozenset({"expressions", "from_", "from", "where", "laterals", "kind"})
 PLAIN_TABLE = frozenset({"this", "alias", "db"})
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What the names of an expression mean: columns of the input under an alias, and those of a LATERAL VIEW."""
+    """The names in scope of an expression: the input's columns under an alias, and those of a LATERAL VIEW."""
 
     alias: str
     rows: Rows
@@ -41,10 +42,10 @@ class Scope:
     made: tuple[str, ...] = ()
 
     def sql(self, expression: exp.Expr) -> str:
-        """The expression with every column led back to what holds it."""
+        """The expression with every column name replaced by its path."""
         variables = {name.name.lower() for each in expression.find_all(exp.Lambda) for name in each.expressions}
         if any(self.path(each)[0].lower() in variables for each in expression.find_all(exp.Column)):
-            raise NotLiftable(expression.sql(DIALECT))  # Spark would take the column for the lambda's variable
+            raise NotLiftable(expression.sql(DIALECT))  # Spark would resolve the column as the lambda's variable
         resolved = expression.copy().transform(self._resolved)
         try:
             text = resolved.sql(DIALECT, unsupported_level=ErrorLevel.RAISE)
@@ -59,7 +60,7 @@ class Scope:
         return self.sql(parse_expression(expression))
 
     def path(self, column: exp.Column) -> Path:
-        """What a column is led back to."""
+        """The path of a column."""
         parts = [part.name for part in column.parts]
         if len(parts) > 1 and parts[0].lower() == self.made_alias:
             return (MADE, *parts[1:])
@@ -77,7 +78,7 @@ class Scope:
 
 
 def refuse_doubled_quotes(text: str) -> None:
-    """Spark reads 'it''s' as one text, sqlglot as two."""
+    """Rejects doubled quotes: Spark reads 'it''s' as one string, sqlglot as two."""
     tokens = Spark().tokenize(text)
     for before, after in itertools.pairwise(tokens):
         if before.token_type == after.token_type == TokenType.STRING and before.end + 1 == after.start:
@@ -85,9 +86,9 @@ def refuse_doubled_quotes(text: str) -> None:
 
 
 def select_rows(columns: RowColumns, name: str, text: str, known: Mapping[str, Rows]) -> Rows:
-    """The rows of a query, as columns; `known` are the tables that it may read."""
+    """The rows of a query as columns; `known` has the tables that it may read."""
     refuse_doubled_quotes(text)
-    table = carrying_table(text, set(known))
+    table = origin_table(text, set(known))
     query = parse_query(text)
     if table is None or len(list(query.find_all(exp.Table))) != 1:
         raise NotLiftable(text)
@@ -111,7 +112,7 @@ def select_rows(columns: RowColumns, name: str, text: str, known: Mapping[str, R
 
 
 def single_rows(columns: RowColumns, name: str, query: exp.Expr, scope: Scope) -> Rows:
-    """Columns of the input are used where they are, anything else becomes a column."""
+    """Uses the input's columns in place; other expressions become new columns."""
     fields: dict[str, Path] = {}
     for each, value in projected(query, columns, scope).items():
         if isinstance(value, str):
@@ -131,7 +132,7 @@ def lateral_rows(columns: RowColumns, name: str, query: exp.Expr, laterals: list
     found = made if where is None else f"filter({made}, {MADE} -> {inner.sql(where.this)})"
     fields = projection(query, columns, inner)
     several = f"transform({found}, {MADE} -> {struct_of(fields)})"
-    if scope.rows.is_many:  # a null among arrays would make all of them null
+    if scope.rows.is_many:  # flatten returns null if any of the arrays is null
         every = f"flatten({scope.rows.mapped(f'coalesce({several}, array())')})"
     else:
         every = scope.rows.mapped(several)
@@ -139,7 +140,7 @@ def lateral_rows(columns: RowColumns, name: str, query: exp.Expr, laterals: list
 
 
 def made_rows(generator: exp.Expr, names: tuple[str, ...], scope: Scope) -> str:
-    """What a LATERAL VIEW makes of one row."""
+    """The rows that a LATERAL VIEW derives from one row."""
     if isinstance(generator, exp.Stack) and names:
         values = [scope.sql(each) for each in generator.expressions]
         groups = [values[start : start + len(names)] for start in range(0, len(values), len(names))]
@@ -158,7 +159,7 @@ def projection(query: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, 
 
 
 def projected(query: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, str | Path]:
-    """The columns of a SELECT: where they are, or the expression that they are."""
+    """The columns of a SELECT: the path of an existing column, or an expression."""
     fields: dict[str, str | Path] = {}
     for each in query.expressions:
         if isinstance(each, exp.Star) or (isinstance(each, exp.Column) and isinstance(each.this, exp.Star)):
@@ -172,13 +173,13 @@ def projected(query: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, s
 
 
 def has_others(node: exp.Expr, known: Set[str]) -> bool:
-    """Whether a node has parts that are not among these."""
+    """Whether a node has arguments other than these."""
     return any(value for key, value in node.args.items() if key not in known)
 
 
 def star_fields(star: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, Path]:
     if has_others(star.this if isinstance(star, exp.Column) else star, set()):
-        raise NotLiftable(star.sql(DIALECT))  # EXCEPT and the like
+        raise NotLiftable(star.sql(DIALECT))  # EXCEPT and similar
     table = star.table.lower() if isinstance(star, exp.Column) else ""
     if table in {"", scope.alias}:
         return dict(scope.rows.fields) | ({} if table else {name: (MADE, name) for name in scope.made})

@@ -1,4 +1,4 @@
-"""Topics for Spark without Kafka's jars: a data source in Python, on librdkafka, with Spark's columns and options.
+"""A Spark data source for topics in Python, on librdkafka: no jars, and the columns and options of Spark's connector.
 
-`offsets` and `options` are the rules; `lookup`, `reading` and `writing` talk to brokers; `source` is what Spark calls.
+`offsets` and `options` are pure; `lookup`, `reading` and `writing` talk to brokers; `source` implements Spark's API.
 """

@@ -1,4 +1,4 @@
-"""What brokers say of topics: their partitions, and the offsets at their ends or at a time."""
+"""Looks up the partitions of topics, and their offsets at the start, at the end or at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.python_source.options import Edge, TopicOptions
 
 ANSWER_S = 10.0
-PATIENCE_S = 60.0  # as long as Kafka's own client tries
+PATIENCE_S = 60.0  # the default of Kafka's Java client
 PAUSE_S = 0.2
 REFUSALS = frozenset({
     KafkaError._AUTHENTICATION,  # noqa: SLF001 - its name in the API
@@ -26,7 +26,7 @@ REFUSALS = frozenset({
     KafkaError.CLUSTER_AUTHORIZATION_FAILED,
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
 })  # fmt: skip
-# What brokers say of a topic that is there, and will be readable again.
+# Transient errors of a topic that exists.
 UNSETTLED = frozenset({
     KafkaError.LEADER_NOT_AVAILABLE,
     KafkaError.NOT_LEADER_FOR_PARTITION,
@@ -36,17 +36,17 @@ UNSETTLED = frozenset({
     KafkaError._TIMED_OUT,  # noqa: SLF001
     KafkaError._TRANSPORT,  # noqa: SLF001
 })  # fmt: skip
-READ_UNCOMMITTED = "read_uncommitted"  # Kafka's default; librdkafka's is the other
+READ_UNCOMMITTED = "read_uncommitted"  # Kafka's default, which differs from librdkafka's
 
 Answer = TypeVar("Answer")
 
 
-class TopicsAway(PipelineError):
-    """Topics that cannot be looked up."""
+class TopicsUnavailable(PipelineError):
+    """The topics cannot be looked up."""
 
 
 class Lookup:
-    """Asks one cluster."""
+    """Looks up topics of one cluster."""
 
     def __init__(self, options: TopicOptions) -> None:
         self._options = options
@@ -57,7 +57,7 @@ class Lookup:
         self._admin = AdminClient({**settings, "log_level": "0"})
 
     def partitions(self) -> list[Partition]:
-        """Those of all topics that are wanted now. One whose leader is being chosen is not one that is gone."""
+        """The current partitions of all wanted topics. Retries during a leader election."""
 
         def ask() -> list[Partition]:
             every = self._admin.list_topics(timeout=ANSWER_S).topics
@@ -73,10 +73,10 @@ class Lookup:
             )
             return sorted(found)
 
-        return self._patiently(ask)
+        return self._with_retries(ask)
 
     def at(self, edge: Edge, partitions: Iterable[Partition]) -> dict[Partition, int]:
-        """The offsets of an edge; a time after the last record is the end."""
+        """The offsets of an edge; a time after the last record means the end."""
         chosen = list(partitions)
         if edge.time_ms is not None:
             found = self.offsets(dict.fromkeys(chosen, edge.time_ms), is_time=True)
@@ -100,10 +100,10 @@ class Lookup:
             answers = self._admin.list_offsets(asked, isolation_level=self._isolation, request_timeout=ANSWER_S)
             return {Partition(each.topic, each.partition): f.result().offset for each, f in answers.items()}
 
-        return self._patiently(ask)
+        return self._with_retries(ask)
 
-    def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """A broker that restarts or a leader that changes is waited for."""
+    def _with_retries(self, ask: Callable[[], Answer]) -> Answer:
+        """Retries while a broker restarts or a leader changes."""
         give_up_at = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -111,7 +111,7 @@ class Lookup:
             except KafkaException as error:
                 reason = error.args[0]
                 if reason.code() in REFUSALS or time.monotonic() > give_up_at:
-                    raise TopicsAway(f"no broker at {self._servers} tells of the topics: {reason.str()}") from None
+                    raise TopicsUnavailable(f"topics cannot be looked up at {self._servers}: {reason.str()}") from None
             time.sleep(PAUSE_S)  # a poll's pause
 
 

@@ -1,6 +1,6 @@
-"""Offsets of a stream, as Spark's own connector writes them in checkpoints: `{topic: {partition: offset}}`.
+"""Offsets of a stream in the checkpoint format of Spark's connector: `{topic: {partition: offset}}`.
 
-Pure rules. An offset is that of the next record to be read. No offsets at all are a stream that has not begun.
+Pure functions. An offset is that of the next record to read. A stream without offsets has not started.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Partition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class OffsetRange:
-    """Records of a partition from `first`, up to but without `end`."""
+    """Records of a partition from `first` up to, but not including, `end`."""
 
     partition: Partition
     first: int
@@ -43,9 +43,9 @@ def from_json(found: Mapping[str, Mapping[str, Any]]) -> dict[Partition, int]:
 
 
 def planned_ranges(start: Mapping[Partition, int], end: Mapping[Partition, int]) -> list[OffsetRange]:
-    """What a batch reads: the same each time that it is planned. The batch that begins a stream only notes where.
+    """The ranges that a batch reads, the same each time it is planned. The first batch of a stream reads nothing.
 
-    A partition that came later is read from its first record.
+    A partition that was added later is read from its first record.
     """
     if not start:
         return []
@@ -53,10 +53,12 @@ def planned_ranges(start: Mapping[Partition, int], end: Mapping[Partition, int])
     return [OffsetRange(partition, first, until) for partition, first, until in spans if until > first]
 
 
-def admitted(start: Mapping[Partition, int], latest: Mapping[Partition, int], most: int | None) -> dict[Partition, int]:
-    """Where the next batch ends: at most so many records, each partition by its share of what waits.
+def limited_end_offsets(
+    start: Mapping[Partition, int], latest: Mapping[Partition, int], most: int | None
+) -> dict[Partition, int]:
+    """The end offsets of the next batch, with a record limit that is shared in proportion to each partition's backlog.
 
-    The place in a partition that one answer lacks is kept: without it, all of it would be read again later.
+    A partition that is missing in one lookup keeps its offset; otherwise it would be read from the start again.
     """
     waiting = {partition: max(until - start.get(partition, 0), 0) for partition, until in latest.items()}
     total = sum(waiting.values())
@@ -65,17 +67,17 @@ def admitted(start: Mapping[Partition, int], latest: Mapping[Partition, int], mo
     left = most
     ends = dict(start)
     for partition, count in sorted(waiting.items(), key=lambda each: (each[1], each[0])):
-        share = min(count, left, -(-count * most // total))  # rounded up: a small partition must not starve
+        share = min(count, left, -(-count * most // total))  # rounded up, so that a small partition does not starve
         left -= share
         ends[partition] = start.get(partition, 0) + share if count else latest[partition]
     return ends
 
 
 def losses(start: Mapping[Partition, int], latest: Mapping[Partition, int]) -> list[str]:
-    """What can no longer be read because a topic is not the one that the stream began with."""
-    gone = [f"{partition} does not exist any more" for partition in sorted(start) if partition not in latest]
+    """Reasons why records are lost: a partition that is gone, or that ends before the stream's offset."""
+    gone = [f"{partition} does not exist" for partition in sorted(start) if partition not in latest]
     return gone + [
-        f"{partition} ends at offset {latest[partition]}, and the stream is at {offset} already"
+        f"{partition} ends at offset {latest[partition]}, but the stream is at offset {offset}"
         for partition, offset in sorted(start.items())
         if partition in latest and latest[partition] < offset
     ]
@@ -83,7 +85,7 @@ def losses(start: Mapping[Partition, int], latest: Mapping[Partition, int]) -> l
 
 def loss_message(reasons: Iterable[str]) -> str:
     return (
-        f"records may have been lost: {'; '.join(reasons)}. A topic was made anew, or its records were deleted before "
-        "they were read. Reset the checkpoint to begin again, or read on with "
+        f"records may have been lost: {'; '.join(reasons)}. A topic was recreated, or its records were deleted before "
+        "they were read. Reset the checkpoint to start over, or continue with "
         "on_data_loss: skip in the source"
     )

@@ -1,4 +1,4 @@
-"""The options of the source: those of Spark's Kafka connector that pipelines use, under the same names."""
+"""The options of the source: the subset of Spark's Kafka connector's options that pipelines use."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from odradek.pipelines.spark.python_source.offsets import Partition, from_json
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-EARLIEST, LATEST = -2, -1  # as offsets, in Kafka's own protocol too
+EARLIEST, LATEST = -2, -1  # the sentinel offsets of Kafka's protocol
 CLIENT = "kafka."
 INTERNAL = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """Where reading begins or ends: at a time, or at offsets, with one for the partitions that are not named."""
+    """The start or end of reading: a time, or offsets with a default for partitions that are not named."""
 
     other: int
     offsets: Mapping[Partition, int] = field(default_factory=dict)
@@ -33,14 +33,14 @@ class TopicOptions:
     pattern: str | None
     start: Edge
     end: Edge
-    most: int | None  # records in a batch of a stream
+    most: int | None  # records per batch of a stream
     is_loss_fatal: bool
     has_headers: bool
     client: tuple[tuple[str, str], ...]  # settings of librdkafka
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> TopicOptions:
-        """From Spark's options, whose names do not regard case."""
+        """Parses Spark's options, whose names are case-insensitive."""
         given = {name.lower(): value for name, value in options.items()}
         client = {name.removeprefix(CLIENT): value for name, value in given.items() if name.startswith(CLIENT)}
         most = given.get("maxoffsetspertrigger")
@@ -64,7 +64,7 @@ class TopicOptions:
 def edge(given: Mapping[str, str], which: str, default: int) -> Edge:
     time = given.get(f"{which}timestamp")
     if time is not None:
-        return Edge(LATEST, time_ms=int(time))  # after the last record there is only the end
+        return Edge(LATEST, time_ms=int(time))  # a time after the last record means the end
     text = given.get(f"{which}offsets")
     if text is None:
         return Edge(default)

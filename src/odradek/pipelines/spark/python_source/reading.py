@@ -1,4 +1,4 @@
-"""On a worker: the records of a range of one partition as Arrow batches, with the columns of Spark's connector."""
+"""Reads a range of one partition on a worker, as Arrow batches with the columns of Spark's connector."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ COLUMNS_WITH_HEADERS = T.StructType([*COLUMNS.fields, T.StructField("headers", T
 BATCH_ROWS = 10_000
 BATCH_BYTES = 8 << 20
 MOST_AT_ONCE = 500
-POLL_S = 0.05  # at the end of a range with gaps it is waited for in vain
+POLL_S = 0.05  # a range may end in a gap, where no record follows
 STALLED_S = 60.0
 END_OF_PARTITION: int = KafkaError._PARTITION_EOF  # noqa: SLF001 - its name in the API
 OUT_OF_RANGE: int = KafkaError._AUTO_OFFSET_RESET  # noqa: SLF001
-PASSING = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
+TRANSIENT_ERRORS = frozenset({KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN})  # noqa: SLF001
 SETTINGS = {
-    "group.id": "odradek-pipelines",  # librdkafka wants one; nothing is committed to it
+    "group.id": "odradek-pipelines",  # required by librdkafka; nothing is committed
     "isolation.level": READ_UNCOMMITTED,
     "check.crcs": "true",
     "queued.max.messages.kbytes": "16384",
@@ -57,7 +57,7 @@ OURS = {
 
 
 class RecordsMissing(PipelineError):
-    """Records that should be there and are not."""
+    """Records of the range are missing."""
 
 
 def columns_of(options: TopicOptions) -> T.StructType:
@@ -66,12 +66,12 @@ def columns_of(options: TopicOptions) -> T.StructType:
 
 @functools.cache
 def consumer_of(client: tuple[tuple[str, str], ...]) -> Consumer:
-    """One for each cluster and worker process: it stays connected from batch to batch."""
+    """The consumer of a cluster, cached per worker process, so that it stays connected between batches."""
     return Consumer({**SETTINGS, **dict(client), **OURS})
 
 
 def read_range(options: TopicOptions, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
-    """Everything in the range that the log still has; compaction and transactions leave gaps in offsets."""
+    """All records of the range that the log has; compaction and transactions leave gaps in offsets."""
     consumer = consumer_of(options.client)
     schema = to_arrow_schema(columns_of(options), timezone="UTC")
     rows = Rows(schema)
@@ -102,31 +102,31 @@ def messages(consumer: Any, options: TopicOptions, wanted: OffsetRange) -> Itera
             elif error.code() == END_OF_PARTITION:
                 next_offset = max(next_offset, message.offset())
             elif error.code() == OUT_OF_RANGE:
-                next_offset = after_loss(options, wanted, next_offset)
+                next_offset = offset_after_loss(options, wanted, next_offset)
                 consumer.assign([TopicPartition(*wanted.partition, next_offset)])
-            elif not error.retriable() and error.code() not in PASSING:
+            elif not error.retriable() and error.code() not in TRANSIENT_ERRORS:
                 raise RecordsMissing(f"{wanted.partition} cannot be read: {error.str()}")
         if found:
             give_up_at = time.monotonic() + STALLED_S
         elif time.monotonic() > give_up_at:
             raise RecordsMissing(
-                f"{wanted.partition} gave nothing for {STALLED_S:.0f} s at offset {next_offset}, and records up to "
-                f"{wanted.end} are to be read"
+                f"{wanted.partition} returned no record for {STALLED_S:.0f} s at offset {next_offset}; "
+                f"the range ends at {wanted.end}"
             )
 
 
-def after_loss(options: TopicOptions, wanted: OffsetRange, offset: int) -> int:
-    """The first record that is left, if that will do."""
+def offset_after_loss(options: TopicOptions, wanted: OffsetRange, offset: int) -> int:
+    """The first offset that is left, if the source skips lost records; otherwise raises RecordsMissing."""
     earliest = Lookup(options).earliest(wanted.partition)
     if options.is_loss_fatal:
         raise RecordsMissing(
-            loss_message([f"the first offset of {wanted.partition} is {earliest}, and {offset} is to be read"])
+            loss_message([f"the first offset of {wanted.partition} is {earliest}, but {offset} was to be read"])
         )
     return min(max(earliest, offset), wanted.end) if earliest >= offset else wanted.end
 
 
 class Rows:
-    """Columns of a batch that is being filled."""
+    """The columns of an Arrow batch under construction."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -162,6 +162,6 @@ class Rows:
 
 
 def headers_of(message: Any) -> list[dict[str, Any]] | None:
-    """None where there are none, as Spark's connector has it."""
+    """The headers, or None if there are none, like Spark's connector."""
     found = message.headers()
     return [{"key": name, "value": value} for name, value in found] if found else None

@@ -1,4 +1,4 @@
-"""What Spark calls: the source by its name, its batch reader and its stream reader."""
+"""Spark's data source API: the source, its batch reader and its stream reader."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsAway
+from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsUnavailable
 from odradek.pipelines.spark.python_source.offsets import (
     OffsetRange,
-    admitted,
     from_json,
+    limited_end_offsets,
     loss_message,
     losses,
     planned_ranges,
@@ -33,7 +33,7 @@ FORMAT = "odradek"
 
 
 class TopicSource(DataSource):
-    """Records of topics, with the columns of Spark's own connector."""
+    """A source of topic records, with the columns of Spark's connector."""
 
     @classmethod
     def name(cls) -> str:
@@ -42,7 +42,7 @@ class TopicSource(DataSource):
     def schema(self) -> StructType:
         return columns_of(TopicOptions.of(self.options))
 
-    def reader(self, schema: StructType) -> TopicReader:  # noqa: ARG002 - it is ours
+    def reader(self, schema: StructType) -> TopicReader:  # noqa: ARG002 - the schema is fixed
         return TopicReader(TopicOptions.of(self.options))
 
     def streamReader(self, schema: StructType) -> TopicStreamReader:  # noqa: ARG002, N802 - Spark's name
@@ -50,14 +50,14 @@ class TopicSource(DataSource):
 
 
 class RangePartition(InputPartition):
-    """What one task reads."""
+    """The range that one task reads."""
 
     def __init__(self, wanted: OffsetRange) -> None:
         super().__init__(wanted)
 
 
 class TopicReader(DataSourceReader):
-    """A range of each partition, once."""
+    """Reads a range of each partition once."""
 
     def __init__(self, options: TopicOptions) -> None:
         self._options = options
@@ -69,16 +69,16 @@ class TopicReader(DataSourceReader):
         return [RangePartition(OffsetRange(each, start[each], end[each])) for each in every if end[each] > start[each]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        if partition.value is None:  # Spark's stand-in where there is nothing to read
+        if partition.value is None:  # Spark's placeholder if there is nothing to read
             return iter(())
         return read_range(self._options, partition.value)
 
 
 class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """A stream whose place is kept by Spark's checkpoint alone.
+    """Reads a stream whose offsets are stored in Spark's checkpoint only.
 
-    Spark asks again for the first offset when it repeats the first batch, and the answer of the brokers may be another
-    then. So the first batch reads nothing: its end, which Spark notes before anything else, is where the stream begins.
+    Spark asks for the initial offset again when it replays the first batch, and the brokers' answer may have changed by
+    then. So the first batch is empty: its end, which Spark stores before anything else, is the start of the stream.
     """
 
     def __init__(self, options: TopicOptions) -> None:
@@ -109,7 +109,7 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if lost and self._options.is_loss_fatal:
             raise RecordsMissing(loss_message(lost))
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return to_json(admitted(begun, latest, most))
+        return to_json(limited_end_offsets(begun, latest, most))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return to_json(self._latest) or None
@@ -134,7 +134,7 @@ def existing(options: TopicOptions, lookup: Lookup) -> list[Partition]:
     found = lookup.partitions()
     missing = sorted(set(options.topics) - {each.topic for each in found})
     if missing:
-        raise TopicsAway(f"there is no topic {', '.join(missing)}")
+        raise TopicsUnavailable(f"topic {', '.join(missing)} does not exist")
     if not found:
-        raise TopicsAway(f"no topic matches {options.pattern}")
+        raise TopicsUnavailable(f"no topic matches {options.pattern}")
     return found

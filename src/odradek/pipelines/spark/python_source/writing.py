@@ -1,4 +1,4 @@
-"""On a worker: rows as records of topics. A task is done when the brokers have confirmed each of its records."""
+"""Writes rows to topics on a worker. A task is done when the brokers have acknowledged each of its records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 ROOM_S = 1.0
-# What Kafka's own producer does unless told otherwise: keys go to the same partitions, and nothing is written twice.
+# The defaults of Kafka's Java producer: its partitioner, and idempotence.
 SETTINGS = {
     "partitioner": "murmur2_random",
     "enable.idempotence": "true",
@@ -29,11 +29,11 @@ SETTINGS = {
 
 
 class NotDelivered(PipelineError):
-    """A record that no broker took."""
+    """A record was not delivered."""
 
 
 def write_topics(frame: DataFrame, servers: str, settings: Iterable[tuple[str, str]]) -> None:
-    """Rows of `topic`, `key`, `value` and `headers`."""
+    """Writes rows of `topic`, `key`, `value` and `headers`."""
     client = tuple(sorted({**librdkafka_settings(dict(settings)), "bootstrap.servers": servers}.items()))
     chosen = frame.select("topic", "key", "value", "headers")
     chosen.mapInArrow(writer_of(client), "records BIGINT").collect()
@@ -48,7 +48,7 @@ def writer_of(client: tuple[tuple[str, str], ...]) -> Callable[[Iterator[pa.Reco
 
 @functools.cache
 def producer_of(client: tuple[tuple[str, str], ...]) -> Producer:
-    """One for each cluster and worker process."""
+    """The producer of a cluster, cached per worker process."""
     return Producer({**SETTINGS, **dict(client)})
 
 
@@ -61,13 +61,13 @@ def write_batches(client: tuple[tuple[str, str], ...], batches: Iterable[pa.Reco
                 task.send(**row)
         return task.finish()
     except BaseException:
-        producer_of.cache_clear()  # what it still holds goes with it
+        producer_of.cache_clear()  # drops the records in its queue
         producer.purge()
         raise
 
 
 class Task:
-    """The records of one task, and the first of them that failed."""
+    """The records of one task, and the first delivery error."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
@@ -90,7 +90,7 @@ class Task:
         self._producer.poll(0)
 
     def finish(self) -> int:
-        self._producer.flush()  # each record is confirmed or given up within delivery.timeout.ms
+        self._producer.flush()  # each record is acknowledged or fails within delivery.timeout.ms
         self._raise_failure()
         return self._count
 

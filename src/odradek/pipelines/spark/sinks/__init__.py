@@ -1,1 +1,1 @@
-"""Where rows go: a module for each kind of target."""
+"""Writers of rows, one module for each kind of target."""

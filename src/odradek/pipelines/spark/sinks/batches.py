@@ -1,4 +1,4 @@
-"""One batch to all its sinks and views: first what can be told apart when it comes again, then the transactions."""
+"""Writes one batch to its sinks and views; tables and views are written in one transaction per database."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
 )
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.spark.failures import PipelineError, told_with_place
+from odradek.pipelines.spark.failures import PipelineError, message_with_location
 from odradek.pipelines.spark.hidden_columns import quoted, visible_columns, without_hidden
 from odradek.pipelines.spark.producers import Producer, producer_of
 from odradek.pipelines.spark.python_references import load_reference
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Sink, View
 
-ROWS_AT_HAND = 10_000
+MOST_COLLECTED_ROWS = 10_000
 
 
 class RowsByName(Protocol):
-    """The rows of sources and steps."""
+    """The rows of sources and steps by name."""
 
     def rows(self, name: str) -> DataFrame: ...
 
@@ -52,8 +52,8 @@ def topic_frames(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline) 
     ]
 
 
-def write_others(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline, batch_number: int) -> None:
-    """Everything that is neither a topic nor a table."""
+def write_other_sinks(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline, batch_number: int) -> None:
+    """Writes to the sinks that are neither topics nor tables."""
     for sink in sinks:
         target = sink.target
         if isinstance(target, TopicTarget | TableTarget):
@@ -71,7 +71,7 @@ def write_others(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline, 
 
 
 def print_rows(frame: DataFrame) -> None:
-    """The first of them. All are computed: Spark refuses a batch with state that was not read to its end."""
+    """Prints the first rows. All are computed, because Spark fails a stateful batch that is not read to its end."""
     frame.persist()
     try:
         frame.count()
@@ -87,7 +87,7 @@ def call_sink(sink: Sink, target: PythonTarget, frame: DataFrame, pipeline: Pipe
     except PySparkException:
         raise
     except Exception as error:
-        raise PipelineError(f"{sink.place}: sink '{sink.name}': {told_with_place(error)}") from error
+        raise PipelineError(f"{sink.place}: sink '{sink.name}': {message_with_location(error)}") from error
 
 
 def write_files(frame: DataFrame, target: FilesTarget, pipeline: Pipeline) -> None:
@@ -108,7 +108,7 @@ def write_tables(
     *,
     is_aggregated: bool,
 ) -> None:
-    """Tables and views, a transaction for each database; `is_aggregated` where Spark has kept the view's groups."""
+    """Writes tables and views in one transaction per database; `is_aggregated` if the rows are a view's groups."""
     changes: dict[str, list[TableChange]] = {}
     for sink in sinks:
         target = sink.target
@@ -127,7 +127,7 @@ def write_tables(
 
 def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
     if isinstance(view.content, LatestRows):
-        return latest_rows(frame, view.content).coalesce(1)  # a row for each key: not worth a job for each partition
+        return latest_rows(frame, view.content).coalesce(1)  # one row per key is small enough for one job
     return shown(frame if is_aggregated else running_aggregate(frame, view.content))
 
 
@@ -137,7 +137,7 @@ def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str 
 
 
 def with_nested_as_json(frame: DataFrame) -> DataFrame:
-    """Structs, arrays and maps as the text that a database keeps."""
+    """Converts structs, arrays and maps to JSON text."""
     nested = (T.StructType, T.ArrayType, T.MapType, T.VariantType)
     columns = [
         F.to_json(F.col(quoted(each.name)), JSON_OPTIONS).alias(each.name)
@@ -149,13 +149,13 @@ def with_nested_as_json(frame: DataFrame) -> DataFrame:
 
 
 def rows_of(frame: DataFrame) -> Iterable[Any]:
-    """Few rows are here before the transaction begins; of many, one partition at a time is on the driver."""
+    """The rows for the driver: few rows are collected before the transaction starts, many one partition at a time."""
     rows = frame.toLocalIterator(prefetchPartitions=True)
-    return chain(list(islice(rows, ROWS_AT_HAND)), rows)
+    return chain(list(islice(rows, MOST_COLLECTED_ROWS)), rows)
 
 
 def database_url(pipeline: Pipeline, url: str | None) -> str:
-    """A file of SQLite begins beside the definition, as all paths do."""
+    """The URL with the path of a SQLite file resolved from the definition's folder."""
     chosen = url or pipeline.warehouse or f"sqlite:///{pipeline.name}.db"
     parsed = parsed_url(chosen)
     if parsed.get_backend_name() != "sqlite" or parsed.database in {None, "", ":memory:"}:
@@ -164,7 +164,7 @@ def database_url(pipeline: Pipeline, url: str | None) -> str:
 
 
 def check_databases(pipeline: Pipeline) -> None:
-    """Whether every database that tables and views are written to can be reached."""
+    """Checks that every database with tables or views can be reached."""
     urls = [each.target.url for each in pipeline.sinks if isinstance(each.target, TableTarget)]
     wanted = [*urls, None] if pipeline.views else urls
     for url in dict.fromkeys(database_url(pipeline, each) for each in wanted):

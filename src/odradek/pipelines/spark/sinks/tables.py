@@ -1,4 +1,4 @@
-"""Whole tables of a warehouse: one takes the place of another, in a transaction."""
+"""Replaces a whole table of a warehouse by another in a transaction."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, connect, told_of
+from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, connect, database_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def changing(url: str) -> Iterator[Connection]:
     engine = connect(url)
     try:
-        with told_of(engine.url), engine.begin() as connection:
+        with database_errors(engine.url), engine.begin() as connection:
             yield connection
     finally:
         engine.dispose()
@@ -41,7 +41,7 @@ def drop_table(url: str, name: str) -> None:
 
 
 def swap_tables(url: str, old: str, new: str) -> int:
-    """The new table under the old one's name; its rows. Without a new table there was nothing to put into it."""
+    """Renames the new table to the old name and returns its row count; empties the old table if there is no new one."""
     with changing(url) as connection:
         found = sa.inspect(connection)
         if found.has_table(new):

@@ -1,4 +1,4 @@
-"""Rows as records of topics. All topics of one cluster are written by one job."""
+"""Converts rows to records of topics; all topics of one cluster are written by one job."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JSON_OPTIONS = {"ignoreNullFields": "false"}
 
 
 def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipeline) -> DataFrame:
-    """The columns that Spark's Kafka sink takes."""
+    """The records of a topic sink, with the columns of Spark's Kafka sink."""
     key = as_bytes(frame, F.expr(target.key)) if target.key is not None else F.lit(None).cast("binary")
     return frame.withColumn("__value", value_of(frame, target)).select(
         F.lit(target.topic).alias("topic"),
@@ -51,20 +51,20 @@ def value_of(frame: DataFrame, target: TopicTarget) -> Column:
 
 
 def as_bytes(frame: DataFrame, column: Column) -> Column:
-    """Bytes as they are, anything else as its text: a cast of a number would give its bits."""
+    """Bytes unchanged, other types as text; casting a number to binary would give its bits."""
     is_binary = isinstance(frame.select(column.alias("it")).schema["it"].dataType, BinaryType)
     return column if is_binary else column.cast("string").cast("binary")
 
 
 def record_id(frame: DataFrame, sink: Sink, pipeline: Pipeline, key: Column) -> Column:
-    """The same after a replay: the record that the row was made of, and which of the rows of that record it is."""
+    """An id that is stable across replays: the origin record, and which of that record's rows this is."""
     content = F.hex(F.xxhash64(key, F.col("__value")))
     place = f"{pipeline.name}/{sink.name}"
     return F.concat_ws(":", origin_id(place) if has_origin(frame) else F.lit(place), content)
 
 
 def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Transactions | None = None) -> None:
-    """One job for each cluster and set of client settings; with `transactions` exactly once."""
+    """Writes the records, with one job per cluster and set of client settings; exactly once with `transactions`."""
     by_producer: dict[Producer, list[DataFrame]] = {}
     for producer, frame in frames:
         by_producer.setdefault(producer, []).append(frame)

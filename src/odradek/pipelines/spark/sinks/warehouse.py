@@ -1,7 +1,7 @@
-"""SQL databases: all tables that a batch changes are changed in one transaction, together with the batch's number.
+"""Writes to SQL databases: one transaction changes all tables of a batch and stores the batch's id.
 
-A batch that comes again after a failure finds its number and changes nothing. Batches are numbered by Spark for each
-checkpoint, so the number is kept by the id of the checkpoint's query.
+A batch that is replayed after a failure finds its id and changes nothing. Spark numbers batches per checkpoint, so the
+number is stored with the query id of the checkpoint.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ CHUNK_ROWS = 500
 BUSY_S = 60.0
 
 
-# What passes by itself, by SQLite's names: another writes, the disk is full or does not answer.
-SQLITE_AWAY = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
-# A server that was reached and says that the URL is wrong. The client gives no code for what ends a connection.
+# SQLite's names of transient errors: another writer, a full disk, a disk that fails to respond.
+SQLITE_TRANSIENT = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
+# Messages of a server that rejects the URL; the client has no error codes for failed connections.
 WRONG_URL = ("does not exist", "authentication failed", "no pg_hba.conf entry", "no password supplied")
 
 
 class WarehouseRefused(PipelineError):
-    """A table that cannot take the rows."""
+    """The table cannot store the rows."""
 
 
-class WarehouseAway(PipelineError):
-    """A database that is not there, busy or full: it may take the same rows later."""
+class WarehouseUnavailable(PipelineError):
+    """The database is unreachable, busy or full; a retry may succeed."""
 
 
 @dataclass(frozen=True, slots=True)
 class BatchNumber:
-    """Which batch of which checkpoint."""
+    """The number of a batch, and the query id of its checkpoint."""
 
     query: str
     number: int
@@ -56,7 +56,7 @@ class BatchNumber:
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """Rows for a table. With a key they replace the row of that key; with `order_by` only one that is not newer."""
+    """Rows for a table. With a key, a row replaces the one of its key; with `order_by`, unless that one is newer."""
 
     table: str
     schema: T.StructType
@@ -71,7 +71,7 @@ class Warehouse:
     def __init__(self, url: str) -> None:
         self.engine = connect(url)
         self._metadata = sa.MetaData()
-        self._lock = threading.Lock()  # SQLite has one writer at a time
+        self._lock = threading.Lock()  # SQLite allows one writer at a time
         self._batches = sa.Table(
             BATCH_TABLE,
             self._metadata,
@@ -80,8 +80,8 @@ class Warehouse:
         )
 
     def write(self, batch: BatchNumber | None, changes: Sequence[TableChange]) -> bool:
-        """Applies all changes or none; False where the batch was here before. Without a number nothing is skipped."""
-        with self._lock, told_of(self.engine.url):
+        """Applies all changes or none; False if the batch was written before. Without a number nothing is skipped."""
+        with self._lock, database_errors(self.engine.url):
             tables = [self._table(change) for change in changes]
             self._metadata.create_all(self.engine)
             with self.engine.begin() as connection:
@@ -90,11 +90,11 @@ class Warehouse:
                     apply_change(connection, table, change)
         if not is_new:
             for change in changes:
-                deque(change.rows, maxlen=0)  # Spark refuses a batch with state that was not read to its end
+                deque(change.rows, maxlen=0)  # Spark fails a stateful batch that is not read to its end
         return is_new
 
     def forget(self, *tables: str) -> None:
-        """What others have changed is looked at anew."""
+        """Drops the cached table definitions, so that changes by others are seen."""
         with self._lock:
             for name in tables:
                 known = self._metadata.tables.get(name)
@@ -102,7 +102,7 @@ class Warehouse:
                     self._metadata.remove(known)
 
     def _is_new(self, connection: Connection, batch: BatchNumber) -> bool:
-        """Notes the number of the batch, unless it is there."""
+        """Stores the number of the batch; False if it is stored already."""
         mine = self._batches.c.query == batch.query
         last = connection.execute(sa.select(self._batches.c.batch).where(mine)).scalar()
         if last is not None and last >= batch.number:
@@ -114,7 +114,7 @@ class Warehouse:
         return True
 
     def _table(self, change: TableChange) -> sa.Table:
-        """The table as it is, or as the rows need it."""
+        """The table; creates it from the rows' columns if it does not exist."""
         known = self._metadata.tables.get(change.table)
         if known is None and sa.inspect(self.engine).has_table(change.table):
             known = sa.Table(change.table, self._metadata, autoload_with=self.engine)
@@ -136,16 +136,16 @@ class Warehouse:
 
 @functools.cache
 def warehouse(url: str) -> Warehouse:
-    """The one of this process."""
+    """The process-wide warehouse of a URL."""
     return Warehouse(url)
 
 
 def parsed_url(url: str) -> sa.URL:
     try:
         parsed = sa.make_url(url)
-    except (sa.exc.ArgumentError, ValueError):  # the latter of a port that is no number
+    except (sa.exc.ArgumentError, ValueError):  # ValueError: the port is not a number
         raise WarehouseRefused(
-            f"'{without_secrets(url)}' is no URL of a database: write sqlite:///name.db, or postgresql://user:password@host/name"
+            f"'{without_secrets(url)}' is not a database URL; write sqlite:///name.db, or postgresql://user:password@host/name"
         ) from None
     names = {"postgres": "postgresql+psycopg", "postgresql": "postgresql+psycopg"}
     return parsed.set(drivername=names.get(parsed.drivername, parsed.drivername))
@@ -157,51 +157,53 @@ def connect(url: str, *, is_reader: bool = False) -> Engine:
         is_sqlite = parsed.get_backend_name() == "sqlite"
         engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_S} if is_sqlite else {})
     except sa.exc.NoSuchModuleError:
-        known = "sqlite and postgresql are known"
-        raise WarehouseRefused(f"{shown_url(parsed)}: '{parsed.drivername}' is no kind of database; {known}") from None
+        known = "use sqlite or postgresql"
+        raise WarehouseRefused(
+            f"{shown_url(parsed)}: '{parsed.drivername}' is not a supported kind of database; {known}"
+        ) from None
     except ModuleNotFoundError as error:
         advice = "pip install 'odradek[postgresql]'" if error.name == "psycopg" else f"install {error.name}"
-        raise WarehouseRefused(f"{shown_url(parsed)}: Python's {error.name} is missing: {advice}") from None
+        raise WarehouseRefused(f"{shown_url(parsed)}: the Python package {error.name} is missing; {advice}") from None
     if is_sqlite:
         sa.event.listen(engine, "connect", prepare_reader if is_reader else prepare_sqlite)
-        sa.event.listen(engine, "begin", begin_snapshot if is_reader else begin_at_once)
+        sa.event.listen(engine, "begin", begin_snapshot if is_reader else begin_immediate)
     return engine
 
 
 def check_database(url: str) -> None:
-    """Whether it can be reached and written to, before anything depends on it."""
+    """Checks that the database can be reached and written to."""
     engine = connect(url)
     try:
-        with told_of(engine.url), engine.begin():
+        with database_errors(engine.url), engine.begin():
             pass
     finally:
         engine.dispose()
 
 
 @contextmanager
-def told_of(url: sa.URL) -> Iterator[None]:
-    """What a database refuses is told in a sentence, with its URL, and whether it may take it later."""
+def database_errors(url: sa.URL) -> Iterator[None]:
+    """Converts database errors to `WarehouseUnavailable` (a retry may succeed) or `WarehouseRefused`, with the URL."""
     try:
         yield
     except sa.exc.SQLAlchemyError as error:
         reason = " ".join(str(getattr(error, "orig", None) or error).split())
-        kind = WarehouseAway if is_away(error) else WarehouseRefused
+        kind = WarehouseUnavailable if is_unavailable(error) else WarehouseRefused
         raise kind(f"{shown_url(url)}: {reason}") from error
 
 
-def is_away(error: sa.exc.SQLAlchemyError) -> bool:
-    """SQLite says the same kind of error of a table that is missing and of a disk that is full."""
+def is_unavailable(error: sa.exc.SQLAlchemyError) -> bool:
+    """Whether the error is transient; SQLite raises the same type for a missing table and for a full disk."""
     if not isinstance(error, sa.exc.DBAPIError):
         return isinstance(error, sa.exc.TimeoutError)
     of_sqlite = getattr(error.orig, "sqlite_errorname", None)
     if of_sqlite is not None:
-        return str(of_sqlite).startswith(SQLITE_AWAY)
+        return str(of_sqlite).startswith(SQLITE_TRANSIENT)
     is_operational = isinstance(error, sa.exc.OperationalError | sa.exc.InterfaceError)
     return error.connection_invalidated or (is_operational and not any(each in str(error.orig) for each in WRONG_URL))
 
 
 def without_secrets(url: str) -> str:
-    """Of a URL that cannot be taken apart: nothing before its host, where a password may stand, nor after a `?`."""
+    """A URL that cannot be parsed, without the part before its host, which may contain a password, and without `?…`."""
     before, at, after = url.partition("?")[0].rpartition("@")
     return f"{'***' if before else ''}{at}{after}"
 
@@ -211,9 +213,9 @@ def shown_url(url: sa.URL) -> str:
 
 
 def prepare_sqlite(connection: Any, _record: object) -> None:
-    """Readers are not kept waiting by the writer, and transactions are ours to begin.
+    """Sets up SQLite: WAL, so that readers do not wait for the writer, explicit transactions, and full sync.
 
-    What is committed survives a loss of power: Spark notes the batch as done, and it does not come again.
+    A commit must survive a power failure, because Spark then records the batch as done and does not replay it.
     """
     connection.isolation_level = None
     connection.execute("PRAGMA journal_mode=WAL")
@@ -225,12 +227,12 @@ def prepare_reader(connection: Any, _record: object) -> None:
 
 
 def begin_snapshot(connection: Connection) -> None:
-    """A reader sees one instant, and keeps nobody waiting."""
+    """Starts a read transaction, which sees one snapshot and does not block the writer."""
     connection.exec_driver_sql("BEGIN")
 
 
-def begin_at_once(connection: Connection) -> None:
-    """A transaction that reads first and writes later may find that it is too late to write."""
+def begin_immediate(connection: Connection) -> None:
+    """Starts a write transaction: upgrading a read transaction to write may fail."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
@@ -253,11 +255,11 @@ def apply_change(connection: Connection, table: sa.Table, change: TableChange) -
 
 
 def refuse_null_keys(rows: Sequence[dict[str, Any]], change: TableChange) -> None:
-    """No database finds a row again whose key is null."""
+    """Rejects rows with a null in their key, because no database matches them in an upsert."""
     for name in change.key:
         if any(row[name] is None for row in rows):
             raise WarehouseRefused(
-                f"table {change.table}: {name} is part of its key, and null in a row; keep such rows out with an "
+                f"table {change.table}: the key column {name} is null in a row; remove such rows with an "
                 f"expectation: {{check: {name} is not null, otherwise: quarantine}}"
             )
 
@@ -281,7 +283,7 @@ def is_not_newer(present: Any, arriving: Any) -> Any:
 
 
 def replace_row(connection: Connection, table: sa.Table, change: TableChange, row: dict[str, Any]) -> None:
-    """For databases whose upsert we do not know."""
+    """Replaces a row by DELETE and INSERT, for databases without a supported upsert."""
     same = sa.and_(*(table.c[name] == row[name] for name in change.key))
     if change.order_by is not None:
         present = connection.execute(sa.select(table.c[change.order_by]).where(same)).scalar()
@@ -292,7 +294,7 @@ def replace_row(connection: Connection, table: sa.Table, change: TableChange, ro
 
 
 def column_type(kind: T.DataType, is_key: bool) -> Any:
-    """Spark's types in SQL's words; what has no word there is kept as JSON."""
+    """The SQL type of a Spark type; types without an equivalent are stored as JSON."""
     if isinstance(kind, T.DecimalType):
         return sa.Numeric(kind.precision, kind.scale)
     if isinstance(kind, T.StringType):
@@ -311,13 +313,14 @@ def column_type(kind: T.DataType, is_key: bool) -> Any:
 
 
 def value_of(kind: T.DataType, dialect: str) -> Callable[[Any], Any]:
-    """How values of a type are handed to a database; Spark gives times in the machine's own zone."""
+    """The conversion of a type's values for the database; Spark returns timestamps in the machine's time zone."""
     if isinstance(kind, T.TimestampType):
         return lambda value: None if value is None else value.astimezone(UTC)
     if isinstance(kind, T.BinaryType):
         return lambda value: None if value is None else bytes(value)
     if isinstance(kind, T.StringType) and dialect == "postgresql":
-        return lambda value: None if value is None else value.replace("\0", "\ufffd")  # it keeps no zeros in text
+        # PostgreSQL does not store NUL in text.
+        return lambda value: None if value is None else value.replace("\0", "\ufffd")
     if isinstance(kind, T.AtomicType | T.NullType):
         return lambda value: value
     return lambda value: None if value is None else json.dumps(value, default=str)
@@ -325,10 +328,10 @@ def value_of(kind: T.DataType, dialect: str) -> Callable[[Any], Any]:
 
 @contextmanager
 def reading(url: str) -> Iterator[Connection]:
-    """For those who query tables and views while the stream runs."""
+    """A read-only connection, for queries while the stream runs."""
     engine = connect(url, is_reader=True)
     try:
-        with told_of(engine.url), engine.connect() as connection:
+        with database_errors(engine.url), engine.connect() as connection:
             yield connection
     finally:
         engine.dispose()
