@@ -165,7 +165,7 @@ def test_a_record_too_large_says_which_setting_allows_it(odradek: Run, topic: st
     ("arguments", "complaint"),
     [
         (("-f", "%q"), "%q is not one of"),
-        (("-f", "%k%v"), "two verbs need something between them"),
+        (("-f", "%k%v"), "two verbs need a separator"),
         (("-f", "%k:%k"), "at most once"),
         (("-f", "%v", "-K", ":"), "exclude each other"),
         (("--null-value", "--value", "v"), "--null-value writes one record"),
@@ -229,7 +229,7 @@ def test_a_json_line_that_cannot_be_written_is_named(odradek: Run, topic: str, l
         ("%p:%v", b"99999999999:x\n", "99999999999 is not a partition"),
         ("%p:%v", b"9" * 5000 + b":x\n", "is not a partition"),
         ("%T|%v", b"99999999999999999999|x\n", "is not a time"),
-        ("%h:%v", b"\xff=1:x\n", "is no name of a header"),
+        ("%h:%v", b"\xff=1:x\n", "is no header name"),
     ],
 )
 def test_a_line_out_of_bounds_is_named(
