@@ -148,7 +148,7 @@ def parse_offsets(fields: Fields, node: MappingNode, topics: tuple[str, ...]) ->
             fields.problems.error(
                 entries.place,
                 f"start of {fields.what} names the topic '{topic}', which the source does not read",
-                ", ".join(topics),
+                f"name one of {', '.join(topics)}",
             )
         found = offsets.setdefault(topic, {})
         for key, value in entries.entries:
