@@ -30,7 +30,7 @@ def test_urls_that_may_be_right_are_left_alone(tmp_path: Path, url: str) -> None
 @pytest.mark.parametrize(
     ("url", "message"),
     [
-        ("w.db", "the warehouse 'w.db' is not a URL; sqlite:///file.db"),
+        ("w.db", "the warehouse 'w.db' is not a URL; write sqlite:///file.db"),
         ("sqllite:///w.db", "did you mean 'sqlite'?"),
         ("postgress://h/d", "did you mean 'postgres'?"),
         ("jdbc:postgresql://h/d", "the warehouse is a JDBC URL; tables and views take SQLAlchemy URLs"),
@@ -51,7 +51,7 @@ sinks:
   out: {from: pumps, table: out, url: "here"}
 """,
     )
-    assert "4: url of source 'pumps' is not a JDBC URL; jdbc:postgresql://host/name" in problems
+    assert "4: url of source 'pumps' is not a JDBC URL; write jdbc:postgresql://host/name" in problems
     assert "6: url of sink 'out' 'here' is not a URL" in problems
 
 

@@ -28,7 +28,7 @@ def check_databases(pipeline: Pipeline, problems: Problems) -> None:
             problems.error(
                 place_of(source, "jdbc", "url"),
                 f"url of source '{source.name}' is not a JDBC URL",
-                "jdbc:postgresql://host/name, jdbc:sqlite:file.db, or another URL that starts with jdbc:",
+                "write jdbc:postgresql://host/name, jdbc:sqlite:file.db, or another URL that starts with jdbc:",
             )
 
 
@@ -37,6 +37,6 @@ def check_url(url: str, what: str, place: Place, problems: Problems) -> None:
     if url.startswith("jdbc:"):
         problems.error(place, f"{what} is a JDBC URL", f"tables and views take SQLAlchemy URLs: {FORMS}")
     elif "://" not in url:
-        problems.error(place, f"{what} '{url}' is not a URL", FORMS)
+        problems.error(place, f"{what} '{url}' is not a URL", f"write {FORMS}")
     elif kind not in KINDS and nearest(kind, KINDS) is not None:
         problems.error(place, f"{what} is of the unknown kind '{kind}'", f"did you mean '{nearest(kind, KINDS)}'?")

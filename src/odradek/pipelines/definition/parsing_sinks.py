@@ -47,7 +47,7 @@ def parse_sink(name: Scalar, node: Node, problems: Problems) -> Sink | None:
     for key, owners in BELONGS_TO.items():
         if key in fields and kind not in owners:
             problems.error(
-                fields.key_place(key), f"{key} of {fields.what} goes with {' or '.join(owners)}, not with {kind}"
+                fields.key_place(key), f"{key} of {fields.what} applies to {' or '.join(owners)}, not to {kind}"
             )
     target = parse_target(fields, kind)
     mode = parse_mode(fields, kind)

@@ -39,7 +39,7 @@ def parse_source(name: Scalar, node: Node, problems: Problems) -> Source | None:
     if not is_topic:
         for key in TOPIC_KEYS:
             if key in fields:
-                problems.error(fields.key_place(key), f"{key} of {fields.what} goes with topics, not with {kind}")
+                problems.error(fields.key_place(key), f"{key} of {fields.what} applies to topics, not to {kind}")
     origin = topic_origin(fields, kind) if is_topic else file_origin(fields) if kind == "files" else jdbc_origin(fields)
     is_stream = fields.flag("stream", default=is_topic)
     if is_stream and kind == "jdbc":
@@ -148,7 +148,7 @@ def parse_offsets(fields: Fields, node: MappingNode, topics: tuple[str, ...]) ->
             fields.problems.error(
                 entries.place,
                 f"start of {fields.what} names the topic '{topic}', which the source does not read",
-                ", ".join(topics),
+                f"name one of {', '.join(topics)}",
             )
         found = offsets.setdefault(topic, {})
         for key, value in entries.entries:

@@ -54,7 +54,7 @@ def parse_operation(fields: Fields) -> Operation | None:
     for key, owners in BELONGS_TO.items():
         if key in fields and kind not in owners:
             fields.problems.error(
-                fields.key_place(key), f"{key} of {fields.what} goes with {' or '.join(owners)}, not with {kind}"
+                fields.key_place(key), f"{key} of {fields.what} applies to {' or '.join(owners)}, not to {kind}"
             )
     if kind == "sql":
         return parse_sql(fields)
@@ -227,7 +227,7 @@ def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | None:
     )
     for key, owner in (("order_by", "key"), ("by", "aggregate")):
         if kind is not None and key in fields and kind != owner:
-            fields.problems.error(fields.key_place(key), f"{key} of {fields.what} goes with {owner}, not with {kind}")
+            fields.problems.error(fields.key_place(key), f"{key} of {fields.what} applies to {owner}, not to {kind}")
     if kind == "key":
         key_columns = fields.words("key", required="name the key columns: key: [id]")
         return LatestRows(key_columns, fields.text("order_by")) if key_columns else None

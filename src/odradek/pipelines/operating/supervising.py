@@ -135,5 +135,5 @@ def final_message(outcome: Outcome, failures: int, *, is_hopeless: bool) -> str:
     if is_hopeless:
         return f"{outcome.error}"
     if outcome.healing is Healing.NEVER:
-        return f"{outcome.error} (a retry cannot succeed, so there is none)"
+        return f"{outcome.error} (not retried: a retry cannot succeed)"
     return f"gave up after {failures} consecutive failures; the last one: {outcome.error}"
