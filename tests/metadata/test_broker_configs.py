@@ -117,7 +117,7 @@ def test_kafkas_other_properties_are_accepted_and_reported() -> None:
         "num.io.threads",
         "listener.name.x.ssl.keystore.type",
     ]
-    assert "no effect" in ignored.ignored_properties[0].reason
+    assert "ignored" in ignored.ignored_properties[0].reason
 
 
 def test_what_is_built_is_not_called_ignored_and_what_is_not_is() -> None:
