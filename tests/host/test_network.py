@@ -1,6 +1,7 @@
 """Answers on their way out: who sends a lot steps back when others are there, and only then."""
 
 import asyncio
+import contextlib
 import os
 import socket
 import threading
@@ -37,9 +38,11 @@ class Line:
         self._thread.start()
 
     def _receive(self) -> None:
-        while data := self.theirs.recv(1 << 16):
-            self.received_bytes += len(data)
-            self.end = (self.end + data)[-len(ACK) :]
+        """Until the end of the connection: a peer that shuts down while data arrives may also get a reset."""
+        with contextlib.suppress(ConnectionResetError):
+            while data := self.theirs.recv(1 << 16):
+                self.received_bytes += len(data)
+                self.end = (self.end + data)[-len(ACK) :]
 
     def close(self) -> None:
         self.ours.close()
