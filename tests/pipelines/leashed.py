@@ -9,6 +9,8 @@ import subprocess
 import time
 from typing import TYPE_CHECKING, Any
 
+import psutil
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -65,5 +67,18 @@ class Leashed:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
+        give_up_at = time.monotonic() + WAIT_S
+        while has_processes(self._process.pid):  # until then they hold their locks
+            assert time.monotonic() < give_up_at, "a killed process group did not end"
+            time.sleep(0.01)  # a poll's pause
         if self._process.stdin is not None:
             self._process.stdin.close()
+
+
+def has_processes(group: int) -> bool:
+    """Whether a process of this group runs. A zombie does not count: it holds no files, and init may reap it late."""
+    for process in psutil.process_iter(["status"]):
+        with contextlib.suppress(ProcessLookupError):
+            if os.getpgid(process.pid) == group and process.info["status"] != psutil.STATUS_ZOMBIE:
+                return True
+    return False
