@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from odradek.log.checkpoints import decode_checkpoint
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.records import Record, build_batch
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs, create_topic, delete_topic, fetch, produce
 from tests.log.batches import NOW_MS
 from tests.log.compaction.compacted_logs import headers_of, records_of
+from tests.replica.held_workers import HeldWorkers
 from tests.replica.test_housekeeping import pass_time
 
 if TYPE_CHECKING:
@@ -184,3 +187,23 @@ def test_a_broker_that_stops_in_the_middle_leaves_the_old_segments(broker: Simul
     assert offsets(broker, name)[-2:] == [18, 19]
     pass_time(broker, BACKOFF_SECONDS)
     assert len(offsets(broker, name)) < 20
+
+
+def test_a_checkpoint_is_written_to_its_end_when_its_topic_is_deleted(name: str) -> None:
+    """Two concurrent writes of the checkpoint would use the same temporary file."""
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers)
+    fill(broker, name, segment_ms="100000")
+    pass_time(broker, 3)
+    workers.held.add("write")
+    broker.run(compaction_of(broker).run(NOW_MS))
+    broker.step(50)
+    assert workers.waiting == ["write"]
+    deletion = broker.begin(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, 3)
+    broker.step(50)
+    assert workers.waiting == ["write"]
+    workers.release_all()
+    assert deletion.result().responses[0].error_code == ErrorCode.NONE
+    broker.run(broker.node.stop())
+    assert (name, 0) not in checkpoint(broker)
+    broker.close()

@@ -4,6 +4,7 @@ runs in a process of its own (`host.background`); this module chooses the next l
 from __future__ import annotations
 
 import asyncio
+import functools
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, Compac
 from odradek.log.compaction.segment_reader import DamagedSegment
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_OFFSET
+from odradek.replica.directory_writes import DirectoryWrites
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -45,6 +47,7 @@ class Compaction:
         self._damaged: set[Partition] = set()
         self._work: tuple[Partition, asyncio.Future[None]] | None = None
         self._round: asyncio.Future[None] | None = None
+        self._checkpoint_writes = DirectoryWrites()
         self._is_stopped = False
 
     def interval_ms(self, config: BrokerConfig) -> float:
@@ -71,6 +74,7 @@ class Compaction:
         self._is_stopped = True
         await self._abandon()
         await self.settle()
+        await self._checkpoint_writes.settle()
         await self._host.background.close()
 
     async def forget(self, partitions: Sequence[Partition]) -> None:
@@ -260,8 +264,10 @@ class Compaction:
 
     async def _checkpoint(self, directory: LogDirectory) -> None:
         """A log whose offset is not checkpointed is compacted again, which does no harm."""
-        if directory.failure is not None:
-            return
+        if directory.failure is None:
+            await self._checkpoint_writes.run(directory, functools.partial(self._write_checkpoint, directory))
+
+    async def _write_checkpoint(self, directory: LogDirectory) -> None:
         offsets = {
             (partition.topic, partition.index): offset
             for partition, offset in (self._clean_offsets or {}).items()

@@ -5,10 +5,12 @@ loop saw when the write began."""
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
 from odradek.protocol.malformed import MalformedMessage
+from odradek.replica.directory_writes import DirectoryWrites
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +35,7 @@ class OffsetCheckpoints:
     def __init__(self, workers: Workers, report_failure: Callable[[LogDirectory, OSError], None]) -> None:
         self._workers = workers
         self._report_failure = report_failure
-        self._locks: dict[LogDirectory, asyncio.Lock] = {}
+        self._writes = DirectoryWrites()
 
     async def write(
         self,
@@ -43,7 +45,11 @@ class OffsetCheckpoints:
         only_starts: bool = False,
     ) -> None:
         """Write the checkpoints of these log directories. OSError when one could not be written; the others are."""
-        writes = (self._write(each, partitions, only_starts) for each in directories if each.failure is None)
+        writes = (
+            self._writes.run(each, functools.partial(self._write, each, partitions, only_starts))
+            for each in directories
+            if each.failure is None
+        )
         problems = [problem for problem in await asyncio.gather(*writes) if problem is not None]
         if problems:
             raise problems[0]
@@ -51,13 +57,12 @@ class OffsetCheckpoints:
     async def _write(
         self, directory: LogDirectory, partitions: Callable[[], Iterable[Partition]], only_starts: bool
     ) -> OSError | None:
-        async with self._locks.setdefault(directory, asyncio.Lock()):
-            rows = _collect(directory, partitions())
-            try:
-                await self._workers.for_directory(directory.path).files.run(_write, directory, rows, only_starts)
-            except OSError as problem:
-                self._report_failure(directory, problem)
-                return problem
+        rows = _collect(directory, partitions())
+        try:
+            await self._workers.for_directory(directory.path).files.run(_write, directory, rows, only_starts)
+        except OSError as problem:
+            self._report_failure(directory, problem)
+            return problem
         return None
 
 
