@@ -126,6 +126,7 @@ def test_a_topic_can_be_deleted_and_made_anew_while_it_is_compacted(broker: Simu
         assert not [each for each in names if each.endswith((".cleaned", ".swap"))]
         assert broker.partition(name).log.log_end_offset == 3
         delete_topic(broker, name)
+        broker.run(broker.services.partitions.removals.settle())
         assert (name, 0) not in checkpoint(broker)
 
 

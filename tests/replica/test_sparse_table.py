@@ -53,6 +53,7 @@ def test_a_partition_with_all_replicas_elsewhere_is_not_hosted(broker: Simulated
     assert hosted is not None
     assert [*hosted] == [0, 2]
     assert table.find(name, 1) is None
+    broker.run(table.removals.settle())
     assert f"{name}-1" not in broker.simulation.disk.list_directory("/data")
     for index, error in enumerate([ErrorCode.NONE, NOT_LEADER, ErrorCode.NONE]):
         assert produce(broker, name, partition=index).error_code == error

@@ -35,7 +35,7 @@ log = get_logger(__name__)
 
 
 class Compaction:
-    """A periodic task. `table.before_removal` must be its `forget`."""
+    """A periodic task. `table.removals.before_removal` must be its `forget`."""
 
     name = "compaction"
 

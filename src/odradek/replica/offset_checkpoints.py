@@ -13,7 +13,7 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.replica.directory_writes import DirectoryWrites
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence, Set
 
     from odradek.host.workers import Workers
     from odradek.log.checkpoints import OffsetCheckpoint
@@ -36,6 +36,16 @@ class OffsetCheckpoints:
         self._workers = workers
         self._report_failure = report_failure
         self._writes = DirectoryWrites()
+        self._stale: dict[LogDirectory, set[TopicPartition]] = {}  # removed partitions that checkpoints may contain
+
+    def mark_stale(self, partition: Partition) -> None:
+        """The partition was removed: the next checkpoint of its log directory is the first without it."""
+        if partition.directory.failure is None:
+            self._stale.setdefault(partition.directory, set()).add((partition.topic, partition.index))
+
+    def directories_with_stale(self, keys: Set[TopicPartition]) -> list[LogDirectory]:
+        """The log directories whose checkpoints may contain removed partitions of these names."""
+        return [directory for directory, stale in self._stale.items() if not stale.isdisjoint(keys)]
 
     async def write(
         self,
@@ -58,11 +68,14 @@ class OffsetCheckpoints:
         self, directory: LogDirectory, partitions: Callable[[], Iterable[Partition]], only_starts: bool
     ) -> OSError | None:
         rows = _collect(directory, partitions())
+        forgotten = frozenset(self._stale.get(directory, ()))
         try:
             await self._workers.for_directory(directory.path).files.run(_write, directory, rows, only_starts)
         except OSError as problem:
             self._report_failure(directory, problem)
             return problem
+        if forgotten and not only_starts:
+            self._stale[directory] -= forgotten
         return None
 
 

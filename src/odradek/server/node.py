@@ -80,7 +80,7 @@ class Node:
         self._groups.start()
         self._housekeeping = Housekeeping(table, host, lambda: metadata.broker_config, time)
         compaction = Compaction(table, host, lambda: metadata.broker_config)
-        table.before_removal = compaction.forget
+        table.removals.before_removal = compaction.forget
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
         apis = build_registry()
