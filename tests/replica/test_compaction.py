@@ -168,7 +168,7 @@ def test_appends_go_on_while_a_log_is_compacted(broker: SimulatedBroker, name: s
     compaction = compaction_of(broker)
     broker.run(compaction.run(NOW_MS))
     number = 20
-    while getattr(compaction, "_round", None) is not None:
+    while compaction.is_running:
         put(broker, name, b"new-%d" % number, b"value")
         number += 1
     assert [record.offset for record in records_of(broker.partition(name).log)][-(number - 20) :] == [
@@ -207,4 +207,26 @@ def test_a_checkpoint_is_written_to_its_end_when_its_topic_is_deleted(name: str)
     assert deletion.result().responses[0].error_code == ErrorCode.NONE
     broker.run(broker.node.stop())
     assert (name, 0) not in checkpoint(broker)
+    broker.close()
+
+
+def test_a_hung_disk_does_not_stop_the_compaction_of_other_disks(name: str) -> None:
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    other = f"{name}-other"
+    fill(broker, name, segment_ms="100000")
+    fill(broker, other, segment_ms="100000")
+    assert [broker.partition(each).directory.path for each in (name, other)] == ["/one", "/two"]
+    pass_time(broker, 3)
+    workers.hung.add("/two")
+    for _ in range(2):
+        pass_time(broker, BACKOFF_SECONDS)
+        assert len(offsets(broker, name)) < 20
+        assert len(offsets(broker, other)) == 20
+        for number in range(8):
+            put(broker, name, b"new", b"%d" % number)
+        pass_time(broker, 2)
+    workers.release_all()
+    pass_time(broker, BACKOFF_SECONDS)
+    assert len(offsets(broker, other)) < 20
     broker.close()

@@ -98,8 +98,8 @@ class LocalControllerChannel:
         return await self._applied(self._controller.register_broker(broker))
 
     async def _applied(self, decision: Awaitable[Decided[T]]) -> T:
-        """Wait for the version of the decision. A refusal waits too, so that its reason, such as a topic that exists, is
-        visible on this broker when it is answered."""
+        """Wait for the version of the decision. A refusal waits too, so that its reason, such as a topic that exists,
+        is visible on this broker when it is answered."""
         result, version = await decision
         await self._cache.wait_until_applied(version)
         return result
