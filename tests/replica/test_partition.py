@@ -211,7 +211,7 @@ def test_the_high_watermark_starts_from_the_checkpoint(broker: SimulatedBroker, 
 
 @pytest.mark.parametrize(("checkpointed", "start", "expected"), [(0, 2, 2), (9, 0, 3), (2, 0, 2)])
 def test_a_checkpointed_high_watermark_outside_the_log_is_moved_into_it(
-    partition: Partition, checkpointed: int, start: int, expected: int
+    broker: SimulatedBroker, partition: Partition, checkpointed: int, start: int, expected: int
 ) -> None:
     append(partition, b"a", b"b", b"c")
     partition.delete_records_before(start)
@@ -223,6 +223,7 @@ def test_a_checkpointed_high_watermark_outside_the_log_is_moved_into_it(
         partition.directory,
         partition.workers,
         lambda directory, problem: None,
+        broker.services.partitions._checkpoint_one,
         high_watermark=checkpointed,
     )
     assert reopened.high_watermark == expected

@@ -233,6 +233,7 @@ class PartitionTable:
             directory,
             self._workers(directory),
             self.fail_directory,
+            self._checkpoint_one,
             log_state=log_state if directory.failure is None else LogState.FAILED,
             high_watermark=pending.high_watermark,
         )
@@ -337,6 +338,9 @@ class PartitionTable:
         OSError when one could not be written."""
         await self._checkpoints.write(self.directories if directories is None else directories, self.__iter__)
 
+    async def _checkpoint_one(self, directory: LogDirectory) -> None:
+        await self.checkpoint([directory])
+
     async def checkpoint_log_start_offsets(self, directories: Iterable[LogDirectory]) -> None:
         await self._checkpoints.write(directories, self.__iter__, only_starts=True)
 
@@ -362,6 +366,7 @@ class PartitionTable:
         files = self._workers(directory).files
         for partition in partitions:
             await partition.flusher.settle()
+            await partition.truncator.settle()
         parts = [partitions[first::CONCURRENT_CLOSES] for first in range(CONCURRENT_CLOSES)]
         is_clean = all(await asyncio.gather(*(files.run(close_logs, part) for part in parts)))
         try:
