@@ -11,7 +11,7 @@ import pytest
 
 from odradek.log.checkpoints import decode_checkpoint
 from tests.handlers.requests import create_topic, delete_topic, produce
-from tests.replica.test_sparse_table import ELSEWHERE, HERE, change_partition
+from tests.replica.test_sparse_table import ELSEWHERE, HERE, begin_change, change_partition
 
 if TYPE_CHECKING:
     from odradek.replica.partition import Partition
@@ -107,3 +107,18 @@ def test_files_of_a_partition_are_removed_when_its_truncation_has_ended(
     broker.simulation.loop.run_until_complete(truncating)
     broker.run(broker.services.partitions.removals.settle())
     assert not [each for each in broker.simulation.disk.list_directory("/data") if each.startswith(name)]
+
+
+def test_a_follower_that_is_elected_during_its_truncation_leads_after_it(
+    broker: SimulatedBroker, workers: HeldWorkers, follower: Partition, name: str
+) -> None:
+    workers.held.add("truncate_to")
+    truncating = begin_truncation(broker, follower, 2)
+    electing = broker.simulation.loop.create_task(begin_change(broker, name, 0, leader=HERE, replicas=BOTH))
+    broker.step()
+    assert not follower.is_leader
+    workers.release_all()
+    broker.simulation.loop.run_until_complete(electing)
+    assert truncating.done()
+    assert follower.is_leader
+    assert follower.log.leader_epochs.entries[-1].start_offset == 2

@@ -19,7 +19,6 @@ from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_LEADER
 from odradek.replica.hosted_topic import HostedTopic
 from odradek.replica.leadership import LogState
 from odradek.replica.log_opening import (
@@ -33,6 +32,7 @@ from odradek.replica.log_opening import (
     survey,
 )
 from odradek.replica.log_removal import close_directory, close_logs
+from odradek.replica.metadata_application import apply_config, apply_leadership
 from odradek.replica.offset_checkpoints import OffsetCheckpoints
 from odradek.replica.partition import Partition
 from odradek.replica.partition_removal import PartitionRemovals
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from odradek.host.workers import DirectoryWorkers
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
-    from odradek.metadata.entities import PartitionImage, TopicImage
+    from odradek.metadata.entities import TopicImage
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -139,37 +139,33 @@ class PartitionTable:
         if before.topics is not after.topics:
             changed = [topic for name, topic in after.topics.items() if before.topics.get(name) is not topic]
             self._remove_absent(before, after, changed)
-            missing = [each for topic in changed for each in self._apply(topic, after)]
+            for topic in changed:
+                await self._apply_leaderships(topic)
+            missing = [each for topic in changed for each in self._missing_logs(topic, after)]
             if missing:
                 await self._release_names({each.key for each in missing})
                 await self._create(missing)
         if before.configs is not after.configs:
             self._reconfigure(before, after)
 
-    def _apply(self, topic: TopicImage, image: MetadataImage) -> list[PendingLog]:
-        """Apply leadership to the topic's partitions in the table; the hosted partitions that are not in it."""
+    async def _apply_leaderships(self, topic: TopicImage) -> None:
+        """Apply leadership to the topic's partitions in the table. A follower leads when its truncation has ended."""
+        present: Mapping[int, Partition] = self._by_name.get(topic.name) or {}
+        for image in topic.partitions:
+            if image.index in present:
+                partition = present[image.index]
+                if image.leader == self._node_id and partition.truncator.is_running:
+                    await partition.truncator.settle()
+                apply_leadership(partition, image, self._node_id)
+
+    def _missing_logs(self, topic: TopicImage, image: MetadataImage) -> list[PendingLog]:
+        """The topic's hosted partitions that are not in the table."""
         present: Mapping[int, Partition] = self._by_name.get(topic.name) or {}
         missing = [each for each in topic.partitions if each.index not in present and self._node_id in each.replicas]
-        for partition in topic.partitions:
-            if partition.index in present:
-                self._apply_leadership(present[partition.index], partition)
         if not missing:
             return []
         config = self._log_config(image, topic.name)
         return [PendingLog(topic, each, self.directories[0], config) for each in missing]
-
-    def _apply_leadership(self, partition: Partition, image: PartitionImage) -> None:
-        if image.leader == self._node_id:
-            refusal = partition.become_leader(image)
-        elif image.leader == NO_LEADER:
-            refusal = partition.resign(image)
-        else:
-            refusal = partition.become_follower(image)
-        if refusal is not ErrorCode.NONE:
-            log.error(
-                "metadata with an older epoch was not applied", topic=partition.topic, partition=partition.index,
-                leader_epoch=image.leader_epoch, partition_epoch=image.partition_epoch, reason=refusal.name,
-            )  # fmt: skip
 
     # Opening
 
@@ -237,7 +233,7 @@ class PartitionTable:
             log_state=log_state if directory.failure is None else LogState.FAILED,
             high_watermark=pending.high_watermark,
         )
-        self._apply_leadership(partition, pending.partition)
+        apply_leadership(partition, pending.partition, self._node_id)
         partitions = self._by_name.get(topic.name)
         if partitions is None:
             partitions = self._by_name[topic.name] = self._by_id[topic.topic_id] = HostedTopic(
@@ -298,7 +294,7 @@ class PartitionTable:
             if defaults_changed or old != new:
                 config = self._log_config(after, name)
                 for partition in partitions.values():
-                    partition.configure(config)
+                    apply_config(partition, config)
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         return log_config(image.configs_of(ConfigResourceType.TOPIC, topic), self._broker_config())
