@@ -58,7 +58,8 @@ class Node:
         self._channel = channel = LocalControllerChannel(controller, metadata)
         cluster_id = await store.cluster_id()
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
-        last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in directories])
+        usable = [directory for directory in directories if directory.failure is None]
+        last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in usable])
         time = ClockSkewGuard(host.clock, max((each for each in last_used if each is not None), default=None))
         self._table = table = PartitionTable(
             host,
