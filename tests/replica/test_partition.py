@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
@@ -227,3 +228,13 @@ def test_a_checkpointed_high_watermark_outside_the_log_is_moved_into_it(
         high_watermark=checkpointed,
     )
     assert reopened.high_watermark == expected
+
+
+@pytest.mark.parametrize("end", ["fail", "retire"])
+def test_a_fetch_that_is_refused_needs_no_disk(partition: Partition, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers of a failed log directory may hang."""
+    append(partition, b"a", b"b")
+    monkeypatch.setattr(PartitionLog, "needs_disk", lambda log, fetch_offset: True)
+    assert partition.needs_disk(0)
+    getattr(partition, end)()
+    assert not partition.needs_disk(0)

@@ -349,8 +349,8 @@ class Partition:
         return FetchResult(_NONE, high_watermark, log.log_start_offset, records)
 
     def needs_disk(self, fetch_offset: int) -> bool:
-        """Whether `fetch` from this offset would read files to find its position."""
-        return fetch_offset != self.high_watermark and self.log.needs_disk(fetch_offset)
+        """Whether `fetch` from this offset would read files to find its position. A refused fetch reads none."""
+        return self.is_leader and fetch_offset != self.high_watermark and self.log.needs_disk(fetch_offset)
 
     # Removing
 
