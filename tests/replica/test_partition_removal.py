@@ -22,6 +22,7 @@ def test_a_deletion_does_not_wait_for_its_files(broker: SimulatedBroker, workers
     create_topic(broker, name)
     workers.held.add("rename_for_deletion")
     delete_topic(broker, name)
+    broker.step()
     assert workers.waiting == ["rename_for_deletion"]
     create_topic(broker, f"{name}-other")
     workers.release_all()
