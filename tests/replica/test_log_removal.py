@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def test_a_path_that_cannot_be_removed_is_logged_and_the_others_are_removed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    disk = Simulation(0).disk
+    simulation = Simulation(0)
+    disk = simulation.disk
     for path in ("/data/a-delete", "/data/b-delete", "/data/c-delete"):
         disk.make_directories(path)
     remove_tree = disk.remove_tree
@@ -30,3 +31,4 @@ def test_a_path_that_cannot_be_removed_is_logged_and_the_others_are_removed(
     assert disk.list_directory("/data") == ["b-delete"]
     assert caplog.messages == ["a deleted partition could not be removed: the next start removes it"]
     caplog.clear()
+    simulation.close()
