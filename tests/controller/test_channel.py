@@ -31,6 +31,23 @@ async def test_answers_wait_for_the_applier(tmp_path: Path) -> None:
         assert (await again)[0].error is ErrorCode.TOPIC_ALREADY_EXISTS
 
 
+async def test_producer_ids_do_not_wait_for_the_applier(tmp_path: Path) -> None:
+    """The ids are reserved once they are committed: a log that takes long to open must not stop new producers."""
+    async with running(tmp_path) as (channel, cache):
+        may_go_on = asyncio.Event()
+
+        async def follow(before: MetadataImage, after: MetadataImage) -> None:
+            await may_go_on.wait()
+
+        cache.subscribe(follow)
+        try:
+            async with asyncio.timeout(10):
+                first = await channel.allocate_producer_ids(10)
+                assert await channel.allocate_producer_ids(10) == first + 10
+        finally:
+            may_go_on.set()
+
+
 async def test_registration_is_part_of_the_image_and_survives(tmp_path: Path) -> None:
     async with running(tmp_path) as (channel, cache):
         registered = cache.image.brokers[0]

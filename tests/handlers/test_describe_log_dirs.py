@@ -14,6 +14,7 @@ from odradek.protocol.messages.describe_log_dirs import (
 )
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import batch, create_topic, produce
+from tests.replica.held_workers import HeldWorkers
 
 if TYPE_CHECKING:
     from tests.handlers.brokers import AnyBroker
@@ -69,4 +70,15 @@ def test_every_directory_is_told_and_partitions_are_spread(name: str) -> None:
     assert spread == {"/one": [name], "/two": [f"{name}-other"]}
     broker.restart()
     assert told(ask(broker)) == {(name, 0): 0, (f"{name}-other", 0): 0}
+    broker.close()
+
+
+def test_log_directories_are_described_concurrently() -> None:
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    workers.held.add("space")
+    asking = broker.begin(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
+    assert workers.waiting == ["space", "space"]
+    workers.release_all()
+    assert [each.log_dir for each in asking.result().results] == ["/one", "/two"]
     broker.close()

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from odradek.log.checkpoints import decode_checkpoint
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.records import Record, build_batch
 from tests.handlers.brokers import SimulatedBroker
 from tests.handlers.requests import alter_configs, create_topic, delete_topic, fetch, produce
 from tests.log.batches import NOW_MS
 from tests.log.compaction.compacted_logs import headers_of, records_of
+from tests.replica.held_workers import HeldWorkers
 from tests.replica.test_housekeeping import pass_time
 
 if TYPE_CHECKING:
@@ -123,6 +126,7 @@ def test_a_topic_can_be_deleted_and_made_anew_while_it_is_compacted(broker: Simu
         assert not [each for each in names if each.endswith((".cleaned", ".swap"))]
         assert broker.partition(name).log.log_end_offset == 3
         delete_topic(broker, name)
+        broker.run(broker.services.partitions.removals.settle())
         assert (name, 0) not in checkpoint(broker)
 
 
@@ -164,7 +168,7 @@ def test_appends_go_on_while_a_log_is_compacted(broker: SimulatedBroker, name: s
     compaction = compaction_of(broker)
     broker.run(compaction.run(NOW_MS))
     number = 20
-    while getattr(compaction, "_round", None) is not None:
+    while compaction.is_running:
         put(broker, name, b"new-%d" % number, b"value")
         number += 1
     assert [record.offset for record in records_of(broker.partition(name).log)][-(number - 20) :] == [
@@ -184,3 +188,45 @@ def test_a_broker_that_stops_in_the_middle_leaves_the_old_segments(broker: Simul
     assert offsets(broker, name)[-2:] == [18, 19]
     pass_time(broker, BACKOFF_SECONDS)
     assert len(offsets(broker, name)) < 20
+
+
+def test_a_checkpoint_is_written_to_its_end_when_its_topic_is_deleted(name: str) -> None:
+    """Two concurrent writes of the checkpoint would use the same temporary file."""
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers)
+    fill(broker, name, segment_ms="100000")
+    pass_time(broker, 3)
+    workers.held.add("write")
+    broker.run(compaction_of(broker).run(NOW_MS))
+    broker.step(50)
+    assert workers.waiting == ["write"]
+    deletion = broker.begin(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, 3)
+    broker.step(50)
+    assert workers.waiting == ["write"]
+    workers.release_all()
+    assert deletion.result().responses[0].error_code == ErrorCode.NONE
+    broker.run(broker.node.stop())
+    assert (name, 0) not in checkpoint(broker)
+    broker.close()
+
+
+def test_a_hung_disk_does_not_stop_the_compaction_of_other_disks(name: str) -> None:
+    workers = HeldWorkers()
+    broker = SimulatedBroker(workers, log_dirs="/one,/two")
+    other = f"{name}-other"
+    fill(broker, name, segment_ms="100000")
+    fill(broker, other, segment_ms="100000")
+    assert [broker.partition(each).directory.path for each in (name, other)] == ["/one", "/two"]
+    pass_time(broker, 3)
+    workers.hung.add("/two")
+    for _ in range(2):
+        pass_time(broker, BACKOFF_SECONDS)
+        assert len(offsets(broker, name)) < 20
+        assert len(offsets(broker, other)) == 20
+        for number in range(8):
+            put(broker, name, b"new", b"%d" % number)
+        pass_time(broker, 2)
+    workers.release_all()
+    pass_time(broker, BACKOFF_SECONDS)
+    assert len(offsets(broker, other)) < 20
+    broker.close()

@@ -229,11 +229,13 @@ def test_produce_requests_that_wait_for_a_flush_are_refused_when_their_topic_is_
     partition.flusher._log = FrozenEnd(partition.log)  # type: ignore[assignment]  # the flush sees only what was there
     second = broker.begin(request, ProduceResponse, BY_NAME)
     deleting = delete(broker, name)
-    assert not deleting.task.done(), "the files stay until the flush is over"
+    assert deleting.result().responses[0].error_code == ErrorCode.NONE
+    assert f"{name}-0" in broker.simulation.disk.list_directory("/data"), "the files stay until the flush is over"
     assert produce(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     workers.held.clear()
     workers.release()
-    assert deleting.result().responses[0].error_code == ErrorCode.NONE
+    broker.run(broker.services.partitions.removals.settle())
+    assert f"{name}-0" not in broker.simulation.disk.list_directory("/data")
     codes = [each.result().responses[0].partition_responses[0].error_code for each in (first, second)]
     assert codes == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 2, "the partition was removed before they were committed"
 

@@ -21,6 +21,7 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -58,7 +59,7 @@ class HangingFile(RealFile):
 
 
 class HangingDisk(RealDisk):
-    """A sync of files below `hung_path` blocks its thread until `may_sync` is set."""
+    """A sync or replacement of files below `hung_path` blocks its thread until `may_sync` is set."""
 
     def __init__(self, hung_path: str) -> None:
         super().__init__()
@@ -73,6 +74,11 @@ class HangingDisk(RealDisk):
         hanging = HangingFile(file._descriptor, self.may_sync)
         file._descriptor = -1  # the new file closes it
         return hanging
+
+    def replace_file(self, path: str, data: bytes) -> None:
+        if path.startswith(self.hung_path):
+            self.may_sync.wait()
+        super().replace_file(path, data)
 
 
 class TwoDirectories:
@@ -107,6 +113,10 @@ class TwoDirectories:
         wanted = CreatableTopic(name=topic, num_partitions=partitions, replication_factor=1, configs=values)
         answer = await self.call(CreateTopicsRequest(topics=[wanted]), CreateTopicsResponse, 7)
         return answer.topics[0].error_code
+
+    async def delete(self, topic: str) -> int:
+        answer = await self.call(DeleteTopicsRequest(topic_names=[topic]), DeleteTopicsResponse, 3)
+        return answer.responses[0].error_code
 
     async def look_up(self, topic: str, partition: int) -> int:
         """By time, which a worker does."""
@@ -151,3 +161,33 @@ async def test_hung_flushes_delay_only_partitions_of_their_own_directory(broker:
     broker.disk.may_sync.set()
     async with asyncio.timeout(TIMEOUT_SECONDS):
         assert await asyncio.gather(*waiting) == [ErrorCode.NONE] * len(hung)
+
+
+@pytest.mark.timeout(120)
+async def test_a_topic_on_a_hung_disk_is_deleted_without_delaying_other_metadata(broker: TwoDirectories) -> None:
+    assert await broker.create("healthy", 1) == ErrorCode.NONE
+    assert await broker.create("hung", 1, flush_messages="1") == ErrorCode.NONE
+    assert broker.partitions_in("/two", "hung") == [0]
+    broker.disk.may_sync.clear()
+    producing = asyncio.ensure_future(broker.produce("hung", 0))
+    await asyncio.sleep(0)
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        assert await broker.delete("hung") == ErrorCode.NONE
+        assert await broker.create("another", 2) == ErrorCode.NONE
+        assert await broker.delete("another") == ErrorCode.NONE
+    broker.disk.may_sync.set()
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        assert await producing == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        await broker.node.dispatcher._services.partitions.removals.settle()
+        assert await broker.create("hung", 1) == ErrorCode.NONE
+
+
+@pytest.mark.timeout(120)
+async def test_a_topic_of_a_healthy_disk_is_created_again_while_another_disk_hangs(broker: TwoDirectories) -> None:
+    assert await broker.create("healthy", 1) == ErrorCode.NONE
+    assert await broker.create("hung", 1) == ErrorCode.NONE
+    assert broker.partitions_in("/one", "healthy") == [0]
+    broker.disk.may_sync.clear()
+    async with asyncio.timeout(TIMEOUT_SECONDS):
+        assert await broker.delete("healthy") == ErrorCode.NONE
+        assert await broker.create("healthy", 1) == ErrorCode.NONE

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
@@ -211,7 +212,7 @@ def test_the_high_watermark_starts_from_the_checkpoint(broker: SimulatedBroker, 
 
 @pytest.mark.parametrize(("checkpointed", "start", "expected"), [(0, 2, 2), (9, 0, 3), (2, 0, 2)])
 def test_a_checkpointed_high_watermark_outside_the_log_is_moved_into_it(
-    partition: Partition, checkpointed: int, start: int, expected: int
+    broker: SimulatedBroker, partition: Partition, checkpointed: int, start: int, expected: int
 ) -> None:
     append(partition, b"a", b"b", b"c")
     partition.delete_records_before(start)
@@ -223,6 +224,17 @@ def test_a_checkpointed_high_watermark_outside_the_log_is_moved_into_it(
         partition.directory,
         partition.workers,
         lambda directory, problem: None,
+        broker.services.partitions._checkpoint_one,
         high_watermark=checkpointed,
     )
     assert reopened.high_watermark == expected
+
+
+@pytest.mark.parametrize("end", ["fail", "retire"])
+def test_a_fetch_that_is_refused_needs_no_disk(partition: Partition, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The workers of a failed log directory may hang."""
+    append(partition, b"a", b"b")
+    monkeypatch.setattr(PartitionLog, "needs_disk", lambda log, fetch_offset: True)
+    assert partition.needs_disk(0)
+    getattr(partition, end)()
+    assert not partition.needs_disk(0)

@@ -53,7 +53,9 @@ class PartitionModel(RuleBasedStateMachine):
             LogDirectory("/data", self.simulation.host, None, None, False),
             DirectoryWorkers(self.workers, self.workers),
             self._fail_directory,
+            self._checkpoint_directory,
         )
+        self.recovery_point_offset = 0  # checkpointed
         self.failure: OSError | None = None
         self.leader, self.leader_epoch, self.partition_epoch = NOBODY, -1, -1
         self.in_sync: tuple[int, ...] = (HERE,)
@@ -66,6 +68,9 @@ class PartitionModel(RuleBasedStateMachine):
 
     def _fail_directory(self, directory: LogDirectory, problem: OSError) -> None:
         raise AssertionError(problem)
+
+    async def _checkpoint_directory(self, directory: LogDirectory) -> None:
+        self.recovery_point_offset = self.partition.log.recovery_point_offset
 
     def run(self, coroutine: Any) -> Any:
         return self.simulation.loop.run_until_complete(coroutine)
@@ -185,6 +190,7 @@ class PartitionModel(RuleBasedStateMachine):
         self.workers.held.add("flush")
         log = self.partition.log
         self.run(self.partition.truncate_to(max(log.log_start_offset, log.log_end_offset - chance.randint(0, 4))))
+        assert self.recovery_point_offset == log.recovery_point_offset, "checkpointed before the next append"
         self.high_watermark = min(self.high_watermark, log.log_end_offset)
         self.batch_ends = [each for each in self.batch_ends if each <= log.log_end_offset]
 

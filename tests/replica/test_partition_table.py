@@ -172,9 +172,8 @@ def test_a_stop_waits_for_a_flush_that_runs(broker: SimulatedBroker, workers: He
     broker.step()
     assert not stopping.done()
     workers.release_all()
-    broker.step()
+    broker.simulation.loop.run_until_complete(stopping)
     assert flushing.done()
-    assert stopping.done()
     broker.run(broker._start())
     assert offsets(broker, name) == (0, 1)
 
@@ -203,6 +202,30 @@ def test_checkpoints_are_written_one_after_the_other(broker: SimulatedBroker, wo
     broker.step()
     assert second.done()
     assert f"{name} 0 3" in broker.simulation.disk.read_file(START_OFFSETS).decode()
+
+
+def test_a_checkpoint_is_written_to_its_end_when_its_client_disconnects(
+    broker: SimulatedBroker, workers: HeldWorkers, name: str
+) -> None:
+    """Two concurrent writes of a checkpoint would use the same temporary file."""
+    create_topic(broker, name)
+    produce(broker, name)
+    table = broker.services.partitions
+    workers.held.add("_write")
+    disconnected = broker.simulation.loop.create_task(table.checkpoint_log_start_offsets(table.directories))
+    broker.step()
+    disconnected.cancel()
+    broker.step()
+    assert disconnected.cancelled()
+    second = broker.simulation.loop.create_task(table.checkpoint_log_start_offsets(table.directories))
+    broker.step()
+    assert workers.waiting == ["_write"]
+    workers.release()
+    broker.step()
+    assert workers.waiting == ["_write"]
+    workers.release_all()
+    broker.step()
+    assert second.done()
 
 
 def test_a_topic_is_made_anew_only_when_no_checkpoint_tells_of_its_name(

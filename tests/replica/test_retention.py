@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -116,3 +117,31 @@ def test_deleted_records_take_their_segments_along(broker: SimulatedBroker, name
     pass_time(broker, 2)
     files = broker.simulation.disk.list_directory(f"/data/{name}-0")
     assert len([each for each in files if ".log" in each]) == len(log.segments)
+
+
+@pytest.mark.parametrize("deletes_records", [False, True])
+def test_segments_stay_until_the_log_start_is_checkpointed(
+    broker: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture, deletes_records: bool
+) -> None:
+    """Also in the rounds after the one that moved the log start."""
+    create_topic(broker, name, segment_index_bytes="24", index_interval_bytes="0", retention_ms="-1")
+    for _ in range(20):
+        produce_now(broker, name)
+    log = broker.partition(name).log
+    before = len(log.segments)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(broker.simulation.disk, "replace_file", refuse)
+        if deletes_records:
+            assert delete_records(broker, name, 10).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        else:
+            log.expire_to(10)
+        pass_time(broker, 1000)
+        assert len(log.segments) == before
+    pass_time(broker, 302)
+    assert len(log.segments) < before
+    assert f"{name} 0 10" in broker.simulation.disk.read_file("/data/log-start-offset-checkpoint").decode()
+    caplog.clear()
+
+
+def refuse(path: str, data: bytes) -> None:
+    raise OSError(errno.ENOSPC, "disk full", path)

@@ -37,11 +37,17 @@ def change_partition(
     broker: SimulatedBroker, name: str, index: int, *, leader: int, replicas: tuple[int, ...]
 ) -> PartitionImage:
     """Commit a new leader and new replicas of a partition; they are in sync."""
+    return broker.run(begin_change(broker, name, index, leader=leader, replicas=replicas))
+
+
+async def begin_change(
+    broker: SimulatedBroker, name: str, index: int, *, leader: int, replicas: tuple[int, ...]
+) -> PartitionImage:
     topic = broker.services.image.topics[name]
     old = topic.partitions[index]
     new = PartitionImage(index, replicas, replicas, leader, old.leader_epoch + 1, old.partition_epoch + 1)
     change = PartitionsChanged(topic.topic_id, (new,))
-    broker.run(broker.node._channel._applied(broker.node._controller._writer.write(lambda cluster: (None, [change]))))
+    await broker.node._channel._applied(broker.node._controller._writer.write(lambda cluster: (None, [change])))
     return new
 
 
@@ -53,6 +59,7 @@ def test_a_partition_with_all_replicas_elsewhere_is_not_hosted(broker: Simulated
     assert hosted is not None
     assert [*hosted] == [0, 2]
     assert table.find(name, 1) is None
+    broker.run(table.removals.settle())
     assert f"{name}-1" not in broker.simulation.disk.list_directory("/data")
     for index, error in enumerate([ErrorCode.NONE, NOT_LEADER, ErrorCode.NONE]):
         assert produce(broker, name, partition=index).error_code == error

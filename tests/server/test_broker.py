@@ -109,7 +109,7 @@ def test_nobody_is_let_in_before_the_broker_knows_its_address(tmp_path: Path) ->
 def test_a_client_that_never_reads_does_not_keep_a_broker_from_stopping(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(broker_module, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(broker_module, "DRAIN_TIMEOUT_S", 0.2)
 
     async def scenario() -> None:
         broker = Broker(config(tmp_path, socket_send_buffer_bytes="8192"), real_host())

@@ -159,6 +159,18 @@ def test_a_log_directory_that_is_a_file_is_named(tmp_path: Path) -> None:
         fails(broker, f"{tmp_path}/file is a file", "log.dirs")
 
 
+def test_a_second_log_directory_that_is_a_file_is_not_used(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with broker_process(listeners=LOCAL, log_dirs=f"{tmp_path}/data,{tmp_path}/file") as broker:
+        (host, port), *_ = broker.wait_until_ready()
+        with WireClient(port, host) as client:
+            create_topic(client, "t")
+        assert (tmp_path / "data" / "t-0").is_dir()
+        broker.process.terminate()
+        assert broker.wait() == 0
+        assert [line for line in broker.stderr.splitlines() if "log directory failed" in line and "/file" in line]
+
+
 def test_a_log_directory_that_is_not_writable_is_named(tmp_path: Path) -> None:
     """The lock file is where the broker first writes; a directory in its place refuses root, too."""
     (tmp_path / "data" / ".lock").mkdir(parents=True)

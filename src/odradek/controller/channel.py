@@ -1,7 +1,8 @@
 """The requests that handlers and coordinators may send to the controller: plain values in, plain values out.
 
-They do not depend on where the controller runs. An answer comes once this broker has applied the change, so that a
-client which asks the same broker next sees it.
+They do not depend on where the controller runs. A change of metadata that clients can read is answered once this broker
+has applied it, so that a client which asks the same broker next sees it. Producer ids are answered once they are
+committed.
 """
 
 from __future__ import annotations
@@ -90,13 +91,15 @@ class LocalControllerChannel:
         return await self._applied(self._controller.alter_client_quotas(alterations, validate_only=validate_only))
 
     async def allocate_producer_ids(self, count: int) -> int:
-        return await self._applied(self._controller.allocate_producer_ids(count))
+        first_id, _ = await self._controller.allocate_producer_ids(count)
+        return first_id
 
     async def register_broker(self, broker: BrokerImage) -> int:
         return await self._applied(self._controller.register_broker(broker))
 
     async def _applied(self, decision: Awaitable[Decided[T]]) -> T:
-        """Also a refusal waits: its reason, such as a topic that exists, is visible here once it is answered."""
+        """Wait for the version of the decision. A refusal waits too, so that its reason, such as a topic that exists,
+        is visible on this broker when it is answered."""
         result, version = await decision
         await self._cache.wait_until_applied(version)
         return result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode
@@ -15,7 +16,11 @@ from odradek.protocol.messages.describe_log_dirs import (
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.handlers.context import RequestContext
+    from odradek.host.host import Host
+    from odradek.log.log_directory import LogDirectory
     from odradek.replica.partition import Partition
 
 
@@ -27,23 +32,22 @@ async def handle(request: DescribeLogDirsRequest, context: RequestContext) -> De
     if request.topics is not None:
         wanted = {(topic.topic, index) for topic in request.topics for index in topic.partitions}
     partitions = [each for each in table if wanted is None or (each.topic, each.index) in wanted]
-    results = []
-    for directory in table.directories:
-        if directory.failure is not None:
-            results.append(DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR))
-            continue
-        total_bytes, usable_bytes = await host.workers.for_directory(directory.path).files.run(
-            host.disk.space, directory.path
-        )
-        results.append(
-            DescribeLogDirsResult(
-                log_dir=directory.path,
-                topics=_topics([each for each in partitions if each.directory is directory]),
-                total_bytes=total_bytes,
-                usable_bytes=usable_bytes,
-            )
-        )
+    results = await asyncio.gather(*(_describe(directory, partitions, host) for directory in table.directories))
     return DescribeLogDirsResponse(results=results)
+
+
+async def _describe(directory: LogDirectory, partitions: Sequence[Partition], host: Host) -> DescribeLogDirsResult:
+    if directory.failure is not None:
+        return DescribeLogDirsResult(log_dir=directory.path, error_code=ErrorCode.KAFKA_STORAGE_ERROR)
+    total_bytes, usable_bytes = await host.workers.for_directory(directory.path).files.run(
+        host.disk.space, directory.path
+    )
+    return DescribeLogDirsResult(
+        log_dir=directory.path,
+        topics=_topics([each for each in partitions if each.directory is directory]),
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
+    )
 
 
 def _topics(partitions: list[Partition]) -> list[DescribeLogDirsTopic]:

@@ -1,4 +1,4 @@
-"""A lock between worker threads that work on the same log. The event loop never takes one: it would stand still."""
+"""A lock between worker threads that work on the same log. The event loop never takes one: waiting would block it."""
 
 from threading import Lock as WorkerLock
 

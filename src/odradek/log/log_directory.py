@@ -161,7 +161,7 @@ class LogDirectory:
         """When a broker last wrote the recovery point checkpoint: every minute while it runs, and when it stops."""
         try:
             return self._host.disk.modified_ms(self.recovery_points.path)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
 
     def partition_directory(self, topic: str, index: int) -> str:

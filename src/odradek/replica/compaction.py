@@ -1,9 +1,11 @@
-"""Compaction of topics with `cleanup.policy=compact`, one log at a time: the dirtiest first, as in Kafka. The long work
-runs in a process of its own (`host.background`); this module chooses the next log and replaces its segments."""
+"""Compaction of topics with `cleanup.policy=compact`, one log at a time. Each log directory chooses its dirtiest log
+first, as in Kafka, so that a disk that hangs while its logs are assessed does not stop the compaction of other disks.
+The long work runs in a process of its own (`host.background`); this module chooses logs and replaces their segments."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
@@ -16,9 +18,11 @@ from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, Compac
 from odradek.log.compaction.segment_reader import DamagedSegment
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.sentinels import NO_OFFSET
+from odradek.replica.directory_writes import DirectoryWrites
+from odradek.replica.periodic_tasks import SingleTasks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.host import Host
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from odradek.log.compaction.cleaned_segment import CleanedSegment
     from odradek.log.log_directory import LogDirectory
     from odradek.log.segment import Segment
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.partition import Partition
     from odradek.replica.partition_table import PartitionTable
 
@@ -33,7 +38,7 @@ log = get_logger(__name__)
 
 
 class Compaction:
-    """A periodic task. `table.before_removal` must be its `forget`."""
+    """A periodic task. `table.removals.before_removal` must be its `forget`."""
 
     name = "compaction"
 
@@ -41,36 +46,39 @@ class Compaction:
         self._table = table
         self._host = host
         self._broker_config = broker_config
-        self._clean_offsets: dict[Partition, int] | None = None  # None before the checkpoints are read
+        self._clean_offsets: dict[Partition, int] = {}
+        self._directories_read: set[LogDirectory] = set()  # their checkpoints are in `_clean_offsets`
         self._damaged: set[Partition] = set()
+        self._rounds = SingleTasks()
+        self._turn = asyncio.Lock()  # held while a log is compacted
         self._work: tuple[Partition, asyncio.Future[None]] | None = None
-        self._round: asyncio.Future[None] | None = None
+        self._checkpoint_writes = DirectoryWrites()
         self._is_stopped = False
 
     def interval_ms(self, config: BrokerConfig) -> float:
         return config.log_cleaner_backoff_ms
 
     async def run(self, now_ms: int) -> None:
-        """Begin a round, unless one is running or no log can have anything to compact."""
-        is_free = self._round is None and not self._is_stopped and self._broker_config().log_cleaner_enable
-        if is_free and any(map(is_rolled, self._table)):
-            self._round = asyncio.ensure_future(self._compact_all(now_ms))
-            self._round.add_done_callback(self._end_round)
+        """Begin a round in each log directory that may have anything to compact, unless one is running there."""
+        if self._is_stopped or not self._broker_config().log_cleaner_enable:
+            return
+        for directory in dict.fromkeys(partition.directory for partition in self._table if is_rolled(partition)):
+            compact_all = functools.partial(self._compact_all, directory, now_ms)
+            self._rounds.begin(directory, compact_all, "compaction in a log directory")
 
-    def _end_round(self, round_: asyncio.Future[None]) -> None:
-        self._round = None
-        if not round_.cancelled() and (problem := round_.exception()) is not None:
-            log.error("compaction failed", exc_info=problem)
+    @property
+    def is_running(self) -> bool:
+        return self._rounds.is_running
 
     async def settle(self) -> None:
         """Return when no round is running."""
-        if self._round is not None:
-            await asyncio.wait([self._round])
+        await self._rounds.settle()
 
     async def stop(self) -> None:
         self._is_stopped = True
         await self._abandon()
         await self.settle()
+        await self._checkpoint_writes.settle()
         await self._host.background.close()
 
     async def forget(self, partitions: Sequence[Partition]) -> None:
@@ -79,9 +87,8 @@ class Compaction:
         if self._work is not None and self._work[0] in partitions:
             await self._abandon()
         self._damaged.difference_update(partitions)
-        known = [each for each in partitions if self._clean_offsets is not None and each in self._clean_offsets]
+        known = [each for each in partitions if each in self._clean_offsets]
         for partition in known:
-            assert self._clean_offsets is not None
             del self._clean_offsets[partition]
         for directory in {partition.directory for partition in known}:
             await self._checkpoint(directory)
@@ -92,20 +99,30 @@ class Compaction:
             work.cancel()
             await asyncio.wait([work])
 
-    # One round: until no log is worth compacting
+    # One round: until no log of the directory is worth compacting
 
-    async def _compact_all(self, now_ms: int) -> None:
-        if self._clean_offsets is None:
-            self._clean_offsets = await self._read_checkpoints()
+    async def _compact_all(self, directory: LogDirectory, now_ms: int) -> None:
+        if directory not in self._directories_read:
+            await self._read_checkpoint(directory)
         failed_partitions: set[Partition] = set()
-        while not self._is_stopped and (chosen := await self._choose(now_ms, failed_partitions)) is not None:
-            partition, cleanable = chosen
-            work = asyncio.ensure_future(self._compact(partition, cleanable, now_ms))
-            self._work = (partition, work)
-            await asyncio.wait([work])
-            self._work = None
-            if work.cancelled() or not self._has_succeeded(partition, work.exception()):
-                failed_partitions.add(partition)
+        while not self._is_stopped:
+            partition = await self._choose(directory, now_ms, failed_partitions)
+            if partition is None:
+                return
+            async with self._turn:
+                if not await self._compact_one(partition, now_ms):
+                    failed_partitions.add(partition)
+
+    async def _compact_one(self, partition: Partition, now_ms: int) -> bool:
+        """Whether the log was compacted. It is assessed again: it may have changed before its turn came."""
+        assessed = await self._files(partition.directory).run(self._assess, [partition], now_ms)
+        if self._is_stopped or not partition.is_online or not assessed:
+            return False
+        work = asyncio.ensure_future(self._compact(partition, assessed[0][1], now_ms))
+        self._work = (partition, work)
+        await asyncio.wait([work])
+        self._work = None
+        return not work.cancelled() and self._has_succeeded(partition, work.exception())
 
     def _has_succeeded(self, partition: Partition, problem: BaseException | None) -> bool:
         if problem is None:
@@ -124,12 +141,15 @@ class Compaction:
             raise problem
         return False
 
-    async def _choose(self, now_ms: int, failed_partitions: set[Partition]) -> tuple[Partition, Cleanable] | None:
+    async def _choose(
+        self, directory: LogDirectory, now_ms: int, failed_partitions: set[Partition]
+    ) -> Partition | None:
         """The log with the largest dirty part."""
         candidates = [
             partition
             for partition in self._table
-            if partition.log.config.is_compacted
+            if partition.directory is directory
+            and partition.log.config.is_compacted
             and partition.is_online
             and partition not in failed_partitions
             and partition not in self._damaged
@@ -137,14 +157,9 @@ class Compaction:
         ]
         if not candidates:
             return None
-        by_directory: dict[LogDirectory, list[Partition]] = {}
-        for partition in candidates:
-            by_directory.setdefault(partition.directory, []).append(partition)
-        assessments = (
-            self._files(directory).run(self._assess, some, now_ms) for directory, some in by_directory.items()
-        )
-        assessed = [each for some in await asyncio.gather(*assessments) for each in some]
-        return max(assessed, key=lambda each: each[1].dirty_ratio, default=None)
+        assessed = await self._files(directory).run(self._assess, candidates, now_ms)
+        partition, _ = max(assessed, key=lambda each: each[1].dirty_ratio, default=(None, None))
+        return partition
 
     def _assess(self, candidates: Sequence[Partition], now_ms: int) -> list[tuple[Partition, Cleanable]]:
         """The candidates that are worth compacting."""
@@ -167,7 +182,6 @@ class Compaction:
         return assessed
 
     def _first_dirty_offset(self, partition: Partition) -> int:
-        assert self._clean_offsets is not None
         partition_log = partition.log
         return choose_first_dirty_offset(
             self._clean_offsets.get(partition), partition_log.log_start_offset, partition_log.log_end_offset
@@ -222,7 +236,6 @@ class Compaction:
         )
 
     async def _finish(self, partition: Partition, outcome: CompactionOutcome) -> None:
-        assert self._clean_offsets is not None
         self._clean_offsets[partition] = outcome.clean_offset
         log.info(
             "compacted",
@@ -239,32 +252,30 @@ class Compaction:
 
     # cleaner-offset-checkpoint
 
-    async def _read_checkpoints(self) -> dict[Partition, int]:
-        found: dict[Partition, int] = {}
-        for directory in self._table.directories:
-            if directory.failure is not None:
-                continue
-            try:
-                offsets = await self._files(directory).run(directory.cleaner_offsets.read)
-            except (MalformedMessage, OSError) as problem:  # without it all logs count as dirty
-                log.warning("checkpoint ignored", path=directory.cleaner_offsets.path, reason=str(problem))
-                continue
-            for (topic, index), offset in offsets.items():
-                partition = self._table.find(topic, index)
-                if partition is not None and partition.directory is directory:
-                    found[partition] = offset
-        return found
+    async def _read_checkpoint(self, directory: LogDirectory) -> None:
+        offsets: Mapping[TopicPartition, int] = {}
+        try:
+            offsets = await self._files(directory).run(directory.cleaner_offsets.read)
+        except (MalformedMessage, OSError) as problem:  # without it all logs count as dirty
+            log.warning("checkpoint ignored", path=directory.cleaner_offsets.path, reason=str(problem))
+        for (topic, index), offset in offsets.items():
+            partition = self._table.find(topic, index)
+            if partition is not None and partition.directory is directory:
+                self._clean_offsets[partition] = offset
+        self._directories_read.add(directory)
 
     def _files(self, directory: LogDirectory) -> WorkerPool:
         return self._host.workers.for_directory(directory.path).files
 
     async def _checkpoint(self, directory: LogDirectory) -> None:
         """A log whose offset is not checkpointed is compacted again, which does no harm."""
-        if directory.failure is not None:
-            return
+        if directory.failure is None:
+            await self._checkpoint_writes.run(directory, functools.partial(self._write_checkpoint, directory))
+
+    async def _write_checkpoint(self, directory: LogDirectory) -> None:
         offsets = {
             (partition.topic, partition.index): offset
-            for partition, offset in (self._clean_offsets or {}).items()
+            for partition, offset in self._clean_offsets.items()
             if partition.directory is directory
         }
         try:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
 
 if TYPE_CHECKING:
     from odradek.host.slices import FileSlice
-    from odradek.protocol.errors import ErrorCode
+    from odradek.log.partition_log import PartitionLog
 
 
 class FetchIsolation(enum.Enum):
@@ -44,3 +45,18 @@ class FetchResult:
         self.records = records
         self.diverging_epoch = NO_EPOCH
         self.diverging_end_offset = NO_OFFSET
+
+
+def find_divergence(
+    log: PartitionLog, fetch_offset: int, last_fetched_epoch: int, high_watermark: int
+) -> FetchResult | None:
+    """KIP-595: the reader's log must be a prefix of this one; otherwise the result says where they diverge."""
+    epoch, end_offset = log.epoch_end_offset(last_fetched_epoch)
+    if epoch == NO_EPOCH:
+        return FetchResult(ErrorCode.OFFSET_OUT_OF_RANGE)
+    if epoch == last_fetched_epoch and end_offset >= fetch_offset:
+        return None
+    result = FetchResult(ErrorCode.NONE, high_watermark, log.log_start_offset)
+    result.diverging_epoch = epoch
+    result.diverging_end_offset = end_offset
+    return result

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
@@ -36,9 +35,16 @@ def rename_for_deletion(partitions: Iterable[Partition]) -> list[str]:
 
 
 def remove_trees(disk: Disk, paths: Iterable[str]) -> None:
+    """A path that cannot be removed, or is gone, does not keep the others from being removed."""
     for path in paths:
-        with suppress(FileNotFoundError):
+        try:
             disk.remove_tree(path)
+        except FileNotFoundError:
+            continue
+        except OSError as problem:
+            log.error(
+                "a deleted partition could not be removed: the next start removes it", path=path, reason=str(problem)
+            )
 
 
 def close_logs(partitions: Iterable[Partition]) -> bool:

@@ -5,13 +5,15 @@ loop saw when the write began."""
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
 from odradek.protocol.malformed import MalformedMessage
+from odradek.replica.directory_writes import DirectoryWrites
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence, Set
 
     from odradek.host.workers import Workers
     from odradek.log.checkpoints import OffsetCheckpoint
@@ -33,7 +35,17 @@ class OffsetCheckpoints:
     def __init__(self, workers: Workers, report_failure: Callable[[LogDirectory, OSError], None]) -> None:
         self._workers = workers
         self._report_failure = report_failure
-        self._locks: dict[LogDirectory, asyncio.Lock] = {}
+        self._writes = DirectoryWrites()
+        self._stale: dict[LogDirectory, set[TopicPartition]] = {}  # removed partitions that checkpoints may contain
+
+    def mark_stale(self, partition: Partition) -> None:
+        """The partition was removed: the next checkpoint of its log directory is the first without it."""
+        if partition.directory.failure is None:
+            self._stale.setdefault(partition.directory, set()).add((partition.topic, partition.index))
+
+    def directories_with_stale(self, keys: Set[TopicPartition]) -> list[LogDirectory]:
+        """The log directories whose checkpoints may contain removed partitions of these names."""
+        return [directory for directory, stale in self._stale.items() if not stale.isdisjoint(keys)]
 
     async def write(
         self,
@@ -43,7 +55,11 @@ class OffsetCheckpoints:
         only_starts: bool = False,
     ) -> None:
         """Write the checkpoints of these log directories. OSError when one could not be written; the others are."""
-        writes = (self._write(each, partitions, only_starts) for each in directories if each.failure is None)
+        writes = (
+            self._writes.run(each, functools.partial(self._write, each, partitions, only_starts))
+            for each in directories
+            if each.failure is None
+        )
         problems = [problem for problem in await asyncio.gather(*writes) if problem is not None]
         if problems:
             raise problems[0]
@@ -51,13 +67,15 @@ class OffsetCheckpoints:
     async def _write(
         self, directory: LogDirectory, partitions: Callable[[], Iterable[Partition]], only_starts: bool
     ) -> OSError | None:
-        async with self._locks.setdefault(directory, asyncio.Lock()):
-            rows = _collect(directory, partitions())
-            try:
-                await self._workers.for_directory(directory.path).files.run(_write, directory, rows, only_starts)
-            except OSError as problem:
-                self._report_failure(directory, problem)
-                return problem
+        rows = _collect(directory, partitions())
+        forgotten = frozenset(self._stale.get(directory, ()))
+        try:
+            await self._workers.for_directory(directory.path).files.run(_write, directory, rows, only_starts)
+        except OSError as problem:
+            self._report_failure(directory, problem)
+            return problem
+        if forgotten and not only_starts:
+            self._stale[directory] -= forgotten
         return None
 
 

@@ -18,13 +18,14 @@ from odradek.host.disk import is_refusal
 from odradek.log.append_result import AppendResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH
-from odradek.replica.fetch_result import FetchIsolation, FetchResult
+from odradek.replica.fetch_result import FetchIsolation, FetchResult, find_divergence
 from odradek.replica.flushing import LogFlusher
 from odradek.replica.leadership import Leadership, LeadershipEpochs, LogState
+from odradek.replica.truncating import LogTruncator
 from odradek.replica.waiting_requests import size_between
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from uuid import UUID
 
     from odradek.host.workers import DirectoryWorkers
@@ -45,6 +46,7 @@ class Partition:
     """Owned by the partition table; changed only by its own methods, never across an await."""
 
     __slots__ = (
+        "_checkpoint_directory",
         "_commits_alone",
         "_epochs",
         "_fail_directory",
@@ -64,6 +66,7 @@ class Partition:
         "replica_count",
         "topic",
         "topic_id",
+        "truncator",
         "waiting_acknowledgements",
         "waiting_fetches",
         "workers",
@@ -78,6 +81,7 @@ class Partition:
         directory: LogDirectory,
         workers: DirectoryWorkers,
         fail_directory: Callable[[LogDirectory, OSError], None],
+        checkpoint_directory: Callable[[LogDirectory], Awaitable[None]],
         *,
         log_state: LogState = LogState.ONLINE,
         high_watermark: int = 0,
@@ -90,7 +94,9 @@ class Partition:
         self.directory = directory
         self.workers = workers
         self._fail_directory = fail_directory
+        self._checkpoint_directory = checkpoint_directory
         self.flusher = LogFlusher(log, workers.flushes, self.fail_directory, self._flush_ended)
+        self.truncator = LogTruncator(log, workers.files, self._finish_truncation, self.fail_directory)
         self.log_state = log_state
         self.leadership = Leadership.NONE
         self.is_leader = False
@@ -120,7 +126,7 @@ class Partition:
         """Lead in the image's leader epoch, with its in-sync replicas. An epoch begins at the log end.
 
         FENCED_LEADER_EPOCH or INVALID_UPDATE_VERSION, and no change, when the image has an older epoch."""
-        assert not self.log.is_truncating, "a partition became the leader while its log was truncated"
+        assert not self.truncator.is_running, "a partition became the leader while its log was truncated"
         refusal = self._apply(image, Leadership.LEADER)
         if refusal is _NONE and self.is_leader:
             self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
@@ -334,7 +340,7 @@ class Partition:
             return FetchResult(error)
         log = self.log
         if last_fetched_epoch not in (NO_EPOCH, self.leader_epoch):
-            diverged = self._find_divergence(fetch_offset, last_fetched_epoch)
+            diverged = find_divergence(log, fetch_offset, last_fetched_epoch, high_watermark)
             if diverged is not None:
                 return diverged
         records = log.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
@@ -343,20 +349,8 @@ class Partition:
         return FetchResult(_NONE, high_watermark, log.log_start_offset, records)
 
     def needs_disk(self, fetch_offset: int) -> bool:
-        """Whether `fetch` from this offset would read files to find its position."""
-        return fetch_offset != self.high_watermark and self.log.needs_disk(fetch_offset)
-
-    def _find_divergence(self, fetch_offset: int, last_fetched_epoch: int) -> FetchResult | None:
-        """KIP-595: the reader's log must be a prefix of this one; otherwise the result says where they diverge."""
-        epoch, end_offset = self.log.epoch_end_offset(last_fetched_epoch)
-        if epoch == NO_EPOCH:
-            return FetchResult(ErrorCode.OFFSET_OUT_OF_RANGE)
-        if epoch == last_fetched_epoch and end_offset >= fetch_offset:
-            return None
-        result = FetchResult(_NONE, self.high_watermark, self.log.log_start_offset)
-        result.diverging_epoch = epoch
-        result.diverging_end_offset = end_offset
-        return result
+        """Whether `fetch` from this offset would read files to find its position. A refused fetch reads none."""
+        return self.is_leader and fetch_offset != self.high_watermark and self.log.needs_disk(fetch_offset)
 
     # Removing
 
@@ -372,12 +366,15 @@ class Partition:
 
     async def truncate_to(self, offset: int) -> None:
         """As a follower, remove the records at and after `offset`, on a worker. The high watermark is lowered first,
-        so that it never passes the log end."""
+        so that it never passes the log end. The truncation continues if the caller is cancelled."""
         assert self.leadership is Leadership.FOLLOWER, "only a follower truncates its log"
         self.high_watermark = min(self.high_watermark, max(offset, self.log.log_start_offset))
-        self.log.begin_truncation()
-        await self.workers.files.run(self.log.truncate_to, offset)
+        await self.truncator.truncate_to(offset)
+
+    async def _finish_truncation(self) -> None:
+        """Write the recovery point before the next append: recovery does not read what lies before the checkpoint."""
         self.high_watermark = min(self.high_watermark, self.log.log_end_offset)  # it may end in an earlier batch
+        await self._checkpoint_directory(self.directory)
 
     # Failures
 

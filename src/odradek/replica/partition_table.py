@@ -2,7 +2,8 @@
 
 A broker hosts the partitions that have a replica on it, so the table is sparse: an index is a key, never a position.
 The table is the one owner of the log directories. `load` and `follow`, and the jobs given to `run_in_order`,
-run one after the other: so no log is opened twice, and no deletion is undone by an opening that began before it.
+run one after the other: so no log is opened twice, and no deletion is undone by an opening that began before it. Files
+are removed in the background (`partition_removal`).
 Hot paths only look partitions up, by topic name or id and index.
 """
 
@@ -18,7 +19,6 @@ from odradek.host.logs import get_logger
 from odradek.log.log_directory import LogDirectoryError
 from odradek.log.partition_log import PartitionLog
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_LEADER
 from odradek.replica.hosted_topic import HostedTopic
 from odradek.replica.leadership import LogState
 from odradek.replica.log_opening import (
@@ -31,12 +31,14 @@ from odradek.replica.log_opening import (
     spread_evenly,
     survey,
 )
-from odradek.replica.log_removal import close_directory, close_logs, remove_trees, rename_for_deletion
+from odradek.replica.log_removal import close_directory, close_logs
+from odradek.replica.metadata_application import apply_config, apply_leadership
 from odradek.replica.offset_checkpoints import OffsetCheckpoints
 from odradek.replica.partition import Partition
+from odradek.replica.partition_removal import PartitionRemovals
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Set
     from uuid import UUID
 
     from odradek.configuration.broker_configs import BrokerConfig
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from odradek.host.workers import DirectoryWorkers
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
-    from odradek.metadata.entities import PartitionImage, TopicImage
+    from odradek.metadata.entities import TopicImage
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -76,12 +78,9 @@ class PartitionTable:
         self._image: MetadataImage | None = None
         self.after_late_opening: Callable[[], None] = lambda: None  # a retry opened logs; the metadata did not change
         self._unopened: dict[TopicPartition, PendingLog] = {}  # in the table with a failed log, to be opened later
-        self._stale_names: set[str] = set()  # deleted topics that checkpoints may contain
-        self._removals: set[asyncio.Future[None]] = set()
+        self.removals = PartitionRemovals(host)
         self._checkpoints = OffsetCheckpoints(host.workers, self._checkpoint_failed)
         self.is_ending = False
-        self.before_removal: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
-        """Awaited before the files of partitions are renamed, for work on these files that must stop first."""
 
     # Looking up
 
@@ -139,39 +138,34 @@ class PartitionTable:
         self._image = after
         if before.topics is not after.topics:
             changed = [topic for name, topic in after.topics.items() if before.topics.get(name) is not topic]
-            await self._remove_absent(before, after, changed)
-            if any(topic.name in self._stale_names for topic in changed):
-                await self._forget_stale_names()
-            missing = [each for topic in changed for each in self._apply(topic, after)]
+            self._remove_absent(before, after, changed)
+            for topic in changed:
+                await self._apply_leaderships(topic)
+            missing = [each for topic in changed for each in self._missing_logs(topic, after)]
             if missing:
+                await self._release_names({each.key for each in missing})
                 await self._create(missing)
         if before.configs is not after.configs:
             self._reconfigure(before, after)
 
-    def _apply(self, topic: TopicImage, image: MetadataImage) -> list[PendingLog]:
-        """Apply leadership to the topic's partitions in the table; the hosted partitions that are not in it."""
+    async def _apply_leaderships(self, topic: TopicImage) -> None:
+        """Apply leadership to the topic's partitions in the table. A follower leads when its truncation has ended."""
+        present: Mapping[int, Partition] = self._by_name.get(topic.name) or {}
+        for image in topic.partitions:
+            if image.index in present:
+                partition = present[image.index]
+                if image.leader == self._node_id and partition.truncator.is_running:
+                    await partition.truncator.settle()
+                apply_leadership(partition, image, self._node_id)
+
+    def _missing_logs(self, topic: TopicImage, image: MetadataImage) -> list[PendingLog]:
+        """The topic's hosted partitions that are not in the table."""
         present: Mapping[int, Partition] = self._by_name.get(topic.name) or {}
         missing = [each for each in topic.partitions if each.index not in present and self._node_id in each.replicas]
-        for partition in topic.partitions:
-            if partition.index in present:
-                self._apply_leadership(present[partition.index], partition)
         if not missing:
             return []
         config = self._log_config(image, topic.name)
         return [PendingLog(topic, each, self.directories[0], config) for each in missing]
-
-    def _apply_leadership(self, partition: Partition, image: PartitionImage) -> None:
-        if image.leader == self._node_id:
-            refusal = partition.become_leader(image)
-        elif image.leader == NO_LEADER:
-            refusal = partition.resign(image)
-        else:
-            refusal = partition.become_follower(image)
-        if refusal is not ErrorCode.NONE:
-            log.error(
-                "metadata with an older epoch was not applied", topic=partition.topic, partition=partition.index,
-                leader_epoch=image.leader_epoch, partition_epoch=image.partition_epoch, reason=refusal.name,
-            )  # fmt: skip
 
     # Opening
 
@@ -235,10 +229,11 @@ class PartitionTable:
             directory,
             self._workers(directory),
             self.fail_directory,
+            self._checkpoint_one,
             log_state=log_state if directory.failure is None else LogState.FAILED,
             high_watermark=pending.high_watermark,
         )
-        self._apply_leadership(partition, pending.partition)
+        apply_leadership(partition, pending.partition, self._node_id)
         partitions = self._by_name.get(topic.name)
         if partitions is None:
             partitions = self._by_name[topic.name] = self._by_id[topic.topic_id] = HostedTopic(
@@ -250,40 +245,22 @@ class PartitionTable:
 
     # Removing
 
-    async def _remove_absent(self, before: MetadataImage, after: MetadataImage, changed: Iterable[TopicImage]) -> None:
+    def _remove_absent(self, before: MetadataImage, after: MetadataImage, changed: Iterable[TopicImage]) -> None:
         """Remove the partitions of deleted topics, and those without a replica on this broker."""
         removed: list[Partition] = []
         for name, topic in before.topics.items():
             successor = after.topics.get(name)
             if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
                 removed += self._by_name.get(name, {}).values()
-                self._stale_names.add(name)
         for topic in changed:
             present = self._by_name.get(topic.name)
             if present is not None and present.topic_id == topic.topic_id:
                 left = [each.index for each in topic.partitions if self._node_id not in each.replicas]
                 removed += [present[index] for index in left if index in present]
-        if removed:
-            await self._remove(removed)
-
-    async def _remove(self, partitions: Sequence[Partition]) -> None:
-        for partition in partitions:
+        for partition in removed:
             self._discard(partition)
-        for partition in partitions:
-            await partition.flusher.retire()
-        if self.before_removal is not None:
-            await self.before_removal(partitions)
-        for partition in partitions:
-            partition.log.release()
-        by_directory: dict[LogDirectory, list[Partition]] = {}
-        for partition in partitions:
-            by_directory.setdefault(partition.directory, []).append(partition)
-        for directory, some in by_directory.items():
-            files = self._workers(directory).files
-            paths = await files.run(rename_for_deletion, some)
-            removal = asyncio.ensure_future(files.run(remove_trees, self._host.disk, paths))
-            self._removals.add(removal)
-            removal.add_done_callback(self._removals.discard)
+            self._checkpoints.mark_stale(partition)
+        self.removals.begin(removed)
 
     def _discard(self, partition: Partition) -> None:
         """Take the partition out of the table."""
@@ -295,11 +272,13 @@ class PartitionTable:
         self._unopened.pop((partition.topic, partition.index), None)
         self._partition_counts[partition.directory] -= 1
 
-    async def _forget_stale_names(self) -> None:
-        """Before a topic with the name of a deleted one is created: after a crash the checkpoints of the deleted one
-        must not be applied to it. A start removes them too, so a deletion need not wait for this."""
+    async def _release_names(self, keys: Set[TopicPartition]) -> None:
+        """Before partitions with the names of removed ones are created: the directories of the removed ones must be
+        renamed, and after a crash their checkpoints must not be applied to the new partitions. Only the log directories
+        of the removed partitions are waited for. A start removes stale checkpoints too, so a deletion need not wait."""
+        await self.removals.wait_for_names(keys)
         try:
-            await self.checkpoint()
+            await self.checkpoint(self._checkpoints.directories_with_stale(keys))
         except OSError as problem:
             log.error("checkpoints could not be written", reason=str(problem))
 
@@ -315,7 +294,7 @@ class PartitionTable:
             if defaults_changed or old != new:
                 config = self._log_config(after, name)
                 for partition in partitions.values():
-                    partition.configure(config)
+                    apply_config(partition, config)
 
     def _log_config(self, image: MetadataImage, topic: str) -> LogConfig:
         return log_config(image.configs_of(ConfigResourceType.TOPIC, topic), self._broker_config())
@@ -353,12 +332,10 @@ class PartitionTable:
     async def checkpoint(self, directories: Iterable[LogDirectory] | None = None) -> None:
         """Write recovery points, log start offsets and high watermarks of these log directories, by default of all.
         OSError when one could not be written."""
-        if directories is not None:
-            await self._checkpoints.write(directories, self.__iter__)
-            return
-        forgotten = frozenset(self._stale_names)
-        await self._checkpoints.write(self.directories, self.__iter__)
-        self._stale_names -= forgotten
+        await self._checkpoints.write(self.directories if directories is None else directories, self.__iter__)
+
+    async def _checkpoint_one(self, directory: LogDirectory) -> None:
+        await self.checkpoint([directory])
 
     async def checkpoint_log_start_offsets(self, directories: Iterable[LogDirectory]) -> None:
         await self._checkpoints.write(directories, self.__iter__, only_starts=True)
@@ -377,8 +354,7 @@ class PartitionTable:
 
     async def close(self) -> None:
         """Flush and close every log, then write the clean-shutdown files that let the next start skip recovery."""
-        if self._removals:
-            await asyncio.wait(self._removals)
+        await self.removals.settle()
         await asyncio.gather(*(self._close_directory(directory) for directory in self.directories))
 
     async def _close_directory(self, directory: LogDirectory) -> None:
@@ -386,6 +362,7 @@ class PartitionTable:
         files = self._workers(directory).files
         for partition in partitions:
             await partition.flusher.settle()
+            await partition.truncator.settle()
         parts = [partitions[first::CONCURRENT_CLOSES] for first in range(CONCURRENT_CLOSES)]
         is_clean = all(await asyncio.gather(*(files.run(close_logs, part) for part in parts)))
         try:

@@ -46,6 +46,10 @@ class SingleTasks:
         if not task.cancelled() and (problem := task.exception()) is not None:
             log.error("periodic work failed", name=name, exc_info=problem)
 
+    @property
+    def is_running(self) -> bool:
+        return bool(self._running)
+
     async def settle(self) -> None:
         """Wait until no task is running."""
         while self._running:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
 from odradek.log.retention import expired_offset, may_have_expired
+from odradek.log.segment_list import count_before
 from odradek.replica.periodic_tasks import SingleTasks
 
 if TYPE_CHECKING:
@@ -59,10 +60,11 @@ class Retention:
             expired = await files.run(self._find_expired, candidates, now_ms)
             for partition, offset in expired:
                 await self._expire(partition, offset)
-            if expired and not await self._checkpoint_starts(directory):
-                return
-        for partition in partitions:
-            await remove_old_segments(partition)
+        # Also the segments that an earlier round or DeleteRecords left, because the checkpoint could not be written.
+        old = [each for each in partitions if count_before(each.log.segments, each.log.log_start_offset) > 0]
+        if old and await self._checkpoint_starts(directory):
+            for partition in old:
+                await remove_old_segments(partition)
 
     async def _checkpoint_starts(self, directory: LogDirectory) -> bool:
         try:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-# Kafka's 50 suits a thread that does nothing but accept. Here a thousand clients who come at once (every restart) would
-# overflow it, and whose call is dropped tries again after a second.
+# Kafka's default of 50 suits a thread that only accepts connections. A thousand clients that connect at once, as after
+# a restart, would overflow it, and a client whose connection attempt is dropped retries after a second.
 BACKLOG = 4096
-PATIENCE_S = 5.0  # how long clients have to take the answers to what is in flight at shutdown
+DRAIN_TIMEOUT_S = 5.0  # at shutdown, for clients to receive the answers to requests in flight
 
 
 class Broker:
@@ -34,10 +34,10 @@ class Broker:
         self.ready_facts: dict[str, object] = {}
 
     async def start(self) -> None:
-        """Return when clients can be served; OSError, StoreError or LogDirectoryError tell why they cannot.
+        """Return when clients can be served; OSError, StoreError or LogDirectoryError when the start failed.
 
-        Addresses come first: a port that is in use must leave no trace in the data. Clients come last: whoever is let
-        in is told where this broker is."""
+        Addresses are bound first, so that a port that is in use leaves the data unchanged. Connections are accepted
+        last, so that the first client finds this broker and its endpoints in the metadata."""
         config = self._config
         for ignored in config.ignored_properties:
             log.info("property ignored", name=ignored.name, reason=ignored.reason)
@@ -54,30 +54,31 @@ class Broker:
             await listener.bind(
                 address.host,
                 address.port,
-                backlog=_chosen_size(config, "socket.listen.backlog.size") or BACKLOG,
-                send_buffer_bytes=_chosen_size(config, "socket.send.buffer.bytes"),
-                receive_buffer_bytes=_chosen_size(config, "socket.receive.buffer.bytes"),
+                backlog=_explicit_size(config, "socket.listen.backlog.size") or BACKLOG,
+                send_buffer_bytes=_explicit_size(config, "socket.send.buffer.bytes"),
+                receive_buffer_bytes=_explicit_size(config, "socket.receive.buffer.bytes"),
             )
             self._listeners.append(listener)
         await self._node.start()
         try:
-            await self._let_clients_in()
+            await self._accept_clients()
         except BaseException:
             await self.stop()
             raise
 
-    async def _let_clients_in(self) -> None:
+    async def _accept_clients(self) -> None:
         config, node = self._config, self._node
-        told_by_user = {listener.name: listener for listener in config.advertised_listeners}
-        needs_name = any(told_by_user.get(each.name, each).is_wildcard for each in config.listeners)
+        advertised = {listener.name: listener for listener in config.advertised_listeners}
+        needs_name = any(advertised.get(each.name, each).is_wildcard for each in config.listeners)
         name = await self._host.workers.run(machine_name) if needs_name else ""
         bound_ports = {listener.name: listener.port for listener in self._listeners}
         endpoints = advertised_endpoints(config.listeners, config.advertised_listeners, bound_ports, name)
         await node.serve(endpoints)
         for listener in self._listeners:
             await listener.serve(node.dispatcher, lambda: node.broker_config)
-        told = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
-        self.ready_line = f"odradek broker {config.node_id} is ready on {told} (data in {', '.join(config.log_dirs)})"
+        addresses = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
+        log_dirs = ", ".join(config.log_dirs)
+        self.ready_line = f"odradek broker {config.node_id} is ready on {addresses} (data in {log_dirs})"
         self.ready_facts = {
             "event": "ready",
             "node_id": config.node_id,
@@ -88,20 +89,21 @@ class Broker:
         }
 
     async def wait_for_failure(self) -> str:
-        """Return when the broker can serve nobody any more, with the reason."""
+        """Return the reason when the broker cannot continue."""
         return await self._node.fatal_failure
 
     async def stop(self) -> None:
-        """Answer what is in flight, take nothing new, flush, leave the clean-shutdown mark."""
+        """Accept no more requests, answer those in flight, flush, write the clean-shutdown files."""
         for listener in self._listeners:
             listener.finish()
         self._node.release_waiting_requests()
-        await asyncio.gather(*(listener.close(PATIENCE_S) for listener in self._listeners))
+        await asyncio.gather(*(listener.close(DRAIN_TIMEOUT_S) for listener in self._listeners))
         await self._node.stop()
         self._host.workers.close()
 
 
-def _chosen_size(config: BrokerConfig, name: str) -> int | None:
-    """Kafka's defaults of 100 KB are for networks of 2011: only what the user chose is set, and -1 is no choice."""
+def _explicit_size(config: BrokerConfig, name: str) -> int | None:
+    """The size that the user has set; None for -1 or no value. Kafka's defaults of 100 KB limit the throughput of fast
+    networks, so the default is the operating system's."""
     size = int(config.static_values.get(name, "-1"))
     return size if size > 0 else None

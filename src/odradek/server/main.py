@@ -1,4 +1,4 @@
-"""`odradek broker`: read the settings, run one broker in the foreground, end it well on SIGTERM or Ctrl-C."""
+"""`odradek broker`: read the settings, run one broker in the foreground, shut it down cleanly on SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-# Names that begin like a property's variable and are none.
+# Variables with the prefix of properties that are not properties.
 OTHER_VARIABLES = ("ODRADEK_BOOTSTRAP_SERVER", "ODRADEK_LOG_LEVEL", "ODRADEK_LOG_FORMAT")
 LOG_LEVELS = ("info", "debug", "warning", "error")
 LOG_FORMATS = ("text", "json")
 
 
 class BrokerFailure(Exception):
-    """The broker could not start, or could not go on. The message says why, and what to do."""
+    """The broker could not start, or could not continue. The message says why, and what to do."""
 
 
 def run_broker(properties_path: str | None, overrides: Sequence[str], *, as_json: bool = False) -> None:
@@ -49,7 +49,7 @@ def run_broker(properties_path: str | None, overrides: Sequence[str], *, as_json
 
 
 def _choice(variable: str, choices: Sequence[str]) -> str:
-    """What the environment says, or the first choice when it says nothing."""
+    """The value of the environment variable, or the first choice if it is not set. PropertiesError if it is unknown."""
     chosen = os.environ.get(variable, choices[0]).lower()
     if chosen not in choices:
         raise PropertiesError(f"environment variable {variable}: {chosen} is none of {', '.join(choices)}")
@@ -78,7 +78,7 @@ async def _serve(config: BrokerConfig, *, as_json: bool) -> None:
         loop.add_signal_handler(number, _on_signal, number, stopping)
     broker = Broker(config, real_host())
     await broker.start()
-    gc.freeze()  # what exists now stays: collections need not look at it again
+    gc.freeze()  # objects of the start live until the end: garbage collections skip them
     print(json.dumps(broker.ready_facts) if as_json else broker.ready_line, flush=True)
     failure = asyncio.ensure_future(broker.wait_for_failure())
     failure.add_done_callback(lambda _: stopping.set())
@@ -92,6 +92,6 @@ async def _serve(config: BrokerConfig, *, as_json: bool) -> None:
 
 def _on_signal(number: signal.Signals, stopping: asyncio.Event) -> None:
     if stopping.is_set():
-        os._exit(128 + number)  # told twice: whoever asks does not want to wait
+        os._exit(128 + number)  # a second signal: exit without a clean shutdown
     log.info("stopping", signal=signal.Signals(number).name)
     stopping.set()

@@ -1,6 +1,6 @@
-"""Everything of a broker below its sockets, put together on one host: metadata, partitions, handlers.
+"""A broker without its sockets, composed on one host: metadata, partitions, coordinators and handlers.
 
-This is what the simulator runs; `server/broker` adds listeners.
+The simulator runs nodes; `server/broker` adds listeners.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Node:
         self._config = config
         self._host = host
         self.fatal_failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        """Done when no service is possible any more: says why."""
+        """Done when the broker cannot continue: the reason, and what to do."""
 
     async def start(self) -> None:
-        """Load the metadata, take the log directories, open or recover every log."""
+        """Load the metadata, lock the log directories, open or recover every log."""
         config, host = self._config, self._host
         paths = [host.disk.absolute_path(path) for path in config.log_dirs]
         first_directory = paths[0]
@@ -58,7 +58,8 @@ class Node:
         self._channel = channel = LocalControllerChannel(controller, metadata)
         cluster_id = await store.cluster_id()
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
-        last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in directories])
+        usable = [directory for directory in directories if directory.failure is None]
+        last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in usable])
         time = ClockSkewGuard(host.clock, max((each for each in last_used if each is not None), default=None))
         self._table = table = PartitionTable(
             host,
@@ -73,14 +74,14 @@ class Node:
             await metadata.load()
             await metadata.run_in_order(lambda: self._open_logs(table, metadata))
         except BaseException:
-            await host.workers.run(_give_back, directories)
+            await host.workers.run(_close_after_failed_start, directories)
             raise
         self._groups = GroupCoordinator(host, metadata, channel, table, time)
         table.after_late_opening = self._groups.follow_late_opening
         self._groups.start()
         self._housekeeping = Housekeeping(table, host, lambda: metadata.broker_config, time)
         compaction = Compaction(table, host, lambda: metadata.broker_config)
-        table.before_removal = compaction.forget
+        table.removals.before_removal = compaction.forget
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
         apis = build_registry()
@@ -98,39 +99,42 @@ class Node:
         self.dispatcher = Dispatcher(apis, services)
 
     async def _open_logs(self, table: PartitionTable, metadata: MetadataCache) -> None:
-        """No commit is applied between the image that the table opens and the first that it follows."""
+        """Runs in order with commits, so that none is applied between the image that the table loads and the first
+        image that it follows."""
         await table.load(metadata.image)
         metadata.subscribe(table.follow)
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        """Without the directory of the metadata nothing can be agreed on; without any, nothing be kept."""
+        """The broker stops when the first log directory, which holds the metadata, or every log directory failed."""
         directories = self._table.directories
-        is_over = directory is directories[0] or all(each.failure is not None for each in directories)
-        if is_over and not self.fatal_failure.done():
-            self.fatal_failure.set_result(f"{directory.path} failed ({directory.failure}): see to the disk, then start")
+        is_fatal = directory is directories[0] or all(each.failure is not None for each in directories)
+        if is_fatal and not self.fatal_failure.done():
+            self.fatal_failure.set_result(
+                f"{directory.path} failed ({directory.failure}): repair the disk, then start the broker again"
+            )
 
     @property
     def broker_config(self) -> BrokerConfig:
-        """As it is now: some settings change at run time."""
+        """The current configuration: some settings change at run time."""
         return self._metadata.broker_config
 
     async def serve(self, endpoints: Mapping[str, Endpoint]) -> None:
-        """Make this broker known under the addresses that its clients use."""
+        """Register this broker with the addresses that its clients use, and start housekeeping."""
         config = self._config
         await self._channel.register_broker(BrokerImage(config.node_id, endpoints, config.rack))
         self._housekeeping.start()
 
     def release_waiting_requests(self) -> None:
-        """Answer every long poll with what there is, and every waiting member of a group."""
+        """Answer every waiting fetch with the records that are available, and every waiting member of a group."""
         self._groups.stop()
         self._table.wake_waiting_fetches()
 
     async def stop(self) -> None:
-        """Flush everything and leave the clean-shutdown mark."""
+        """Flush and close every log, and write the clean-shutdown files."""
         self._groups.stop()
         await self._housekeeping.stop()
         await self._controller.stop_writing()
-        await self._metadata.close()  # what is committed is applied before the table closes
+        await self._metadata.close()  # applies all commits before the table closes
         await self._table.close()
         await self._store.close()
 
@@ -151,8 +155,9 @@ def _prepare_directory(path: str, host: Host) -> None:
 
 
 def _open_directories(paths: Sequence[str], host: Host, cluster_id: str, node_id: int) -> list[LogDirectory]:
-    """One that the disk fails is done without, unless it is the first, which has the metadata. One that is somebody
-    else's ends the start, and leaves the others as they were found."""
+    """Open the log directories. A directory with an OSError is marked as failed and not used, except the first, which
+    holds the metadata: its OSError ends the start. So does a LogDirectoryError of any directory, for example one that
+    belongs to another broker."""
     directories: list[LogDirectory] = []
     try:
         for path in paths:
@@ -165,12 +170,12 @@ def _open_directories(paths: Sequence[str], host: Host, cluster_id: str, node_id
                 directory = LogDirectory.unusable(path, host, str(problem))
             directories.append(directory)
     except BaseException:
-        _give_back(directories)
+        _close_after_failed_start(directories)
         raise
     return directories
 
 
-def _give_back(directories: Sequence[LogDirectory]) -> None:
-    """As they were found: what was cleanly shut down still is."""
+def _close_after_failed_start(directories: Sequence[LogDirectory]) -> None:
+    """Close log directories when the start failed. A clean-shutdown file that was found is written again."""
     for directory in directories:
         directory.close(is_clean=directory.was_cleanly_shut_down)

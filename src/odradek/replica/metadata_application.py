@@ -1,0 +1,49 @@
+"""Applying metadata to one partition. A defect that shows in one partition is logged, so that the rest of a commit is
+applied: no commit is applied twice."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_LEADER
+
+if TYPE_CHECKING:
+    from odradek.log.log_config import LogConfig
+    from odradek.metadata.entities import PartitionImage
+    from odradek.replica.partition import Partition
+
+log = get_logger(__name__)
+
+
+def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) -> None:
+    """Lead, follow or resign, as the image says for the broker with this id."""
+    try:
+        if image.leader == node_id:
+            refusal = partition.become_leader(image)
+        elif image.leader == NO_LEADER:
+            refusal = partition.resign(image)
+        else:
+            refusal = partition.become_follower(image)
+    except Exception as problem:
+        log.error(
+            "leadership of a partition could not be applied", topic=partition.topic, partition=partition.index,
+            exc_info=problem,
+        )  # fmt: skip
+        return
+    if refusal is not ErrorCode.NONE:
+        log.error(
+            "metadata with an older epoch was not applied", topic=partition.topic, partition=partition.index,
+            leader_epoch=image.leader_epoch, partition_epoch=image.partition_epoch, reason=refusal.name,
+        )  # fmt: skip
+
+
+def apply_config(partition: Partition, config: LogConfig) -> None:
+    try:
+        partition.configure(config)
+    except Exception as problem:
+        log.error(
+            "the configuration of a partition could not be applied", topic=partition.topic, partition=partition.index,
+            exc_info=problem,
+        )  # fmt: skip

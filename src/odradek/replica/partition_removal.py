@@ -1,0 +1,74 @@
+"""Removal of the files of partitions that left the table: in the background and per log directory, so that a disk that
+hangs delays neither the metadata nor other log directories."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.host.logs import get_logger
+from odradek.replica.log_removal import remove_trees, rename_for_deletion
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence, Set
+
+    from odradek.host.host import Host
+    from odradek.log.log_directory import LogDirectory
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.replica.partition import Partition
+
+log = get_logger(__name__)
+
+
+class PartitionRemovals:
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._renames: dict[asyncio.Future[None], frozenset[TopicPartition]] = {}
+        self._removals: set[asyncio.Future[None]] = set()
+        self.before_removal: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
+        """Awaited before the files of partitions are renamed, for work on these files that must stop first."""
+
+    def begin(self, partitions: Sequence[Partition]) -> None:
+        """Remove the files of these partitions, which must not be in the table."""
+        by_directory: dict[LogDirectory, list[Partition]] = {}
+        for partition in partitions:
+            by_directory.setdefault(partition.directory, []).append(partition)
+        for directory, some in by_directory.items():
+            renamed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._renames[renamed] = frozenset((each.topic, each.index) for each in some)
+            removal = asyncio.ensure_future(self._remove(directory, some, renamed))
+            self._removals.add(removal)
+            removal.add_done_callback(self._end)
+
+    async def _remove(
+        self, directory: LogDirectory, partitions: Sequence[Partition], renamed: asyncio.Future[None]
+    ) -> None:
+        files = self._host.workers.for_directory(directory.path).files
+        try:
+            await asyncio.gather(*(each.flusher.retire() for each in partitions))
+            await asyncio.gather(*(each.truncator.settle() for each in partitions))
+            if self.before_removal is not None:
+                await self.before_removal(partitions)
+            for partition in partitions:
+                partition.log.release()
+            paths = await files.run(rename_for_deletion, partitions)
+        finally:
+            del self._renames[renamed]
+            renamed.set_result(None)
+        await files.run(remove_trees, self._host.disk, paths)
+
+    def _end(self, removal: asyncio.Future[None]) -> None:
+        self._removals.discard(removal)
+        if not removal.cancelled() and (problem := removal.exception()) is not None:
+            log.error("removal of deleted partitions failed", exc_info=problem)
+
+    async def wait_for_names(self, keys: Set[TopicPartition]) -> None:
+        """Return when no directory of a removed partition has one of these names."""
+        renames = [renamed for renamed, names in self._renames.items() if not names.isdisjoint(keys)]
+        if renames:
+            await asyncio.wait(renames)
+
+    async def settle(self) -> None:
+        """Wait until no removal is running."""
+        while self._removals:
+            await asyncio.wait(self._removals)

@@ -1,0 +1,72 @@
+"""Truncating the log of a follower, on a worker: one truncation at a time, each to its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.host.disk import is_refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from odradek.host.workers import WorkerPool
+    from odradek.log.partition_log import PartitionLog
+
+
+class LogTruncator:
+    """A truncation continues when its caller is cancelled: a worker cannot be stopped, and a log whose truncation never
+    runs would refuse appends for good."""
+
+    __slots__ = ("_after_truncation", "_log", "_report_failure", "_running", "_workers")
+
+    def __init__(
+        self,
+        log: PartitionLog,
+        workers: WorkerPool,
+        after_truncation: Callable[[], Awaitable[None]],
+        report_failure: Callable[[OSError], None],
+    ) -> None:
+        """`after_truncation` is awaited before a truncation counts as ended. An OSError of it is always reported, one
+        of the truncation unless the disk only refused it."""
+        self._log = log
+        self._workers = workers
+        self._after_truncation = after_truncation
+        self._report_failure = report_failure
+        self._running: asyncio.Future[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._running is not None and not self._running.done()
+
+    async def truncate_to(self, offset: int) -> None:
+        """Return when the truncation has ended. OSError when the disk failed."""
+        assert not self.is_running, "two truncations of one log"
+        self._log.begin_truncation()
+        self._running = asyncio.ensure_future(self._truncate(offset))
+        self._running.add_done_callback(_retrieve_exception)
+        await asyncio.shield(self._running)
+
+    async def _truncate(self, offset: int) -> None:
+        try:
+            await self._workers.run(self._log.truncate_to, offset)
+        except OSError as problem:
+            if self._log.has_failed or not is_refusal(problem):
+                self._report_failure(problem)
+            raise
+        try:
+            await self._after_truncation()
+        except OSError as problem:
+            self._report_failure(problem)
+            raise
+
+    async def settle(self) -> None:
+        """Wait for a running truncation and ignore its outcome."""
+        if self._running is not None:
+            await asyncio.wait([self._running])
+
+
+def _retrieve_exception(truncation: asyncio.Future[None]) -> None:
+    """It is reported; if the caller was cancelled, nothing else retrieves it."""
+    if not truncation.cancelled():
+        truncation.exception()
