@@ -181,6 +181,25 @@ def test_a_shard_that_is_unloaded_while_it_loads_is_never_active() -> None:
     run(scenario())
 
 
+def test_shards_that_were_lost_unnoticed_are_unloaded_and_left_out() -> None:
+    """One of several log directories fails: the shards on it lose their leadership without a change of the metadata."""
+
+    async def scenario() -> None:
+        logs = [FakeShardLog(index) for index in range(4)]
+        logs[2].append([record(KEY, 1)])
+        runtime = make_runtime()
+        runtime.follow(logs, 4)
+        first, notified, loading, unnotified = runtime.shards()
+        logs[1].lose_leadership()
+        logs[2].is_leader = logs[3].is_leader = False
+        assert runtime.shards() == [first]
+        states = [shard.state for shard in (first, notified, loading, unnotified)]
+        assert states == [ShardState.ACTIVE] + [ShardState.UNLOADED] * 3
+        runtime.stop()
+
+    run(scenario())
+
+
 def test_shared_writes_of_all_shards_are_appended_at_the_end_of_the_turn() -> None:
     async def scenario() -> None:
         logs = [FakeShardLog(index) for index in range(2)]

@@ -157,15 +157,23 @@ class CoordinatorRuntime(Generic[M]):
         shard = self._shards.get(_partition_of(key, self.partition_count))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
-        if not shard.is_leader:
+        if self._is_lost(shard):
             self._unload(shard)
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.state is _ACTIVE else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def shards(self) -> list[Shard[M]]:
-        for shard in self._shards.values():
-            shard.append_pending()
+        """The shards whose leadership lasts, loading or active, with all earlier requests applied."""
+        for shard in list(self._shards.values()):
+            shard.append_pending()  # may end the leadership, when the disk fails
+            if self._is_lost(shard):
+                self._unload(shard)
         return list(self._shards.values())
+
+    @staticmethod
+    def _is_lost(shard: Shard[M]) -> bool:
+        """A leadership may end without a change of the metadata, when a log directory fails."""
+        return shard.state is ShardState.UNLOADED or not shard.is_leader
 
 
 @functools.lru_cache(maxsize=16_384)
