@@ -31,6 +31,19 @@ def test_each_shard_has_a_first_write_in_each_turn_and_one_callback_ends_the_tur
     assert len(ends) == 2
 
 
+def test_a_shard_that_raises_leaves_the_others_of_the_turn_to_append() -> None:
+    class FailingShard:
+        def append_pending(self) -> None:
+            raise ValueError("a defect")
+
+    turn = TurnOfWrites(lambda _: None)
+    shards = [CountingShard() for _ in range(10)]
+    for shard in (*shards[:5], FailingShard(), *shards[5:]):
+        turn.is_first(shard)
+    turn.end()
+    assert [shard.appends for shard in shards] == [1] * 10
+
+
 def test_writes_are_taken_once_in_their_order() -> None:
     pending = PendingWrites()
     writes = [PendingWrite([record("a", value)], lambda: None, lambda _: None) for value in range(3)]
