@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.pending_writes import PendingWrite, PendingWrites, TurnOfWrites
+from odradek.coordinator.runtime.pending_writes import HasPendingWrites, PendingWrite, PendingWrites, TurnOfWrites
 from tests.coordinator.runtime.counter import record
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def test_a_shard_that_raises_leaves_the_others_of_the_turn_to_append() -> None:
 
     turn = TurnOfWrites(lambda _: None)
     shards = [CountingShard() for _ in range(10)]
-    for shard in (*shards[:5], FailingShard(), *shards[5:]):
+    together: list[HasPendingWrites] = [*shards[:5], FailingShard(), *shards[5:]]
+    for shard in together:
         turn.is_first(shard)
     turn.end()
     assert [shard.appends for shard in shards] == [1] * 10
