@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.handlers.broker_endpoints import reachable_brokers
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import fetch, produce
 from odradek.protocol.sentinels import NO_LEADER
@@ -57,7 +58,7 @@ def add_produce_leader_hints(response: ProduceResponse, context: RequestContext)
                     leader_id=partition.leader, leader_epoch=partition.leader_epoch
                 )
                 leaders.add(partition.leader)
-    for broker, host, port in _endpoints(leaders, context) if leaders else ():
+    for broker, host, port in _endpoints(leaders, context):
         response.node_endpoints.append(
             produce.NodeEndpoint(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
         )
@@ -77,6 +78,8 @@ def _moved_partition(
 
 
 def _endpoints(leaders: set[int], context: RequestContext) -> list[tuple[BrokerImage, str, int]]:
-    brokers = context.services.image.brokers
-    listener = context.connection.listener_name
-    return [(brokers[each], *brokers[each].endpoints[listener]) for each in sorted(leaders & brokers.keys())]
+    if not leaders:
+        return []
+    reachable = reachable_brokers(context)
+    found = [reachable[leader] for leader in sorted(leaders) if leader in reachable]
+    return [(broker, host, port) for broker, (host, port) in found]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
+from odradek.handlers.broker_endpoints import reachable_brokers
 from odradek.handlers.context import CLUSTER_NAME
 from odradek.handlers.partition_state import partition_state
 from odradek.metadata.topic_names import illegal_name_reason
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from odradek.metadata.entities import TopicImage
 
 FIRST_VERSION_WITH_EMPTY_LIST = 1
+FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 FIRST_VERSION_WITH_TOPIC_IDS = 12
 LAST_VERSION_WITH_CLUSTER_OPERATIONS = 10
 
@@ -79,8 +81,7 @@ def _answer(request: MetadataRequest, context: RequestContext) -> MetadataRespon
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
-            for broker in image.brokers.values()
-            for host, port in (broker.endpoints[context.connection.listener_name],)
+            for broker, (host, port) in reachable_brokers(context).values()
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
@@ -128,6 +129,7 @@ def _one_topic(
 
 
 def _describe(topic: TopicImage, request: MetadataRequest, context: RequestContext) -> MetadataResponseTopic:
+    knows_listeners = context.api_version >= FIRST_VERSION_WITH_LISTENER_NOT_FOUND
     described = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -143,7 +145,7 @@ def _describe(topic: TopicImage, request: MetadataRequest, context: RequestConte
                 offline_replicas=state.offline_replicas,
             )
             for partition in topic.partitions
-            for state in (partition_state(topic, partition, context),)
+            for state in (partition_state(topic, partition, context, knows_listener_errors=knows_listeners),)
         ],
     )
     if request.include_topic_authorized_operations:
