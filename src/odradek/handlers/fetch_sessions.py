@@ -1,5 +1,5 @@
 """Incremental fetch sessions (KIP-227): the broker remembers the partitions of a consumer, so that each fetch names
-only the partitions that changed, and each answer holds only those with something new.
+only the partitions that changed, and each answer holds only those with new records, offsets or errors.
 
 The cache is bounded by `max.incremental.fetch.session.cache.slots`. A session that was used in the last two minutes
 is never evicted for a new one: the new client is served without a session, which every client understands.
@@ -39,7 +39,7 @@ class FetchKey(NamedTuple):
 
 
 class FetchedPartition:
-    """The fetch position of a client in one partition, and what was last reported to it."""
+    """The fetch position of a client in one partition, and the offsets that were last reported to it."""
 
     __slots__ = (
         "current_leader_epoch",

@@ -22,7 +22,7 @@ _OUTDATED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def add_leader_hints(response: FetchResponse, context: RequestContext) -> None:
-    """The leader for every partition of the answer with such an error, and the addresses of those leaders, once."""
+    """Set the leader of each partition with an error of `_OUTDATED`, and add the address of each such leader once."""
     if context.api_version < FIRST_FETCH_VERSION_WITH_HINTS:
         return
     leaders = set()
@@ -48,7 +48,7 @@ def add_produce_leader_hints(response: ProduceResponse, context: RequestContext)
     leaders = set()
     for topic in response.responses:
         for answer in topic.partition_responses:
-            if answer.error_code not in _OUTDATED:  # the rule, in the time of one comparison
+            if answer.error_code not in _OUTDATED:  # `_moved_partition` checks it too, but a call takes longer
                 continue
             image = context.services.image
             known = image.topics.get(topic.name) or image.topic_by_id(topic.topic_id)

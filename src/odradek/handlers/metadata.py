@@ -1,6 +1,7 @@
-"""Metadata, versions 0 to 13: where the brokers are, and who leads which partition.
+"""Metadata, versions 0 to 13: the addresses of the brokers, and the leader of each partition.
 
-Departures from Kafka: a topic that is created automatically is in the answer at once, where Kafka says "not yet" once.
+Departures from Kafka: a topic that is created automatically is in the answer of the request that creates it;
+Kafka answers that request with an error that makes the client retry.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
 
 
 def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list[str]:
-    """The named topics that do not exist but may be made by asking for them."""
+    """The requested topics that do not exist and may be created automatically for this client."""
     services = context.services
     if not (request.topics and request.allow_auto_topic_creation and services.config.auto_create_topics_enable):
         return []
@@ -60,7 +61,7 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
         and context.allows_on_topic(Operation.DESCRIBE, topic.name)
         and (context.allows_on_cluster(Operation.CREATE) or context.allows_on_topic(Operation.CREATE, topic.name))
     ]
-    # The controller would refuse so many, after looking at each of them.
+    # The controller refuses a request with more partitions, but only after it has checked each topic.
     return missing if len(missing) * services.config.num_partitions <= MAX_PARTITIONS_PER_REQUEST else []
 
 
@@ -69,7 +70,7 @@ async def _create_then_answer(
 ) -> MetadataResponse:
     services = context.services
     if OFFSETS_TOPIC in missing:
-        await services.groups.ensure_topic()  # it is not like other topics, whoever asks for it first
+        await services.groups.ensure_topic()  # it has settings of its own, also when it is created here
     ordinary = [NewTopic(name=name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
     if ordinary:
         await services.controller.create_topics(ordinary)

@@ -108,7 +108,7 @@ class EmbeddedStore:
         )
 
     def _write_despite_full_disk(self, write: Callable[[], T]) -> T:
-        """On a full disk, write into the room that is held for this: the commit may be the deletion that frees some."""
+        """On a full disk, release the reserved space and retry: the commit may be the deletion that frees space."""
         try:
             result = write()
         except sqlite3.OperationalError as error:
