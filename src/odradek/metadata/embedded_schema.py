@@ -17,7 +17,6 @@ from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, Produce
 from odradek.metadata.commit_parts import split_into_parts
 from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.topic_names import is_internal
-from odradek.protocol.sentinels import NO_CONTROLLER
 
 if TYPE_CHECKING:
     import sqlite3
@@ -114,7 +113,6 @@ def _write_all_meta(database: sqlite3.Connection, cluster_id: str, version: int)
             ("schema_version", str(SCHEMA_VERSION)),
             ("cluster_id", cluster_id),
             ("version", str(version)),
-            ("controller_id", str(NO_CONTROLLER)),
             ("controller_epoch", "0"),
             ("snapshot_version", str(version)),
             ("snapshot_parts", "0"),

@@ -71,8 +71,8 @@ class EmbeddedStore:
     def watch(self, callback: Callable[[], None]) -> None:
         self._watchers.append(callback)
 
-    async def claim_controller(self, node_id: int) -> int:
-        return await self._run(self._write_despite_full_disk, lambda: self._claim(node_id))
+    async def claim_controller(self, node_id: int) -> int:  # noqa: ARG002 - other stores record the controller
+        return await self._run(self._write_despite_full_disk, self._claim)
 
     async def commit(self, changes: Sequence[Change], *, expected_version: int, controller_epoch: int) -> CommitOutcome:
         try:
@@ -166,12 +166,11 @@ class EmbeddedStore:
                 return None
             return _read_commits(database, version)
 
-    def _claim(self, node_id: int) -> int:
+    def _claim(self) -> int:
         database = self._open_with_newest_schema()
         with Transaction(database):
             controller_epoch = int(read_meta(database)["controller_epoch"]) + 1
             write_meta(database, "controller_epoch", controller_epoch)
-            write_meta(database, "controller_id", node_id)
         return controller_epoch
 
     def _commit(self, changes: Sequence[Change], expected_version: int, controller_epoch: int) -> CommitOutcome:
