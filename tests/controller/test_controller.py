@@ -2,16 +2,21 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odradek.configuration.config_types import ConfigResourceType
+from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.config_decisions import AlterOperation, ConfigAlteration, ConfigOperation, ConfigReplacement
 from odradek.controller.topic_decisions import NewPartitions, NewTopic
+from odradek.metadata import commit_parts
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
+from odradek.metadata.embedded_store import EmbeddedStore
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from tests.controller.local_controller import running
+from tests.metadata.inline_host import inline_host
 
 TOPIC, BROKER = ConfigResourceType.TOPIC, ConfigResourceType.BROKER
 
@@ -197,3 +202,42 @@ async def test_thousands_of_topics_are_made_at_once(tmp_path: Path) -> None:
         assert {result.error for result in results} == {ErrorCode.NONE}
         results = await controller.create_topics([NewTopic(name="big", partition_count=10_001)])
         assert results[0].error is ErrorCode.POLICY_VIOLATION
+
+
+async def all_requests(controller: LocalControllerChannel) -> list[tuple[ErrorCode, str | None]]:
+    quota = QuotaAlteration([("user", "a")], [QuotaOperation("consumer_byte_rate", 1.0, remove=False)])
+    results: list[Any] = [
+        *await controller.create_topics([NewTopic(name="new"), NewTopic(name="new")]),
+        *await controller.delete_topics(["t"]),
+        *await controller.create_partitions([NewPartitions(name="t", count=5)]),
+        *await controller.alter_configs([ConfigReplacement(TOPIC, "t", [("flush.ms", "1")])]),
+        *await controller.incremental_alter_configs(set_config(TOPIC, "t", "flush.ms", "1")),
+        *await controller.alter_client_quotas([quota]),
+    ]
+    return [(result.error, result.message) for result in results]
+
+
+async def test_commit_that_is_too_large_is_a_policy_violation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with running(tmp_path) as (controller, cache):
+        await controller.create_topics([NewTopic(name="t")])
+        topic_id = cache.image.topics["t"].topic_id
+        monkeypatch.setattr(commit_parts, "MAX_COMMIT_BYTES", 1)
+        answers = await all_requests(controller)
+        (by_id,) = await controller.delete_topics([], [topic_id])
+        assert (by_id.topic_id, by_id.error) == (topic_id, ErrorCode.POLICY_VIOLATION)
+        monkeypatch.undo()
+    refused = [error for error, _ in answers]
+    assert refused == [ErrorCode.INVALID_REQUEST] + [ErrorCode.POLICY_VIOLATION] * 5, "the first changes nothing"
+    assert all("split the request" in (message or "") for _, message in answers[1:])
+
+
+async def test_requests_to_a_fenced_controller_get_not_controller(tmp_path: Path) -> None:
+    async with running(tmp_path) as (controller, _):
+        await controller.create_topics([NewTopic(name="t")])
+        other = EmbeddedStore(inline_host(), str(tmp_path / "metadata"))
+        await other.claim_controller(7)
+        await other.close()
+        answers = await all_requests(controller)
+        (named,) = await controller.create_topics([NewTopic(name="new")])
+        assert (named.name, named.error) == ("new", ErrorCode.NOT_CONTROLLER)
+    assert [error for error, _ in answers] == [ErrorCode.INVALID_REQUEST] + [ErrorCode.NOT_CONTROLLER] * 5

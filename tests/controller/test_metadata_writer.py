@@ -130,6 +130,66 @@ async def test_unreadable_store_leaves_the_outcome_open() -> None:
     assert await bench.allocate() == 1, "the first commit had happened"
 
 
+class WithoutHistory(KeyValueStore):
+    """A store that keeps no commits, only the newest image."""
+
+    async def changes_since(self, version: int) -> Any:
+        return None
+
+
+async def test_commit_that_happened_is_found_in_the_image_when_its_history_is_gone() -> None:
+    table = Table()
+    bench = Bench(table, WithoutHistory(table))
+    await bench.writer.claim()
+    bench.break_at(REPLACE_HEAD, Failure.BEFORE)
+    assert await bench.allocate() == 0
+    assert bench.writer.image.version == 1
+
+
+async def test_commit_that_did_not_happen_is_an_error_when_the_history_is_gone() -> None:
+    table = Table()
+    bench = Bench(table, WithoutHistory(table))
+    await bench.writer.claim()
+    bench.break_at(REPLACE_HEAD, Failure.NEVER)
+    with pytest.raises(Disconnected):
+        await bench.allocate()
+    assert await bench.allocate() == 0
+
+
+async def test_commit_of_another_decision_in_the_image_is_not_taken_for_the_present_one() -> None:
+    table = Table()
+    bench = Bench(table, WithoutHistory(table))
+    await bench.writer.claim()
+    epoch = bench.writer.controller_epoch
+    other = KeyValueStore(table)
+    assert await other.commit([ProducerIdsAllocated(40)], expected_version=0, controller_epoch=epoch)
+    bench.break_at(0, Failure.NEVER)
+    with pytest.raises(Disconnected):
+        await bench.allocate()
+    assert await bench.allocate() == 40
+
+
+async def test_outcome_behind_later_commits_without_history_is_left_open() -> None:
+    """The image shows that other commits followed, not which commit had the version of this one."""
+    table = Table()
+    bench = Bench(table, WithoutHistory(table))
+    await bench.writer.claim()
+    epoch = bench.writer.controller_epoch
+    store = bench.store
+    commit = store.commit
+
+    async def commit_then_fail(changes: Sequence[Change], **condition: Any) -> CommitOutcome:
+        await commit(changes, **condition)
+        await KeyValueStore(table).commit([ProducerIdsAllocated(9)], expected_version=1, controller_epoch=epoch)
+        store.commit = commit  # type: ignore[method-assign]
+        raise Disconnected
+
+    store.commit = commit_then_fail  # type: ignore[method-assign]
+    with pytest.raises(Disconnected):
+        await bench.allocate()
+    assert await bench.allocate() == 9
+
+
 async def test_commit_of_another_writer_is_read_and_the_decision_made_again() -> None:
     bench = Bench()
     await bench.writer.claim()

@@ -9,7 +9,7 @@ from odradek.controller.request_decisions import (
     decide_registration,
     decide_topic_creations,
 )
-from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
+from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, Cluster, NewPartitions, NewTopic
 from odradek.metadata.changes import BrokerRegistered, Change, ClientQuotaChanged, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaOperation
 from odradek.metadata.entities import BrokerImage
@@ -40,6 +40,42 @@ def test_partitions_of_a_topic_named_twice_are_not_added() -> None:
     results, changes = decide_partition_additions([NewPartitions(name="t", count=5)] * 2, cluster(*created))
     assert [(result.name, result.error) for result in results] == [("t", ErrorCode.INVALID_REQUEST)]
     assert changes == []
+
+
+def test_partitions_added_by_one_request_are_counted_over_all_its_topics_before_any_is_made() -> None:
+    _, created = decide_topic_creations([NewTopic(name=f"t{number}") for number in range(3)], cluster())
+    half = MAX_PARTITIONS_PER_REQUEST // 2
+    present = cluster(*created)
+    too_many = [NewPartitions(name=f"t{number}", count=1 + half) for number in range(3)]
+    results, changes = decide_partition_additions(too_many, present)
+    assert {(result.error, result.message) for result in results} == {
+        (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+    }
+    assert len(results) == 3
+    assert changes == []
+    results, changes = decide_partition_additions(too_many[:2], present)
+    assert [result.error for result in results] == [ErrorCode.NONE] * 2
+    assert len(changes) == 2
+
+
+def test_only_partitions_that_would_be_made_are_counted() -> None:
+    _, created = decide_topic_creations([NewTopic(name="t")], cluster())
+    requests = [
+        NewPartitions(name="t", count=2),
+        NewPartitions(name="unknown", count=2**31 - 1),
+        *[NewPartitions(name="twice", count=2**31 - 1)] * 2,
+    ]
+    results, _ = decide_partition_additions(requests, cluster(*created))
+    assert {result.name: result.error for result in results} == {
+        "t": ErrorCode.NONE,
+        "unknown": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "twice": ErrorCode.INVALID_REQUEST,
+    }
+    huge = NewPartitions(name="t", count=2**31 - 1, assignments=[(0,)])
+    (result,), _ = decide_partition_additions([huge], cluster(*created))
+    assert result.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    (result,), _ = decide_partition_additions([NewPartitions(name="t", count=2**31 - 1)], cluster(*created))
+    assert result.error is ErrorCode.POLICY_VIOLATION
 
 
 def test_quota_that_does_not_change_needs_no_commit() -> None:

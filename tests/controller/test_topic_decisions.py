@@ -191,11 +191,6 @@ def test_partitions_are_added_behind_the_old_ones() -> None:
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
             "The manual partition assignment includes an empty replica list.",
         ),
-        (
-            NewPartitions(name="t", count=2**31 - 1),
-            ErrorCode.POLICY_VIOLATION,
-            "Excessively large number of partitions per request.",
-        ),
     ],
     ids=lambda value: value.name if isinstance(value, ErrorCode) else "",
 )

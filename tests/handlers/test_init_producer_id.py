@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.controller.metadata_writer import ControllerFenced
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 def new_id(broker: AnyBroker, version: int = 5) -> int:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
-    told = broker.call(request, InitProducerIdResponse, version)
-    assert (told.error_code, told.producer_epoch) == (ErrorCode.NONE, 0)
-    return told.producer_id
+    response = broker.call(request, InitProducerIdResponse, version)
+    assert (response.error_code, response.producer_epoch) == (ErrorCode.NONE, 0)
+    return response.producer_id
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -49,22 +50,40 @@ def test_a_producer_that_had_an_id_gets_a_new_one(broker: AnyBroker) -> None:
     request = InitProducerIdRequest(
         transactional_id=None, transaction_timeout_ms=1000, producer_id=1_000_000, producer_epoch=3
     )
-    told = broker.call(request, InitProducerIdResponse)
-    assert (told.error_code, told.producer_epoch) == (ErrorCode.NONE, 0)
-    assert told.producer_id != 1_000_000
+    response = broker.call(request, InitProducerIdResponse)
+    assert (response.error_code, response.producer_epoch) == (ErrorCode.NONE, 0)
+    assert response.producer_id != 1_000_000
+
+
+def test_a_fenced_controller_is_an_error_that_clients_retry(
+    simulated: SimulatedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse() -> int:
+        raise ControllerFenced("another controller has taken over")
+
+    monkeypatch.setattr(simulated.services.producer_ids, "allocate", refuse)
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000)
+    response = simulated.call(request, InitProducerIdResponse)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        -1,
+        -1,
+    )
 
 
 @pytest.mark.parametrize(("producer_id", "producer_epoch"), [(5, -1), (-1, 5)])
-def test_half_an_identity_is_an_invalid_request(broker: AnyBroker, producer_id: int, producer_epoch: int) -> None:
+def test_an_incomplete_producer_identity_is_an_invalid_request(
+    broker: AnyBroker, producer_id: int, producer_epoch: int
+) -> None:
     request = InitProducerIdRequest(
         transactional_id=None, transaction_timeout_ms=1000, producer_id=producer_id, producer_epoch=producer_epoch
     )
-    told = broker.call(request, InitProducerIdResponse)
-    assert (told.error_code, told.producer_id, told.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
+    response = broker.call(request, InitProducerIdResponse)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
 
 
 @pytest.mark.parametrize("transactional_id", ["", "tx"])
-def test_transactions_are_refused_until_they_are_built(simulated: SimulatedBroker, transactional_id: str) -> None:
+def test_transactions_are_refused(simulated: SimulatedBroker, transactional_id: str) -> None:
     request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1000)
-    told = simulated.call(request, InitProducerIdResponse)
-    assert (told.error_code, told.producer_id, told.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)
+    response = simulated.call(request, InitProducerIdResponse)
+    assert (response.error_code, response.producer_id, response.producer_epoch) == (ErrorCode.INVALID_REQUEST, -1, -1)

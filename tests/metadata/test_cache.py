@@ -153,7 +153,17 @@ class ManualClock:
     def call_after(self, delay_ms: float, callback: Any) -> Timer:
         assert delay_ms == cache_module.RETRY_AFTER_MS
         self.timers.append(callback)
-        return asyncio.get_running_loop().call_later(3600, print)
+        return ManualTimer(self.timers, callback)
+
+
+class ManualTimer:
+    def __init__(self, timers: list[Any], callback: Any) -> None:
+        self._timers = timers
+        self._callback = callback
+
+    def cancel(self) -> None:
+        if self._callback in self._timers:
+            self._timers.remove(self._callback)
 
 
 async def test_failed_read_fails_those_who_wait_and_is_retried(caplog: pytest.LogCaptureFixture) -> None:
@@ -170,6 +180,30 @@ async def test_failed_read_fails_those_who_wait_and_is_retried(caplog: pytest.Lo
     (retry,) = clock.timers
     retry()
     await bench.cache.wait_until_applied(1)
+    await bench.cache.close()
+    caplog.clear()
+
+
+async def test_one_retry_is_due_after_several_failed_reads(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    clock = ManualClock()
+    bench.cache = MetadataCache(bench.store, BrokerConfig.from_properties({}), clock)
+    await bench.cache.load()
+    read = bench.store.changes_since
+
+    async def fail(version: int) -> Any:
+        raise Disconnected
+
+    bench.store.changes_since = fail  # type: ignore[method-assign]
+    for version in range(1, 5):
+        await bench.commit()
+        with pytest.raises(Disconnected):
+            await bench.cache.wait_until_applied(version)
+    assert len(clock.timers) == 1
+    bench.store.changes_since = read  # type: ignore[method-assign]
+    clock.timers[0]()
+    await bench.cache.wait_until_applied(4)
+    assert not clock.timers, "commits that were read need no retry"
     await bench.cache.close()
     caplog.clear()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from odradek.metadata.change_codec import CODEC_VERSION, decode_changes, encode_changes, encode_changes_within
+from odradek.metadata.change_codec import CODEC_VERSION, decode_changes, encode_changes
 from odradek.metadata.changes import Change, ControllerElected, PartitionsAdded, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
@@ -98,7 +98,7 @@ def test_encoding_stops_at_the_limit() -> None:
         while True:
             yield ProducerIdsAllocated(1)
 
-    assert encode_changes_within(1000, endless()) is None
+    assert encode_changes(endless(), 1000) is None
     data = encode_changes(SAMPLE)
-    assert encode_changes_within(len(data), SAMPLE) == data
-    assert encode_changes_within(len(data) - 1, SAMPLE) is None
+    assert encode_changes(SAMPLE, len(data)) == data
+    assert encode_changes(SAMPLE, len(data) - 1) is None

@@ -110,3 +110,78 @@ async def test_missing_commit_is_reported_as_a_damaged_file(tmp_path: Path) -> N
     with pytest.raises(StoreError, match="cannot be used as the metadata file: commits between versions 0 and 3"):
         await store.load()
     await store.close()
+
+
+class StatementLog:
+    """The SQL statements of a store's connection, in their order."""
+
+    def __init__(self, store: EmbeddedStore) -> None:
+        self.statements: list[str] = []
+        store._open().set_trace_callback(self.statements.append)
+
+    def about(self, *words: str) -> list[str]:
+        return [each for each in self.statements if all(word in each for word in words)]
+
+
+async def test_own_commits_are_read_from_memory(tmp_path: Path) -> None:
+    store = EmbeddedStore(inline_host(), str(tmp_path / "metadata"))
+    epoch = await store.claim_controller(0)
+    log = StatementLog(store)
+    for version in range(20):
+        changes = [ProducerIdsAllocated(version)]
+        await store.commit(changes, expected_version=version, controller_epoch=epoch)
+        (commit,) = await store.changes_since(version) or ()
+        assert commit == (version + 1, epoch, tuple(changes))
+    assert not log.about("SELECT", "part_count")
+    commits = await store.changes_since(0)
+    assert [commit.version for commit in commits or ()] == list(range(1, 21)), "the older ones are in the file"
+    assert log.about("SELECT", "part_count")
+    await store.close()
+
+
+async def test_commits_of_another_store_between_own_ones_are_read_from_the_file(tmp_path: Path) -> None:
+    one, other = (EmbeddedStore(inline_host(), str(tmp_path / "metadata")) for _ in range(2))
+    epoch = await one.claim_controller(0)
+    for version, store in enumerate((one, other, one, other, other)):
+        outcome = await store.commit([ProducerIdsAllocated(version)], expected_version=version, controller_epoch=epoch)
+        assert outcome is CommitOutcome.COMMITTED
+        for reader in (one, other):
+            for since in range(version + 1):
+                found = await reader.changes_since(since)
+                assert [(each.version, list(each.changes)) for each in found or ()] == [
+                    (number + 1, [ProducerIdsAllocated(number)]) for number in range(since, version + 1)
+                ]
+    await one.close()
+    await other.close()
+
+
+async def test_refused_commit_is_not_read_from_memory(tmp_path: Path) -> None:
+    one, other = (EmbeddedStore(inline_host(), str(tmp_path / "metadata")) for _ in range(2))
+    epoch = await one.claim_controller(0)
+    await other.commit([ProducerIdsAllocated(7)], expected_version=0, controller_epoch=epoch)
+    outcome = await one.commit([ProducerIdsAllocated(8)], expected_version=0, controller_epoch=epoch)
+    assert outcome is CommitOutcome.VERSION_CONFLICT
+    (commit,) = await one.changes_since(0) or ()
+    assert list(commit.changes) == [ProducerIdsAllocated(7)]
+    await one.close()
+    await other.close()
+
+
+async def test_commits_since_the_snapshot_are_counted_once_per_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded_store, "SNAPSHOT_COMMITS", 10)
+    path = str(tmp_path / "metadata")
+    version = 0
+    for count in (6, 24):  # the second store counts on from the commits of the first
+        store = EmbeddedStore(inline_host(), path)
+        epoch = await store.claim_controller(0)
+        log = StatementLog(store)
+        for _ in range(count):
+            await store.commit([ProducerIdsAllocated(version)], expected_version=version, controller_epoch=epoch)
+            version += 1
+        snapshots = log.about("INSERT INTO snapshot")
+        assert len(snapshots) == (0 if count == 6 else 3)
+        assert len(log.about("count(DISTINCT version)")) <= 1 + len(snapshots)
+        assert (await close_and_load(store)).version == version
+        await store.close()

@@ -1,8 +1,8 @@
 """The controller of the cluster: decides about requests on its own image, and commits the changes to the store.
 
 It holds no logs and has no subscribers: every broker, its own included, learns of changes from the store
-(`metadata/cache`). Decisions are pure; `metadata_writer` runs them one at a time. Each method returns the version from
-which on an image shows the decision.
+(`metadata/cache`). Decisions are pure; `metadata_writer` runs them one at a time. Each method returns its result and
+the version from which on an image shows the decision.
 """
 
 from __future__ import annotations
@@ -10,10 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.controller import request_decisions
-from odradek.controller.metadata_writer import Decided, MetadataWriter
+from odradek.controller.metadata_writer import ControllerFenced, Decided, MetadataWriter
+from odradek.controller.results import (
+    refuse_config_changes,
+    refuse_deletions,
+    refuse_quota_changes,
+    refuse_topics,
+)
 from odradek.controller.topic_decisions import decide_new_leader_epochs
 from odradek.controller.topic_deletion import decide_deletions
 from odradek.metadata.changes import ControllerElected
+from odradek.metadata.store import CommitTooLarge
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     import uuid
@@ -61,54 +70,76 @@ class Controller:
     async def create_topics(
         self, requests: Sequence[NewTopic], *, validate_only: bool = False
     ) -> Decided[list[TopicResult]]:
-        return await self._decide(request_decisions.decide_topic_creations, requests, validate_only=validate_only)
+        return await self._decide(
+            request_decisions.decide_topic_creations, requests, refuse_topics, validate_only=validate_only
+        )
 
     async def delete_topics(
         self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()
     ) -> Decided[list[TopicResult]]:
-        return await self._writer.write(
-            lambda cluster: decide_deletions(
+        return await self._decide(
+            lambda _, cluster: decide_deletions(
                 cluster.image, names, topic_ids, is_enabled=cluster.config.delete_topic_enable
-            )
+            ),
+            None,
+            lambda _, refusal: refuse_deletions(names, topic_ids, refusal),
         )
 
     async def create_partitions(
         self, requests: Sequence[NewPartitions], *, validate_only: bool = False
     ) -> Decided[list[TopicResult]]:
-        return await self._decide(request_decisions.decide_partition_additions, requests, validate_only=validate_only)
+        return await self._decide(
+            request_decisions.decide_partition_additions, requests, refuse_topics, validate_only=validate_only
+        )
 
     async def alter_configs(
         self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False
     ) -> Decided[list[ConfigResult]]:
-        return await self._decide(request_decisions.decide_config_changes, requests, validate_only=validate_only)
+        return await self._decide(
+            request_decisions.decide_config_changes, requests, refuse_config_changes, validate_only=validate_only
+        )
 
     async def incremental_alter_configs(
         self, requests: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Decided[list[ConfigResult]]:
-        return await self._decide(request_decisions.decide_config_changes, requests, validate_only=validate_only)
+        return await self._decide(
+            request_decisions.decide_config_changes, requests, refuse_config_changes, validate_only=validate_only
+        )
 
     async def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> Decided[list[QuotaResult]]:
-        return await self._decide(request_decisions.decide_quota_changes, alterations, validate_only=validate_only)
+        return await self._decide(
+            request_decisions.decide_quota_changes, alterations, refuse_quota_changes, validate_only=validate_only
+        )
 
     async def allocate_producer_ids(self, count: int) -> Decided[int]:
-        """The first of `count` ids that are never allocated again, also not after a crash."""
-        return await self._decide(request_decisions.decide_producer_ids, count)
+        """The first of `count` ids that are never allocated again, also not after a crash. `ControllerFenced` when
+        another controller took over."""
+        return await self._writer.write(lambda cluster: request_decisions.decide_producer_ids(count, cluster))
 
     async def register_broker(self, broker: BrokerImage) -> Decided[int]:
         """The broker epoch."""
-        return await self._decide(request_decisions.decide_registration, broker)
+        return await self._writer.write(lambda cluster: request_decisions.decide_registration(broker, cluster))
 
     async def _decide(
         self,
         decide: Callable[[R, Cluster], tuple[T, list[Change]]],
         request: R,
+        refuse: Callable[[R, Refusal], T],
         *,
         validate_only: bool = False,
     ) -> Decided[T]:
+        """A commit that is too large, or that another controller has fenced, is a refusal of the whole request."""
+
         def decide_request(cluster: Cluster) -> tuple[T, list[Change]]:
             result, changes = decide(request, cluster)
             return result, [] if validate_only else changes
 
-        return await self._writer.write(decide_request)
+        try:
+            return await self._writer.write(decide_request)
+        except CommitTooLarge as problem:
+            refusal = Refusal(ErrorCode.POLICY_VIOLATION, str(problem))
+        except ControllerFenced as problem:
+            refusal = Refusal(ErrorCode.NOT_CONTROLLER, str(problem))
+        return Decided(refuse(request, refusal), self.image.version)

@@ -96,7 +96,7 @@ class MetadataWriter:
                 if not changes:
                     return Decided(result, image.version)
                 after = image.apply_all(changes)  # changes that contradict the image raise before anything is written
-                outcome = await self._commit(changes, image.version)
+                outcome = await self._commit(changes, image.version, after)
                 match outcome:
                     case CommitOutcome.COMMITTED:
                         self._set_image(after)
@@ -111,7 +111,7 @@ class MetadataWriter:
                         assert_never(outcome)
         raise StoreError("the metadata store changes faster than this broker can follow; is another broker using it?")
 
-    async def _commit(self, changes: Sequence[Change], expected_version: int) -> CommitOutcome:
+    async def _commit(self, changes: Sequence[Change], expected_version: int, after: MetadataImage) -> CommitOutcome:
         try:
             return await self._store.commit(
                 changes, expected_version=expected_version, controller_epoch=self.controller_epoch
@@ -120,20 +120,26 @@ class MetadataWriter:
             raise
         except Exception:
             self._is_outdated = True
-            if await self._has_committed(changes, expected_version):
+            if await self._has_committed(changes, expected_version, after):
                 return CommitOutcome.COMMITTED
             raise
 
-    async def _has_committed(self, changes: Sequence[Change], expected_version: int) -> bool:
-        """Whether a commit that raised happened nevertheless.
+    async def _has_committed(self, changes: Sequence[Change], expected_version: int, after: MetadataImage) -> bool:
+        """Whether the store shows that a commit which raised happened nevertheless. `after` is the image with it.
 
         The epoch alone does not identify it: an earlier commit of this controller that failed the same way may have
         reached the store late. With equal changes the effect is the same, whichever of the two arrived.
         """
+        version = expected_version + 1
         try:
             commits = await self._store.changes_since(expected_version)
+            if commits is None:
+                newest = await self._store.load()
+                if newest.version > version:
+                    log.error("the outcome of a metadata commit is unknown: its history is gone", version=version)
+                return newest.version == version and newest == after
         except Exception as problem:
-            log.error("the outcome of a metadata commit is unknown", version=expected_version + 1, exc_info=problem)
+            log.error("the outcome of a metadata commit is unknown", version=version, exc_info=problem)
             return False
         if not commits:
             return False

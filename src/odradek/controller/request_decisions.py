@@ -18,7 +18,7 @@ from odradek.controller.config_decisions import (
     repeated_resources,
 )
 from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
-from odradek.controller.topic_decisions import decide_partitions, decide_topics, duplicates
+from odradek.controller.topic_decisions import check_additions_size, decide_partitions, decide_topics, duplicates
 from odradek.metadata.changes import BrokerRegistered, ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaEntity, decide_quota
 from odradek.protocol.errors import ErrorCode
@@ -59,10 +59,10 @@ def decide_partition_additions(
     repeated = duplicates(request.name for request in requests)
     results = _refuse_duplicates(repeated)
     changes: list[Change] = []
-    for request in requests:
-        if request.name in repeated:
-            continue
-        decision = decide_partitions(request, cluster)
+    distinct = [request for request in requests if request.name not in repeated]
+    too_many = check_additions_size(distinct, cluster.image)
+    for request in distinct:
+        decision = too_many or decide_partitions(request, cluster)
         if isinstance(decision, Refusal):
             results.append(TopicResult(name=request.name, error=decision.error, message=decision.message))
         else:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
+_TOO_MANY_PARTITIONS = Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
 
 
 class Assignment(NamedTuple):
@@ -72,9 +73,19 @@ def check_request_size(requests: Iterable[NewTopic], config: BrokerConfig) -> Re
         or (config.num_partitions if request.partition_count == -1 else max(request.partition_count, 0))
         for request in requests
     )
-    if total > MAX_PARTITIONS_PER_REQUEST:
-        return Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-    return None
+    return _TOO_MANY_PARTITIONS if total > MAX_PARTITIONS_PER_REQUEST else None
+
+
+def check_additions_size(requests: Iterable[NewPartitions], image: MetadataImage) -> Refusal | None:
+    """Called before `decide_partitions`, which makes the partitions of each topic."""
+    total = 0
+    for request in requests:
+        topic = image.topics.get(request.name)
+        if topic is not None and request.assignments is None:
+            total += max(request.count - len(topic.partitions), 0)
+        elif topic is not None:
+            total += len(request.assignments or ())
+    return _TOO_MANY_PARTITIONS if total > MAX_PARTITIONS_PER_REQUEST else None
 
 
 def decide_topics(
@@ -235,8 +246,6 @@ def _check_count(request: NewPartitions, current: int) -> Refusal | None:
             f"Attempted to add {additional} additional partition(s), but only {len(request.assignments)} "
             "assignment(s) were specified.",
         )
-    if additional > MAX_PARTITIONS_PER_REQUEST:
-        return Refusal(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
     return None
 
 

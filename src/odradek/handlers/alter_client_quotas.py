@@ -1,4 +1,4 @@
-"""AlterClientQuotas, versions 0 and 1. Quotas are kept with the metadata; they are not enforced yet."""
+"""AlterClientQuotas, versions 0 and 1. Quotas are kept with the metadata; they are not enforced."""
 
 from __future__ import annotations
 

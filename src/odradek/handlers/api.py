@@ -1,4 +1,4 @@
-"""One Kafka API as the broker serves it, and the list of them that clients learn from ApiVersions."""
+"""One Kafka API as the broker serves it, and the list of APIs that ApiVersions returns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may see or change the settings of which resource: one rule for the three APIs about settings."""
+"""The authorization of requests that read or change settings: one rule for the three APIs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class NamedResource(Protocol):
-    """What the requests of AlterConfigs and IncrementalAlterConfigs have in common."""
+    """The common fields of resources in AlterConfigs and IncrementalAlterConfigs requests."""
 
     resource_type: int
     resource_name: str

@@ -81,7 +81,7 @@ def _describe_group(group_id: str, group: Group | None, context: RequestContext)
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> Member:
-    """A partition that the member has been asked to give back is its own until it does."""
+    """A partition that the member must revoke belongs to it until the member confirms."""
     owned: dict[UUID, set[int]] = {}
     for part in (member.assigned, member.pending_revocation):
         for topic_id, partitions in part.items():

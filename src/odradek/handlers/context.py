@@ -1,6 +1,6 @@
-"""All that a handler may touch: the broker's services, the client, and the version of the request.
+"""The inputs of a handler: the broker's services, the client, and the version of the request.
 
-Handlers get everything from here; there are no globals, and the composition root (`server/broker`) builds it once.
+Handlers use no globals: the composition root (`server/broker`) builds the services once.
 """
 
 from __future__ import annotations

@@ -27,10 +27,10 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     refused: list[DeletableTopicResult] = []
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         for topic in request.topics:
-            _sort(topic.name, topic.topic_id, context, names, topic_ids, refused)
+            _classify(topic.name, topic.topic_id, context, names, topic_ids, refused)
     else:
         for name in request.topic_names:
-            _sort(name, NO_TOPIC_ID, context, names, topic_ids, refused)
+            _classify(name, NO_TOPIC_ID, context, names, topic_ids, refused)
     results = await context.services.controller.delete_topics(names, topic_ids)
     return DeleteTopicsResponse(
         responses=refused
@@ -46,7 +46,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     )
 
 
-def _sort(
+def _classify(
     name: str | None,
     topic_id: UUID,
     context: RequestContext,
@@ -54,7 +54,7 @@ def _sort(
     topic_ids: list[UUID],
     refused: list[DeletableTopicResult],
 ) -> None:
-    """Put one wish on the list it belongs to."""
+    """Add one requested topic to the names or ids to delete, or to the refusals."""
     if (name is None) == (topic_id == NO_TOPIC_ID):
         refused.append(
             DeletableTopicResult(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.handlers.broker_endpoints import reachable_brokers
 from odradek.handlers.context import CLUSTER_NAME
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_cluster import (
@@ -33,10 +34,12 @@ def handle(request: DescribeClusterRequest, context: RequestContext) -> Describe
         cluster_id=services.image.cluster_id, controller_id=services.image.controller_id, brokers=[]
     )
     if context.allows_on_cluster(Operation.DESCRIBE):
+        reachable = reachable_brokers(context, include_fenced=request.include_fenced_brokers)
         response.brokers = [
-            DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.rack)
-            for broker in services.image.brokers.values()
-            for host, port in (broker.endpoints[context.connection.listener_name],)
+            DescribeClusterBroker(
+                broker_id=broker.node_id, host=host, port=port, rack=broker.rack, is_fenced=broker.is_fenced
+            )
+            for broker, (host, port) in reachable.values()
         ]
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = context.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)

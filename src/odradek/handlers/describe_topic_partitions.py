@@ -64,7 +64,7 @@ def _names(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
 
 
 def _is_valid(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:
-    """It points to a partition of a topic that is asked for."""
+    """Whether the cursor points to a partition of a requested topic."""
     is_named = not request.topics or any(topic.name == cursor.topic_name for topic in request.topics)
     return is_named and cursor.partition_index >= 0
 

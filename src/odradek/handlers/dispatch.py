@@ -1,6 +1,6 @@
 """From a frame to an answer: read the header, find the API, decode, call its handler, encode.
 
-No sockets here: the server hands frames in and writes what comes back, and so does the simulator.
+It uses no sockets: the server, or the simulator, passes frames in and writes the answers.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Dispatcher:
     def handle(self, frame: memoryview, connection: ClientConnection) -> Answer | Awaitable[Answer]:
         """The answer as a list of parts with their frame size, or an awaitable of it when it must wait.
 
-        Raises MalformedMessage or CloseConnection when the only answer is to hang up. The frame's memory is not
-        looked at any more once this has returned.
+        Raises MalformedMessage or CloseConnection when the connection must be closed without an answer. The frame's
+        memory is not read after this has returned.
         """
         header = decode_request_header(frame, self._flexible_from)
         api = self._apis.get(header.api_key)
@@ -52,7 +52,7 @@ class Dispatcher:
                 raise MalformedMessage(
                     f"{api.name} version {version} is not one of this broker's ({api.min_version} to {api.max_version})"
                 )
-            # A client newer than us learns in the oldest format what it may ask for (KIP-511).
+            # A client with newer versions gets the supported ones in the format of version 0 (KIP-511).
             return _frame(header.correlation_id, self._services.advertised_apis.unsupported_version(), 0, False)
         request = api.request.decode(frame, header.body_position, version)
         context = RequestContext(self._services, connection, version, header.client_id)
@@ -91,7 +91,7 @@ def _encode(api: Api, header: RequestHeader, response: Response | None) -> Answe
     if response is None:
         return None
     flexible_from = api.response.flexible_from
-    # ApiVersions keeps the old response header for ever: the client does not know yet what we speak.
+    # ApiVersions responses always have the header of version 0: the client does not know the broker's versions.
     is_flexible = api.key != API_VERSIONS_KEY and flexible_from is not None and header.api_version >= flexible_from
     return _frame(header.correlation_id, response, header.api_version, is_flexible)
 
@@ -100,7 +100,7 @@ def _frame(correlation_id: int, response: Response, version: int, is_flexible: b
     head = encode_response_header(correlation_id, is_flexible)
     body = response.encode(version)
     try:
-        data = b"".join(body)  # type: ignore[arg-type]  # file slices are no bytes, and say so below
+        data = b"".join(body)  # type: ignore[arg-type]  # a file slice raises the TypeError below
     except TypeError:
         size = len(head) + sum(map(len, body))
         body.insert(0, size.to_bytes(4, "big") + head)
@@ -109,6 +109,6 @@ def _frame(correlation_id: int, response: Response, version: int, is_flexible: b
 
 
 def _failed(api: Api, header: RequestHeader, problem: Exception) -> CloseConnection:
-    """A handler raised what it should not: a bug or a broken disk. Say so here; the client sees a closed socket."""
+    """An exception of a handler is a bug or a disk failure: it is logged, and the client's connection is closed."""
     log.error("request failed", api=api.name, version=header.api_version, client_id=header.client_id, exc_info=problem)
     return CloseConnection(f"{api.name} failed: {problem}")

@@ -1,7 +1,7 @@
 """Fetch, versions 4 to 18: records of several partitions, from an offset on, as slices of the segment files.
 
 Departures from Kafka: a request from a replica is answered as by a broker that leads nothing; throttling and preferred
-read replicas are not built.
+read replicas are not supported.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Round:
         self.remaining_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
         self.is_replica = _replica_id(request, context.api_version) >= 0
         self.isolation = client_isolation(request.isolation_level)
-        self.needs_disk = False  # the round was given up: it must run on workers
+        self.needs_disk = False  # the round has stopped: it must run on workers
         self.has_changed = False  # there is an error or a divergence, which is answered at once
 
 
@@ -89,9 +89,9 @@ def _respond_or_wait(
 
 
 def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Partition]:
-    """None when more records are there already: a read ends with its segment, or where old records were checked to, and
-    the client can ask for the following ones; and while a worker read, records may have been committed, or the
-    shutdown begun."""
+    """The list is empty if the request must not wait, because more records can be read: a read ends at the end of its
+    segment or of the verified records, and records may be committed while a worker reads. It is also empty if the
+    broker is stopping."""
     partitions: list[Partition] = []
     if context.services.partitions.is_ending:
         return partitions

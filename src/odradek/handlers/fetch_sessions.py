@@ -1,5 +1,5 @@
 """Incremental fetch sessions (KIP-227): the broker remembers the partitions of a consumer, so that each fetch names
-only the partitions that changed, and each answer holds only those with something new.
+only the partitions that changed, and each answer holds only those with new records, offsets or errors.
 
 The cache is bounded by `max.incremental.fetch.session.cache.slots`. A session that was used in the last two minutes
 is never evicted for a new one: the new client is served without a session, which every client understands.
@@ -11,6 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,7 +28,6 @@ FINAL_EPOCH = -1
 LARGEST_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
 FIRST_VERSION_WITH_TOPIC_IDS = 13
-UNKNOWN = -1
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 
 
@@ -39,7 +39,7 @@ class FetchKey(NamedTuple):
 
 
 class FetchedPartition:
-    """The fetch position of a client in one partition, and what was last reported to it."""
+    """The fetch position of a client in one partition, and the offsets that were last reported to it."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -59,8 +59,8 @@ class FetchedPartition:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
-        self.reported_high_watermark = UNKNOWN
-        self.reported_log_start_offset = UNKNOWN
+        self.reported_high_watermark = NO_OFFSET
+        self.reported_log_start_offset = NO_OFFSET
 
     def take_over(self, newer: FetchedPartition) -> None:
         self.fetch_offset = newer.fetch_offset
@@ -73,7 +73,7 @@ class FetchedPartition:
         return (
             result.records is not None
             or result.error is not _NONE
-            or result.diverging_epoch != UNKNOWN
+            or result.diverging_epoch != NO_EPOCH
             or result.high_watermark != self.reported_high_watermark
             or result.log_start_offset != self.reported_log_start_offset
         )
@@ -81,8 +81,8 @@ class FetchedPartition:
     def reported(self, result: FetchResult) -> None:
         # After an error the next successful answer counts as changed.
         is_success = result.error is ErrorCode.NONE
-        self.reported_high_watermark = result.high_watermark if is_success else UNKNOWN
-        self.reported_log_start_offset = result.log_start_offset if is_success else UNKNOWN
+        self.reported_high_watermark = result.high_watermark if is_success else NO_OFFSET
+        self.reported_log_start_offset = result.log_start_offset if is_success else NO_OFFSET
 
 
 class FetchSession:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from odradek.handlers.broker_endpoints import find_endpoint
 from odradek.handlers.group_access import allows_on_group
 from odradek.handlers.unsupported_features import SHARE_GROUPS, TRANSACTIONS
 from odradek.protocol.errors import ErrorCode
@@ -79,13 +80,11 @@ def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
         return _refuse(key, ErrorCode.INVALID_REQUEST, f"this broker has no coordinator of type {key_type}")
     if not allows_on_group(context, Operation.DESCRIBE, key):
         return _refuse(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    services = context.services
-    leader = services.groups.leader_of(key)
-    broker = None if leader is None else services.image.brokers.get(leader)
-    if broker is None:
+    leader = context.services.groups.leader_of(key)
+    endpoint = None if leader is None else find_endpoint(leader, context)
+    if leader is None or endpoint is None:
         return _refuse(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
-    host, port = broker.endpoints[context.connection.listener_name]
-    return Coordinator(key=key, node_id=broker.node_id, host=host, port=port, error_message="")
+    return Coordinator(key=key, node_id=leader, host=endpoint.host, port=endpoint.port, error_message="")
 
 
 def _refuse(key: str, error: ErrorCode, message: str | None = None) -> Coordinator:

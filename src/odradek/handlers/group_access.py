@@ -1,4 +1,4 @@
-"""What the handlers of group APIs share: authorization, and finding the shard of a group."""
+"""Functions that the handlers of group APIs share: authorization, and finding the shard of a group."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def offers_consumer_protocol(context: RequestContext) -> bool:
 def find_shard(
     context: RequestContext, operation: Operation, group_id: str, *, may_be_nameless: bool = False
 ) -> GroupShard | ErrorCode:
-    """The group's shard, or why it cannot be used. The empty id is legal where only offsets are concerned."""
+    """The group's shard, or the error if it cannot be used. The empty id is legal where only offsets are concerned."""
     if not allows_on_group(context, operation, group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if not group_id and not may_be_nameless:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.handlers.broker_endpoints import reachable_brokers
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import fetch, produce
 from odradek.protocol.sentinels import NO_LEADER
@@ -21,7 +22,7 @@ _OUTDATED = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
 
 def add_leader_hints(response: FetchResponse, context: RequestContext) -> None:
-    """The leader for every partition of the answer with such an error, and the addresses of those leaders, once."""
+    """Set the leader of each partition with an error of `_OUTDATED`, and add the address of each such leader once."""
     if context.api_version < FIRST_FETCH_VERSION_WITH_HINTS:
         return
     leaders = set()
@@ -47,7 +48,7 @@ def add_produce_leader_hints(response: ProduceResponse, context: RequestContext)
     leaders = set()
     for topic in response.responses:
         for answer in topic.partition_responses:
-            if answer.error_code not in _OUTDATED:  # the rule, in the time of one comparison
+            if answer.error_code not in _OUTDATED:  # `_moved_partition` checks it too, but a call takes longer
                 continue
             image = context.services.image
             known = image.topics.get(topic.name) or image.topic_by_id(topic.topic_id)
@@ -57,7 +58,7 @@ def add_produce_leader_hints(response: ProduceResponse, context: RequestContext)
                     leader_id=partition.leader, leader_epoch=partition.leader_epoch
                 )
                 leaders.add(partition.leader)
-    for broker, host, port in _endpoints(leaders, context) if leaders else ():
+    for broker, host, port in _endpoints(leaders, context):
         response.node_endpoints.append(
             produce.NodeEndpoint(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
         )
@@ -77,6 +78,8 @@ def _moved_partition(
 
 
 def _endpoints(leaders: set[int], context: RequestContext) -> list[tuple[BrokerImage, str, int]]:
-    brokers = context.services.image.brokers
-    listener = context.connection.listener_name
-    return [(brokers[each], *brokers[each].endpoints[listener]) for each in sorted(leaders & brokers.keys())]
+    if not leaders:
+        return []
+    reachable = reachable_brokers(context)
+    found = [reachable[leader] for leader in sorted(leaders) if leader in reachable]
+    return [(broker, host, port) for broker, (host, port) in found]

@@ -32,9 +32,7 @@ def handle(request: ListGroupsRequest, context: RequestContext) -> ListGroupsRes
                 group_state=group.state_name,
                 group_type=group.kind.value,
             )
-            for group in reversed(
-                shard.machine.groups.values()
-            )  # the newest first: a test of Apache Kafka's expects it
+            for group in reversed(shard.machine.groups.values())  # the newest first, as a test of Apache Kafka expects
             if (not states or group.state_name.lower() in states)
             and (not kinds or group.kind.value in kinds)
             and (sees_all or allows_on_group(context, Operation.DESCRIBE, group.group_id))

@@ -1,6 +1,7 @@
-"""Metadata, versions 0 to 13: where the brokers are, and who leads which partition.
+"""Metadata, versions 0 to 13: the addresses of the brokers, and the leader of each partition.
 
-Departures from Kafka: a topic that is created automatically is in the answer at once, where Kafka says "not yet" once.
+Departures from Kafka: a topic that is created automatically is in the answer of the request that creates it;
+Kafka answers that request with an error that makes the client retry.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
+from odradek.handlers.broker_endpoints import reachable_brokers
 from odradek.handlers.context import CLUSTER_NAME
 from odradek.handlers.partition_state import partition_state
 from odradek.metadata.topic_names import illegal_name_reason
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from odradek.metadata.entities import TopicImage
 
 FIRST_VERSION_WITH_EMPTY_LIST = 1
+FIRST_VERSION_WITH_LISTENER_NOT_FOUND = 6
 FIRST_VERSION_WITH_TOPIC_IDS = 12
 LAST_VERSION_WITH_CLUSTER_OPERATIONS = 10
 
@@ -43,7 +46,7 @@ def handle(request: MetadataRequest, context: RequestContext) -> MetadataRespons
 
 
 def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list[str]:
-    """The named topics that do not exist but may be made by asking for them."""
+    """The requested topics that do not exist and may be created automatically for this client."""
     services = context.services
     if not (request.topics and request.allow_auto_topic_creation and services.config.auto_create_topics_enable):
         return []
@@ -58,7 +61,7 @@ def _topics_to_create(request: MetadataRequest, context: RequestContext) -> list
         and context.allows_on_topic(Operation.DESCRIBE, topic.name)
         and (context.allows_on_cluster(Operation.CREATE) or context.allows_on_topic(Operation.CREATE, topic.name))
     ]
-    # The controller would refuse so many, after looking at each of them.
+    # The controller refuses a request with more partitions, but only after it has checked each topic.
     return missing if len(missing) * services.config.num_partitions <= MAX_PARTITIONS_PER_REQUEST else []
 
 
@@ -67,7 +70,7 @@ async def _create_then_answer(
 ) -> MetadataResponse:
     services = context.services
     if OFFSETS_TOPIC in missing:
-        await services.groups.ensure_topic()  # it is not like other topics, whoever asks for it first
+        await services.groups.ensure_topic()  # it has settings of its own, also when it is created here
     ordinary = [NewTopic(name=name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
     if ordinary:
         await services.controller.create_topics(ordinary)
@@ -79,8 +82,7 @@ def _answer(request: MetadataRequest, context: RequestContext) -> MetadataRespon
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
-            for broker in image.brokers.values()
-            for host, port in (broker.endpoints[context.connection.listener_name],)
+            for broker, (host, port) in reachable_brokers(context).values()
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
@@ -128,6 +130,7 @@ def _one_topic(
 
 
 def _describe(topic: TopicImage, request: MetadataRequest, context: RequestContext) -> MetadataResponseTopic:
+    knows_listeners = context.api_version >= FIRST_VERSION_WITH_LISTENER_NOT_FOUND
     described = MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -143,7 +146,7 @@ def _describe(topic: TopicImage, request: MetadataRequest, context: RequestConte
                 offline_replicas=state.offline_replicas,
             )
             for partition in topic.partitions
-            for state in (partition_state(topic, partition, context),)
+            for state in (partition_state(topic, partition, context, knows_listener_errors=knows_listeners),)
         ],
     )
     if request.include_topic_authorized_operations:

@@ -79,8 +79,8 @@ def _prepare(
     offsets: list[NewOffset],
     committed: list[OffsetCommitResponsePartition],
 ) -> OffsetCommitResponseTopic:
-    """The topic's part of the response; offsets that may be committed are added to `offsets`, and what the response
-    says of them to `committed`."""
+    """The topic's part of the response; offsets that may be committed are added to `offsets`, and their parts of
+    the response to `committed`."""
     answers: list[OffsetCommitResponsePartition] = []
     for partition in requested.partitions:
         index = partition.partition_index

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch, versions 2 to 4: the end offset of a leader epoch, which tells a reader whether the log was
+"""OffsetForLeaderEpoch, versions 2 to 4: the end offset of a leader epoch, from which a reader sees whether the log was
 truncated below its position (KIP-101, KIP-279, KIP-320)."""
 
 from __future__ import annotations

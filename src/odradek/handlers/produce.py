@@ -55,7 +55,7 @@ _FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 
 
 class _Appends:
-    """One request while its batches are appended: what holds for all of them, and what is left to do."""
+    """One request while its batches are appended: their common fields, and the appends that are not acknowledged."""
 
     __slots__ = ("acks", "context", "has_errors", "refusal", "refused", "takes_zstd", "unfinished")
 
@@ -144,8 +144,8 @@ def _request_refusal(request: ProduceRequest) -> ErrorCode | None:
 def _find_topic(
     topic: TopicProduceData, uses_topic_ids: bool, context: RequestContext
 ) -> tuple[str | UUID, Mapping[int, Partition]] | ErrorCode:
-    """The topic's name or id, as the client uses it, and its partitions on this broker; or why nothing may be appended
-    to it."""
+    """The topic's name or id, as the client uses it, and its partitions on this broker; or the error if nothing may be
+    appended to it."""
     table = context.services.partitions
     key: str | UUID
     if uses_topic_ids:

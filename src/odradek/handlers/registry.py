@@ -1,4 +1,4 @@
-"""The one table of APIs: what is listed here is served and advertised, nothing else is."""
+"""The one table of APIs: exactly the APIs that are listed here are served and advertised."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _api(module: Any, name: str, *, advertised_min_version: int | None = None) -
 def build_registry() -> dict[int, Api]:
     """Every API by its key."""
     apis = [
-        # librdkafka decides by Produce 0 what a broker is, though nobody may send it any more (KAFKA-18659).
+        # librdkafka detects brokers by Produce 0, so that is advertised; 0 to 2 are not served (KAFKA-18659).
         _api(produce, "Produce", advertised_min_version=0),
         _api(fetch, "Fetch"),
         _api(list_offsets, "ListOffsets"),

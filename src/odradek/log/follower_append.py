@@ -12,7 +12,7 @@ from odradek.protocol.sentinels import NO_OFFSET
 
 
 class FollowerAppend(NamedTuple):
-    """What became of the batches. With an error, those before the refused batch were appended:
+    """The outcome of an append by a follower. With an error, the batches before the refused one were appended:
 
     - CORRUPT_MESSAGE: its magic, length or checksum is wrong. The same fetch may succeed when it is repeated.
     - OFFSET_OUT_OF_RANGE: it begins before the log end, or before the end of the batch before it. The logs have

@@ -100,8 +100,7 @@ class MetadataCache:
         if self._applier is not None:
             await asyncio.wait([self._applier])
         self._is_closed = True
-        if self._retry_timer is not None:
-            self._retry_timer.cancel()
+        self._cancel_retry()
         self._fail_waiting(StoreError("the broker is stopping"))
 
     def _notice_commits(self) -> None:
@@ -136,12 +135,19 @@ class MetadataCache:
                     raise StoreError(f"commit {commit.version} does not follow version {self.image.version}")
                 await self._apply(self.image.apply_all(commit.changes))
             self._has_failed = False
+            self._cancel_retry()
         except Exception as problem:
             if not self._has_failed:
                 log.error("metadata could not be read; retrying", version=self.image.version, exc_info=problem)
             self._has_failed = True
             self._fail_waiting(problem)
+            self._cancel_retry()  # each commit that is noticed while reads fail would add a timer
             self._retry_timer = self._clock.call_after(RETRY_AFTER_MS, self._notice_commits)
+
+    def _cancel_retry(self) -> None:
+        if self._retry_timer is not None:
+            self._retry_timer.cancel()
+            self._retry_timer = None
 
     async def _apply(self, after: MetadataImage) -> None:
         before, self._image = self.image, after

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 import uuid
-from typing import TYPE_CHECKING, TypeVar, assert_never
+from typing import TYPE_CHECKING, TypeVar, assert_never, overload
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.listeners import Endpoint
@@ -49,19 +49,20 @@ _ABSENT, _PRESENT = 0, 1
 V = TypeVar("V")
 
 
-def encode_changes(changes: Iterable[Change]) -> bytes:
+@overload
+def encode_changes(changes: Iterable[Change]) -> bytes: ...
+
+
+@overload
+def encode_changes(changes: Iterable[Change], limit_bytes: int) -> bytes | None: ...
+
+
+def encode_changes(changes: Iterable[Change], limit_bytes: int | None = None) -> bytes | None:
+    """None when the encoded changes take more than `limit_bytes`; encoding stops at the change that passes it."""
     out = bytearray((CODEC_VERSION,))
     for change in changes:
         _encode_change(out, change)
-    return bytes(out)
-
-
-def encode_changes_within(limit_bytes: int, changes: Iterable[Change]) -> bytes | None:
-    """None when the encoded changes take more bytes; encoding stops at the change that passes the limit."""
-    out = bytearray((CODEC_VERSION,))
-    for change in changes:
-        _encode_change(out, change)
-        if len(out) > limit_bytes:
+        if limit_bytes is not None and len(out) > limit_bytes:
             return None
     return bytes(out)
 

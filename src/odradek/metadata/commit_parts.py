@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.metadata.change_codec import encode_changes_within
+from odradek.metadata.change_codec import encode_changes
 from odradek.metadata.store import CommitTooLarge
 from odradek.protocol.malformed import MalformedMessage
 
@@ -22,7 +22,7 @@ MAX_COMMIT_BYTES = 32 << 20
 
 def encode_commit(changes: Iterable[Change]) -> list[bytes]:
     """The parts of a commit. `CommitTooLarge` above `MAX_COMMIT_BYTES`."""
-    data = encode_changes_within(MAX_COMMIT_BYTES, changes)
+    data = encode_changes(changes, MAX_COMMIT_BYTES)
     if data is None:
         raise CommitTooLarge(
             f"the changes of one request take more than {MAX_COMMIT_BYTES} bytes of metadata: "

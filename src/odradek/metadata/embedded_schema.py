@@ -17,7 +17,6 @@ from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, Produce
 from odradek.metadata.commit_parts import split_into_parts
 from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.topic_names import is_internal
-from odradek.protocol.sentinels import NO_CONTROLLER
 
 if TYPE_CHECKING:
     import sqlite3
@@ -77,17 +76,26 @@ def read_meta(database: sqlite3.Connection) -> dict[str, str]:
     return dict(database.execute("SELECT name, value FROM meta").fetchall())
 
 
+def read_version(database: sqlite3.Connection) -> int:
+    row = database.execute("SELECT value FROM meta WHERE name = 'version'").fetchone()
+    if row is None:
+        raise ValueError("the metadata version is missing")
+    return int(row[0])
+
+
 def write_meta(database: sqlite3.Connection, name: str, value: int) -> None:
     database.execute("UPDATE meta SET value = ? WHERE name = ?", (str(value), name))
 
 
-def write_snapshot(database: sqlite3.Connection, version: int, changes: Iterable[Change]) -> None:
-    """Replaces the snapshot."""
-    parts = split_into_parts(encode_changes(changes))
+def write_snapshot(database: sqlite3.Connection, version: int, changes: Iterable[Change]) -> int:
+    """Replaces the snapshot, and returns its size in bytes."""
+    data = encode_changes(changes)
+    parts = split_into_parts(data)
     database.execute("DELETE FROM snapshot")
     database.executemany("INSERT INTO snapshot VALUES (?, ?)", enumerate(parts))
     write_meta(database, "snapshot_version", version)
     write_meta(database, "snapshot_parts", len(parts))
+    return len(data)
 
 
 def convert_to_newest_schema(database: sqlite3.Connection) -> None:
@@ -114,7 +122,6 @@ def _write_all_meta(database: sqlite3.Connection, cluster_id: str, version: int)
             ("schema_version", str(SCHEMA_VERSION)),
             ("cluster_id", cluster_id),
             ("version", str(version)),
-            ("controller_id", str(NO_CONTROLLER)),
             ("controller_epoch", "0"),
             ("snapshot_version", str(version)),
             ("snapshot_parts", "0"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
 
 from odradek.host.logs import get_logger
 from odradek.metadata.change_codec import decode_changes
@@ -21,9 +21,11 @@ from odradek.metadata.embedded_schema import (
     create_schema,
     has_schema,
     read_meta,
+    read_version,
     write_meta,
     write_snapshot,
 )
+from odradek.metadata.recent_commits import RecentCommits
 from odradek.metadata.snapshot import empty_image, image_as_changes, image_from_changes
 from odradek.metadata.store import Commit, CommitOutcome, StoreError
 
@@ -43,6 +45,26 @@ RESERVE_SUFFIX = "-reserve"
 SNAPSHOT_COMMITS = 1000
 SNAPSHOT_BYTES = 1 << 20
 
+
+class SnapshotProgress(NamedTuple):
+    """The commits from the snapshot to `version`: how many they are, and their size beside that of the snapshot."""
+
+    version: int
+    commit_count: int
+    commit_bytes: int
+    snapshot_bytes: int
+
+    def after_commit(self, size_bytes: int) -> SnapshotProgress:
+        return SnapshotProgress(
+            self.version + 1, self.commit_count + 1, self.commit_bytes + size_bytes, self.snapshot_bytes
+        )
+
+    @property
+    def is_snapshot_due(self) -> bool:
+        is_large = self.commit_bytes > max(SNAPSHOT_BYTES, self.snapshot_bytes)
+        return is_large or self.commit_count >= SNAPSHOT_COMMITS
+
+
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
 
@@ -54,6 +76,8 @@ class EmbeddedStore:
         self._path = path
         self._database: sqlite3.Connection | None = None
         self._is_newest_schema = False
+        self._recent = RecentCommits()
+        self._progress: SnapshotProgress | None = None  # None: to be read from the file
         self._one_at_a_time = asyncio.Lock()
         self._watchers: list[Callable[[], None]] = []
 
@@ -71,8 +95,8 @@ class EmbeddedStore:
     def watch(self, callback: Callable[[], None]) -> None:
         self._watchers.append(callback)
 
-    async def claim_controller(self, node_id: int) -> int:
-        return await self._run(self._write_despite_full_disk, lambda: self._claim(node_id))
+    async def claim_controller(self, node_id: int) -> int:  # noqa: ARG002 - other stores record the controller
+        return await self._run(self._write_despite_full_disk, self._claim)
 
     async def commit(self, changes: Sequence[Change], *, expected_version: int, controller_epoch: int) -> CommitOutcome:
         try:
@@ -108,7 +132,7 @@ class EmbeddedStore:
         )
 
     def _write_despite_full_disk(self, write: Callable[[], T]) -> T:
-        """On a full disk, write into the room that is held for this: the commit may be the deletion that frees some."""
+        """On a full disk, release the reserved space and retry: the commit may be the deletion that frees space."""
         try:
             result = write()
         except sqlite3.OperationalError as error:
@@ -161,17 +185,19 @@ class EmbeddedStore:
 
     def _read_commits_after(self, version: int) -> Sequence[Commit] | None:
         database = self._open_with_newest_schema()
+        recent = self._recent.after(version, read_version(database))
+        if recent is not None:
+            return recent
         with _ReadTransaction(database):
             if version < int(read_meta(database)["history_version"]):
                 return None
             return _read_commits(database, version)
 
-    def _claim(self, node_id: int) -> int:
+    def _claim(self) -> int:
         database = self._open_with_newest_schema()
         with Transaction(database):
             controller_epoch = int(read_meta(database)["controller_epoch"]) + 1
             write_meta(database, "controller_epoch", controller_epoch)
-            write_meta(database, "controller_id", node_id)
         return controller_epoch
 
     def _commit(self, changes: Sequence[Change], expected_version: int, controller_epoch: int) -> CommitOutcome:
@@ -189,24 +215,36 @@ class EmbeddedStore:
                 [(version, number, len(parts), controller_epoch, part) for number, part in enumerate(parts)],
             )
             write_meta(database, "version", version)
-        self._take_snapshot_if_due(database)
+        self._recent.add(Commit(version, controller_epoch, tuple(changes)))
+        self._take_snapshot_if_due(database, version, sum(map(len, parts)))
         return CommitOutcome.COMMITTED
 
-    def _take_snapshot_if_due(self, database: sqlite3.Connection) -> None:
-        """A snapshot that fails is taken after a later commit: the commits are enough to load from."""
+    def _take_snapshot_if_due(self, database: sqlite3.Connection, version: int, size_bytes: int) -> None:
+        """After the commit of `version`. A snapshot that fails is taken after a later commit: the commits are enough to
+        load from."""
+        progress, self._progress = self._progress, None
         try:
-            with Transaction(database):
+            if progress is None or progress.version != version - 1:  # another store has committed in between
+                progress = _read_progress(database)
+            else:
+                progress = progress.after_commit(size_bytes)
+            self._progress = self._take_snapshot(database) if progress.is_snapshot_due else progress
+        except sqlite3.Error as problem:
+            log.warning("metadata snapshot failed", path=self._path, reason=str(problem))
+
+    def _take_snapshot(self, database: sqlite3.Connection) -> SnapshotProgress:
+        with Transaction(database):
+            progress = _read_progress(database)
+            if progress.is_snapshot_due:  # else another store has taken it
                 meta = read_meta(database)
-                if not _is_snapshot_due(database, int(meta["snapshot_version"])):
-                    return
                 image = _read_image(database)
                 # The commits between the last two snapshots stay, for readers that are a little behind.
                 history_version = int(meta["snapshot_version"])
                 database.execute("DELETE FROM commits WHERE version <= ?", (history_version,))
                 write_meta(database, "history_version", history_version)
-                write_snapshot(database, image.version, image_as_changes(image))
-        except sqlite3.Error as problem:
-            log.warning("metadata snapshot failed", path=self._path, reason=str(problem))
+                snapshot_bytes = write_snapshot(database, image.version, image_as_changes(image))
+                progress = SnapshotProgress(image.version, 0, 0, snapshot_bytes)
+        return progress
 
 
 class _ReadTransaction:
@@ -254,10 +292,11 @@ def _read_commits(database: sqlite3.Connection, version: int) -> list[Commit]:
     ]
 
 
-def _is_snapshot_due(database: sqlite3.Connection, snapshot_version: int) -> bool:
-    count, size = database.execute(
+def _read_progress(database: sqlite3.Connection) -> SnapshotProgress:
+    meta = read_meta(database)
+    count, size_bytes = database.execute(
         "SELECT count(DISTINCT version), coalesce(sum(length(data)), 0) FROM commits WHERE version > ?",
-        (snapshot_version,),
+        (int(meta["snapshot_version"]),),
     ).fetchone()
-    (snapshot_size,) = database.execute("SELECT coalesce(sum(length(data)), 0) FROM snapshot").fetchone()
-    return bool(count >= SNAPSHOT_COMMITS or size > max(SNAPSHOT_BYTES, snapshot_size))
+    (snapshot_bytes,) = database.execute("SELECT coalesce(sum(length(data)), 0) FROM snapshot").fetchone()
+    return SnapshotProgress(int(meta["version"]), count, size_bytes, snapshot_bytes)

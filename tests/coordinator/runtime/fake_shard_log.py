@@ -31,6 +31,7 @@ class FakeShardLog:
         self.successes_left = 0  # appends that succeed before the error
         self.largest_bytes = 1 << 20
         self.batch_limit_bytes = 1 << 20
+        self.read_errors: list[Exception] = []  # of the next reads
         self._high_watermark = 0
         self._listener: Callable[[], None] | None = None
 
@@ -54,8 +55,10 @@ class FakeShardLog:
         self.batches.append(list(records))
         return ErrorCode.NONE
 
-    async def read(self, offset: int, end_offset: int) -> bytes:
+    async def read(self, offset: int, end_offset: int) -> bytes | None:
         """One batch at a time, so that loading has to ask again."""
+        if self.read_errors:
+            raise self.read_errors.pop(0)
         base_offset = 0
         for records in self.batches:
             if offset < base_offset + len(records) and base_offset < end_offset:
@@ -63,7 +66,7 @@ class FakeShardLog:
                 assign_offset(batch, 0, base_offset, self.leader_epoch)
                 return bytes(batch)
             base_offset += len(records)
-        return b""
+        return None
 
     def watch(self, listener: Callable[[], None]) -> None:
         assert self._listener is None, "two shards on one log"

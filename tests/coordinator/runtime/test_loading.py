@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -12,11 +12,15 @@ from odradek.coordinator.runtime.loading import replay_log
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
+from tests.coordinator.runtime.counter import Counters, record
+from tests.coordinator.runtime.fake_shard_log import FakeShardLog
 from tests.coordinator.runtime.log_partition import LogPartition, load, new_shard, offset, offsets, shard_log_of
 from tests.simulation.simulated_host import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from odradek.coordinator.runtime.shard import Shard
 
 
 @pytest.fixture
@@ -86,3 +90,15 @@ def test_loading_lets_others_run(simulation: Simulation) -> None:
     simulation.loop.run_until_complete(scenario())
     assert len(offsets(shard.machine, "g")) == 5000
     assert turns >= 15
+
+
+def test_loading_fails_when_a_read_has_no_whole_batch() -> None:
+    log = FakeShardLog()
+    log.append([record("a", 1)])
+
+    async def read_nothing(offset: int, end_offset: int) -> bytes:
+        return b""
+
+    log.read = read_nothing  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="no whole batch"):
+        asyncio.run(replay_log(Counters(cast("Shard[Counters]", None)), log))

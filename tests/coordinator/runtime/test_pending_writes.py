@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.pending_writes import PendingWrite, PendingWrites, TurnOfWrites
+from odradek.coordinator.runtime.pending_writes import HasPendingWrites, PendingWrite, PendingWrites, TurnOfWrites
 from tests.coordinator.runtime.counter import record
 
 if TYPE_CHECKING:
@@ -29,6 +29,20 @@ def test_each_shard_has_a_first_write_in_each_turn_and_one_callback_ends_the_tur
     assert (one.appends, other.appends) == (1, 1)
     assert turn.is_first(one)
     assert len(ends) == 2
+
+
+def test_a_shard_that_raises_leaves_the_others_of_the_turn_to_append() -> None:
+    class FailingShard:
+        def append_pending(self) -> None:
+            raise ValueError("a defect")
+
+    turn = TurnOfWrites(lambda _: None)
+    shards = [CountingShard() for _ in range(10)]
+    together: list[HasPendingWrites] = [*shards[:5], FailingShard(), *shards[5:]]
+    for shard in together:
+        turn.is_first(shard)
+    turn.end()
+    assert [shard.appends for shard in shards] == [1] * 10
 
 
 def test_writes_are_taken_once_in_their_order() -> None:

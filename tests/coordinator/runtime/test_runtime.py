@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import TYPE_CHECKING
 
+import pytest
+
 from odradek.coordinator.java_strings import partition_of
+from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.shard import ShardState
 from odradek.coordinator.runtime.timers import ShardTimers
@@ -181,6 +185,25 @@ def test_a_shard_that_is_unloaded_while_it_loads_is_never_active() -> None:
     run(scenario())
 
 
+def test_shards_that_were_lost_unnoticed_are_unloaded_and_left_out() -> None:
+    """One of several log directories fails: the shards on it lose their leadership without a change of the metadata."""
+
+    async def scenario() -> None:
+        logs = [FakeShardLog(index) for index in range(4)]
+        logs[2].append([record(KEY, 1)])
+        runtime = make_runtime()
+        runtime.follow(logs, 4)
+        first, notified, loading, unnotified = runtime.shards()
+        logs[1].lose_leadership()
+        logs[2].is_leader = logs[3].is_leader = False
+        assert runtime.shards() == [first]
+        states = [shard.state for shard in (first, notified, loading, unnotified)]
+        assert states == [ShardState.ACTIVE] + [ShardState.UNLOADED] * 3
+        runtime.stop()
+
+    run(scenario())
+
+
 def test_shared_writes_of_all_shards_are_appended_at_the_end_of_the_turn() -> None:
     async def scenario() -> None:
         logs = [FakeShardLog(index) for index in range(2)]
@@ -202,20 +225,71 @@ def test_shared_writes_of_all_shards_are_appended_at_the_end_of_the_turn() -> No
     run(scenario())
 
 
-def test_a_log_that_cannot_be_read_leaves_the_other_shards_to_work() -> None:
+@pytest.mark.parametrize("problem", [OSError(errno.EMFILE, "too many open files"), ValueError("a defect")])
+def test_a_shard_that_cannot_be_loaded_is_retried_while_the_others_work(problem: Exception) -> None:
     async def scenario() -> None:
+        timers = ManualTimers()
+        clock = ManualClock(timers)
+        runtime = CoordinatorRuntime(clock, Counters, answer_timeout_ms=lambda: 5000)
         broken, sound = FakeShardLog(0), FakeShardLog(1)
         for log in (broken, sound):
-            log.append([record(KEY, 1)])
-
-        async def fail(offset: int, end_offset: int) -> bytes:
-            raise OSError("broken")
-
-        broken.read = fail  # type: ignore[method-assign]
-        runtime = make_runtime()
+            log.append([CoordinatorRecord(KEY.encode(), None)])  # no counter, so no timer of one
+        broken.read_errors = [problem] * 3
         runtime.follow([broken, sound], 2)
         await settle()
-        assert [shard.state for shard in runtime.shards()] == [ShardState.LOADING, ShardState.ACTIVE]
+        delays_ms = []
+        for _ in range(3):
+            assert [shard.state for shard in runtime.shards()] == [ShardState.LOADING, ShardState.ACTIVE]
+            (call,) = clock.calls
+            delays_ms.append(call[0] - timers.now_ms)
+            timers.now_ms = call[0]
+            clock.run_due()
+            await settle()
+        assert delays_ms == [1000, 2000, 4000]
+        assert [shard.state for shard in runtime.shards()] == [ShardState.ACTIVE] * 2
+        assert not clock.calls
+        runtime.stop()
+
+    run(scenario())
+
+
+def test_loading_is_not_retried_after_the_leadership_or_the_runtime_has_ended() -> None:
+    async def scenario() -> None:
+        timers = ManualTimers()
+        clock = ManualClock(timers)
+        runtime = CoordinatorRuntime(clock, Counters, answer_timeout_ms=lambda: 5000)
+        logs = [FakeShardLog(0), FakeShardLog(1)]
+        for log in logs:
+            log.append([CoordinatorRecord(KEY.encode(), None)])
+            log.read_errors = [OSError("broken")] * 2
+        runtime.follow(logs, 2)
+        await settle()
+        logs[0].is_leader = False
+        timers.now_ms += 1000
+        clock.run_due()
+        await settle()
+        assert [len(log.read_errors) for log in logs] == [1, 0]
+        assert len(clock.calls) == 1
+        runtime.stop()
+        assert not clock.calls
+
+    run(scenario())
+
+
+def test_a_failing_start_of_one_shard_leaves_the_others_to_work() -> None:
+    async def scenario() -> None:
+        def fail_for_first(counters: Counters) -> None:
+            if counters.shard.log.index == 0:
+                raise ValueError("a defect")
+
+        runtime = CoordinatorRuntime(
+            ManualClock(ManualTimers()), Counters, answer_timeout_ms=lambda: 5000, on_active=fail_for_first
+        )
+        logs = [FakeShardLog(index) for index in range(3)]
+        logs[1].append([record(KEY, 1)])
+        runtime.follow(logs, 3)
+        await settle()
+        assert [shard.state for shard in runtime.shards()] == [ShardState.ACTIVE] * 3
         runtime.stop()
 
     run(scenario())

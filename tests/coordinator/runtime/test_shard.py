@@ -185,3 +185,59 @@ def test_independent_records_are_split_over_batches(shard: CounterShard, log: Fa
     assert [len(batch) for batch in log.batches] == [2, 2, 1]
     assert shard.shard.write_each([]) is ErrorCode.NONE
     assert len(log.batches) == 3
+
+
+# Failures of one write
+
+
+def test_a_shared_write_whose_completion_raises_leaves_the_others_to_be_answered(
+    shard: CounterShard, log: FakeShardLog
+) -> None:
+    log.commits_at_once = True
+    shard.put(0)
+    for replay, done in ((lambda: None, _fail), (_fail, lambda _: None)):
+        assert shard.shard.write_shared([record("b", 1)], replay, done) is None
+    answer = shard.put(2)
+    shard.end_turn()
+    assert answer.response == 2
+    assert shard.counters.values == {"a": 2}
+
+
+def test_a_shared_write_that_cannot_be_replayed_is_refused(shard: CounterShard) -> None:
+    shard.put(0)
+    errors: list[ErrorCode] = []
+    assert shard.shard.write_shared([record("b", 1)], _fail, errors.append) is None
+    shard.end_turn()
+    assert errors == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+def test_an_append_that_raises_refuses_every_write_of_its_batch(
+    shard: CounterShard, log: FakeShardLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shard.put(0)
+    answers = [shard.put(1), shard.put(2)]
+    with monkeypatch.context() as patch:
+        patch.setattr(log, "append", _fail)
+        shard.end_turn()
+    assert [answer.error for answer in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+
+
+def test_the_first_write_of_a_turn_is_appended_after_older_ones(shard: CounterShard, log: FakeShardLog) -> None:
+    for value in (0, 1):
+        shard.put(value)
+    shard.shard._turn._shards.clear()  # a turn that ended without appending the writes of this shard
+    shard.put(2)
+    assert [each.value for each in log.records] == [record("a", value).value for value in range(3)]
+
+
+def test_unloading_refuses_the_writes_after_one_whose_completion_raises(shard: CounterShard, log: FakeShardLog) -> None:
+    shard.put(0)
+    assert shard.shard.write_shared([record("b", 1)], lambda: None, _fail) is None
+    answer = shard.put(2)
+    log.lose_leadership()
+    assert answer.error is ErrorCode.NOT_COORDINATOR
+    assert not shard.timers.deadlines
+
+
+def _fail(*_: object) -> None:
+    raise ValueError("a defect")

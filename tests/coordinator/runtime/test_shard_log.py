@@ -12,6 +12,7 @@ from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.coordinator.runtime.record_batches import build_coordinator_batch
 from odradek.log.log_config import LogConfig
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.key_values import read_key_values
 from tests.coordinator.groups.group_world import GroupWorld
 from tests.coordinator.runtime.log_partition import LogPartition, load, new_shard, offset, offsets, shard_log_of
 from tests.log.batches import open_log
@@ -128,3 +129,23 @@ def test_a_batch_that_is_not_checked_is_stored_as_one_that_is(simulation: Simula
         stored.append((log.log_end_offset, file.read_at(file.size(), 0)))
     assert stored[0] == stored[1]
     assert stored[0][0] == 101
+
+
+def test_a_read_continues_from_a_log_start_that_moved(simulation: Simulation) -> None:
+    """DeleteRecords may run between two reads."""
+    partition = LogPartition(simulation)
+    shard_log = shard_log_of(partition, simulation)
+    for number in range(4):
+        assert shard_log.append([offset("g", "t", number, number)]) is ErrorCode.NONE
+    partition.log.advance_log_start_offset(2)
+    read = simulation.loop.run_until_complete(shard_log.read(0, 4))
+    assert read is not None
+    assert [base_offset for base_offset, *_ in read_key_values(read, 1 << 20)] == [3, 4]
+
+
+def test_a_read_past_the_log_end_fails(simulation: Simulation) -> None:
+    """A load that ended early would activate a shard without the rest of its records."""
+    shard_log = shard_log_of(LogPartition(simulation), simulation)
+    assert shard_log.append([offset("g", "t", 0, 1)]) is ErrorCode.NONE
+    with pytest.raises(OSError, match="OFFSET_OUT_OF_RANGE"):
+        simulation.loop.run_until_complete(shard_log.read(5, 6))

@@ -1,4 +1,4 @@
-"""What a rule of groups decides by, and what it may ask for beside records, timers and answers."""
+"""The decision of a rule of groups: its inputs, and its outputs in addition to records, timers and answers."""
 
 from __future__ import annotations
 

@@ -29,7 +29,8 @@ NOT_PLAIN_FLAGS = CONTROL_FLAG | TRANSACTIONAL_FLAG
 
 
 async def replay_log(machine: StateMachine, shard_log: ShardLog) -> int:
-    """Replay the log to its end into a new state machine; how many records the log holds. OSError when the disk failed.
+    """Replay the log to its end into a new state machine; how many records the log holds. OSError when the log cannot
+    be read.
 
     To the log end and not to the high watermark: a new leader's log holds records that its predecessor has answered,
     and that are committed once the replicas have caught up. Answers wait until then, as always.
@@ -38,9 +39,12 @@ async def replay_log(machine: StateMachine, shard_log: ShardLog) -> int:
     offset = shard_log.log_start_offset
     while offset < (end_offset := shard_log.log_end_offset):
         data = await shard_log.read(offset, end_offset)
-        if not data:
+        if data is None:
             break
-        offset = await latest.take(data, offset)
+        next_offset = await latest.take(data, offset)
+        if next_offset <= offset:
+            raise OSError(f"the records of {shard_log.name} at offset {offset} have no whole batch")
+        offset = next_offset
     for number, (key, value) in enumerate(latest.values.items(), 1):
         try:
             machine.replay(key, value)

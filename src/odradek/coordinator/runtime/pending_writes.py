@@ -9,11 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from odradek.host.logs import get_logger
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.protocol.errors import ErrorCode
+
+log = get_logger(__name__)
 
 
 class PendingWrite(NamedTuple):
@@ -68,7 +72,11 @@ class TurnOfWrites:
         return True
 
     def end(self) -> None:
-        """Append what was collected. Called by the event loop after the requests that arrived together."""
+        """Append the collected writes. Called by the event loop after the requests that arrived together. An exception
+        of one shard is logged: the writes of the others must be appended and answered."""
         shards, self._shards = self._shards, set()
         for shard in shards:
-            shard.append_pending()
+            try:
+                shard.append_pending()
+            except Exception as problem:
+                log.error("collected coordinator writes could not be appended", exc_info=problem)

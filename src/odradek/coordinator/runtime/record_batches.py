@@ -10,6 +10,7 @@ from crc32c import crc32c
 
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION
 from odradek.protocol.compression import Compression, compress
+from odradek.protocol.sentinels import NO_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.varints import encode_varlong
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 _pack_prefix = struct.Struct(">qiibI").pack
 _pack_checked = struct.Struct(">hiqqqhii").pack
 _COVERED_LENGTH_BYTES = HEADER_SIZE_BYTES - LENGTH_END_POSITION
-_UNKNOWN_EPOCH = -1
-_NO_PRODUCER = -1
 
 _SHORT_BYTES = 1024  # the lengths of most keys, values and records
 _SHORT_LENGTHS = [encode_varlong(length) for length in range(_SHORT_BYTES)]
@@ -41,10 +40,17 @@ def build_coordinator_batch(
     if compression is not Compression.NONE:
         section = compress(compression, section, None)
     checked = _pack_checked(
-        compression, count - 1, timestamp_ms, timestamp_ms, _NO_PRODUCER, _NO_PRODUCER, _NO_PRODUCER, count
+        compression,
+        count - 1,
+        timestamp_ms,
+        timestamp_ms,
+        NO_PRODUCER_ID,
+        NO_PRODUCER_EPOCH,
+        NO_SEQUENCE,
+        count,
     )
     checked += section
-    prefix = _pack_prefix(0, _COVERED_LENGTH_BYTES + len(section), _UNKNOWN_EPOCH, CURRENT_MAGIC, crc32c(checked))
+    prefix = _pack_prefix(0, _COVERED_LENGTH_BYTES + len(section), NO_EPOCH, CURRENT_MAGIC, crc32c(checked))
     return bytearray(prefix + checked)
 
 

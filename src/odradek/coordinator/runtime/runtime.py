@@ -23,13 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Iterable
 
     from odradek.coordinator.runtime.shard_log import ShardLog
-    from odradek.host.clock import Clock
+    from odradek.host.clock import Clock, Timer
 
 log = get_logger(__name__)
 
 M = TypeVar("M", bound=StateMachine)
 
 _ACTIVE = ShardState.ACTIVE
+
+# Of a load that failed; the delay doubles with each failure.
+RETRY_AFTER_MS = 1000.0
+LONGEST_RETRY_AFTER_MS = 30_000.0
 
 
 class CoordinatorRuntime(Generic[M]):
@@ -50,6 +54,9 @@ class CoordinatorRuntime(Generic[M]):
         self._shards: dict[int, Shard[M]] = {}
         self._turn = TurnOfWrites(lambda end: asyncio.get_running_loop().call_soon(end))
         self._tasks: set[asyncio.Future[Any]] = set()
+        self._to_retry: list[Shard[M]] = []
+        self._retry_timer: Timer | None = None
+        self._retry_after_ms = RETRY_AFTER_MS
         self._is_stopped = False
         self.partition_count = 1
 
@@ -86,6 +93,8 @@ class CoordinatorRuntime(Generic[M]):
     def stop(self) -> None:
         """Every request that waits gets NOT_COORDINATOR."""
         self._is_stopped = True
+        if self._retry_timer is not None:
+            self._retry_timer.cancel()
         for task in self._tasks:
             task.cancel()
         for shard in list(self._shards.values()):
@@ -108,13 +117,16 @@ class CoordinatorRuntime(Generic[M]):
         """One after the other: they share the disks and the event loop."""
         began_ms = self._clock.monotonic_ms()
         record_count = shard_count = 0
+        has_failed = False
         for shard in shards:
-            if shard.state is not ShardState.LOADING:
-                continue  # unloaded while another shard was loading
+            if shard.state is not ShardState.LOADING or not shard.is_leader:
+                continue  # lost while another shard was loading
             try:
                 record_count += await replay_log(shard.machine, shard.log)
-            except OSError as problem:
-                log.error("a coordinator's log could not be loaded", partition=shard.log.name, reason=str(problem))
+            except Exception as problem:
+                log.error("a coordinator's log could not be loaded", partition=shard.log.name, exc_info=problem)
+                self._to_retry.append(shard)
+                has_failed = True
                 continue
             if shard.state is ShardState.LOADING and shard.is_leader:
                 self._activate(shard)
@@ -122,10 +134,30 @@ class CoordinatorRuntime(Generic[M]):
         if record_count:
             took_ms = round(self._clock.monotonic_ms() - began_ms)
             log.info("coordinator loaded", records=record_count, partitions=shard_count, took_ms=took_ms)
+        if has_failed:
+            self._retry_later()
+        elif not self._to_retry:
+            self._retry_after_ms = RETRY_AFTER_MS
+
+    def _retry_later(self) -> None:
+        """A shard whose log cannot be read is loaded again while its leadership lasts: the cause may pass, as a lack of
+        file descriptors or of memory does."""
+        if self._retry_timer is None and not self._is_stopped:
+            self._retry_timer = self._clock.call_after(self._retry_after_ms, self._retry)
+            self._retry_after_ms = min(2 * self._retry_after_ms, LONGEST_RETRY_AFTER_MS)
+
+    def _retry(self) -> None:
+        self._retry_timer = None
+        shards, self._to_retry = self._to_retry, []
+        self.run(self._load(shards))
 
     def _activate(self, shard: Shard[M]) -> None:
-        shard.activate()
-        self._on_active(shard.machine)
+        """An exception concerns this shard alone: the others of the broker must be loaded as well."""
+        try:
+            shard.activate()
+            self._on_active(shard.machine)
+        except Exception as problem:
+            log.error("a coordinator failed to start after loading", partition=shard.log.name, exc_info=problem)
 
     def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """A task that ends with the runtime."""
@@ -157,15 +189,23 @@ class CoordinatorRuntime(Generic[M]):
         shard = self._shards.get(_partition_of(key, self.partition_count))
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
-        if not shard.is_leader:
+        if self._is_lost(shard):
             self._unload(shard)
             return ErrorCode.NOT_COORDINATOR
         return shard if shard.state is _ACTIVE else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def shards(self) -> list[Shard[M]]:
-        for shard in self._shards.values():
-            shard.append_pending()
+        """The shards whose leadership lasts, loading or active, with all earlier requests applied."""
+        for shard in list(self._shards.values()):
+            shard.append_pending()  # may end the leadership, when the disk fails
+            if self._is_lost(shard):
+                self._unload(shard)
         return list(self._shards.values())
+
+    @staticmethod
+    def _is_lost(shard: Shard[M]) -> bool:
+        """A leadership may end without a change of the metadata, when a log directory fails."""
+        return shard.state is ShardState.UNLOADED or not shard.is_leader
 
 
 @functools.lru_cache(maxsize=16_384)

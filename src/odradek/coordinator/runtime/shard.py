@@ -16,6 +16,7 @@ from odradek.coordinator.runtime.pending_writes import PendingWrite, PendingWrit
 from odradek.coordinator.runtime.shard_log import record_bytes
 from odradek.coordinator.runtime.state_machine import StateMachine
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.pending_writes import TurnOfWrites
     from odradek.coordinator.runtime.shard_log import ShardLog
     from odradek.host.clock import Clock, Timer
+
+logger = get_logger(__name__)
 
 M = TypeVar("M", bound=StateMachine)
 T = TypeVar("T")
@@ -91,8 +94,7 @@ class Shard(Generic[M]):
         """Another broker coordinates, or none: every request that waits gets NOT_COORDINATOR, once."""
         was_active, self.state = self.is_active, ShardState.UNLOADED
         self.log.unwatch()
-        for write in self._pending.take():
-            write.done(ErrorCode.NOT_COORDINATOR)
+        self._finish(self._pending.take(), ErrorCode.NOT_COORDINATOR)
         if was_active:
             self.machine.on_unload()
         self._waits.refuse_all(ErrorCode.NOT_COORDINATOR)
@@ -162,6 +164,8 @@ class Shard(Generic[M]):
         """Append records that commute with the other shared writes of this turn (see `pending_writes`): the outcome, or
         None when they are to share a batch, whose outcome `done` gets. `replay` changes the state as they do."""
         if self._turn.is_first(self):
+            if self._pending:
+                self.append_pending()
             error = self._append(records)
             if error is _NONE:
                 replay()
@@ -181,11 +185,27 @@ class Shard(Generic[M]):
         writes = self._pending.take()
         if not writes:
             return
-        error = self._append([record for write in writes for record in write.records])
+        try:
+            error = self._append([record for write in writes for record in write.records])
+        except Exception as problem:
+            logger.error("coordinator records could not be appended", partition=self.log.name, exc_info=problem)
+            error = ErrorCode.UNKNOWN_SERVER_ERROR
+        self._finish(writes, error)
+
+    def _finish(self, writes: Sequence[PendingWrite], error: ErrorCode) -> None:
+        """An exception of one write is logged: the requests of the others must be answered."""
         for write in writes:
+            outcome = error
             if error is _NONE:
-                write.replay()
-            write.done(error)
+                try:
+                    write.replay()
+                except Exception as problem:
+                    logger.error("a coordinator write could not be replayed", partition=self.log.name, exc_info=problem)
+                    outcome = ErrorCode.UNKNOWN_SERVER_ERROR
+            try:
+                write.done(outcome)
+            except Exception as problem:
+                logger.error("a coordinator write could not be answered", partition=self.log.name, exc_info=problem)
 
     def _append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
         """Fenced: a shard never appends under a later leadership than its own."""

@@ -73,8 +73,9 @@ class ShardLog(Protocol):
     def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
         """All of them in one batch, or none; the error is one that clients of coordinators know."""
 
-    async def read(self, offset: int, end_offset: int) -> bytes:
-        """Whole batches from `offset` on, of which the last may be cut off. OSError when the disk failed."""
+    async def read(self, offset: int, end_offset: int) -> bytes | None:
+        """Whole batches from `offset` on, or from the log start if that is later; the last batch may be cut off. None
+        when the log has no batch there before `end_offset`. OSError when the log cannot be read."""
 
     def watch(self, listener: Callable[[], None]) -> None:
         """Call `listener` on the event loop whenever the high watermark has moved or the leadership is lost."""
@@ -145,7 +146,7 @@ class PartitionShardLog:
             error = ErrorCode.KAFKA_STORAGE_ERROR
         return _NONE if error is _NONE else _ERRORS.get(error, error)
 
-    async def read(self, offset: int, end_offset: int) -> bytes:
+    async def read(self, offset: int, end_offset: int) -> bytes | None:
         return await self.partition.workers.files.run(_read, self.partition.log, offset, end_offset)
 
     def watch(self, listener: Callable[[], None]) -> None:
@@ -160,8 +161,12 @@ class PartitionShardLog:
         self._subscriptions = []
 
 
-def _read(partition_log: PartitionLog, offset: int, end_offset: int) -> bytes:
-    records = partition_log.read(offset, READ_BYTES, end_offset, whole_first_batch=True)
-    if records is ErrorCode.CORRUPT_MESSAGE:
-        raise OSError(f"records at offset {offset} are damaged")
-    return b"" if records is None or isinstance(records, ErrorCode) else records.read()
+def _read(partition_log: PartitionLog, offset: int, end_offset: int) -> bytes | None:
+    while True:
+        records = partition_log.read(offset, READ_BYTES, end_offset, whole_first_batch=True)
+        if not isinstance(records, ErrorCode):
+            return None if records is None else records.read()
+        if records is ErrorCode.OFFSET_OUT_OF_RANGE and offset < partition_log.log_start_offset:
+            offset = partition_log.log_start_offset  # moved since the caller read it
+        else:
+            raise OSError(f"records at offset {offset} cannot be read: {records.name}")

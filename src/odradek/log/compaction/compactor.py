@@ -66,15 +66,15 @@ class CompactionOutcome:
     seconds: float = field(default=0.0, compare=False)
 
 
-def compact(room: BackgroundContext, job: CompactionJob) -> Iterator[CleanedGroup | CompactionOutcome]:
+def compact(context: BackgroundContext, job: CompactionJob) -> Iterator[CleanedGroup | CompactionOutcome]:
     """Yields each group when it is staged, and the outcome last. Raises OSError, or DamagedSegment for invalid data."""
-    started_ms = room.monotonic_ms()
+    started_ms = context.monotonic_ms()
     outcome = CompactionOutcome()
-    throttle = _Throttle(room, job.io_bytes_per_second)
-    segments = [_segment_files(room.disk, job.directory, base_offset) for base_offset in job.base_offsets]
-    aborted = _read_aborted(room.disk, job.directory)
+    throttle = _Throttle(context, job.io_bytes_per_second)
+    segments = [_segment_files(context.disk, job.directory, base_offset) for base_offset in job.base_offsets]
+    aborted = _read_aborted(context.disk, job.directory)
     later = (each for each in aborted if each.last_offset >= job.first_dirty_offset)
-    latest = _map_keys(room.disk, job, segments, TransactionTracker(later), throttle.spend)
+    latest = _map_keys(context.disk, job, segments, TransactionTracker(later), throttle.spend)
     outcome.clean_offset = latest.next_offset
     outcome.keys = len(latest)
     transactions = TransactionTracker(aborted)
@@ -85,9 +85,9 @@ def compact(room: BackgroundContext, job: CompactionJob) -> Iterator[CleanedGrou
     for group in group_segments(
         reached, segment_bytes=job.segment_bytes, index_bytes=job.segment_index_bytes, end_offset=job.end_offset
     ):
-        cleaned = _write_group(room.disk, job, group, batch_filter, transactions, outcome, throttle.spend)
+        cleaned = _write_group(context.disk, job, group, batch_filter, transactions, outcome, throttle.spend)
         yield CleanedGroup([segment.base_offset for segment in group], cleaned)
-    outcome.seconds = (room.monotonic_ms() - started_ms) / 1000
+    outcome.seconds = (context.monotonic_ms() - started_ms) / 1000
     yield outcome
 
 
@@ -203,12 +203,12 @@ def _read_aborted(disk: Disk, directory: str) -> list[AbortedTransaction]:
 class _Throttle:
     """Pauses the compaction so that it reads and writes at most so many bytes per second on average."""
 
-    __slots__ = ("_bytes_per_ms", "_room", "_spent_bytes", "_started_ms", "_uncounted_bytes")
+    __slots__ = ("_bytes_per_ms", "_context", "_spent_bytes", "_started_ms", "_uncounted_bytes")
 
-    def __init__(self, room: BackgroundContext, bytes_per_second: float) -> None:
-        self._room = room
+    def __init__(self, context: BackgroundContext, bytes_per_second: float) -> None:
+        self._context = context
         self._bytes_per_ms = bytes_per_second / 1000
-        self._started_ms = room.monotonic_ms()
+        self._started_ms = context.monotonic_ms()
         self._spent_bytes = self._uncounted_bytes = 0
 
     def spend(self, size_bytes: int) -> None:
@@ -217,6 +217,6 @@ class _Throttle:
             return
         self._spent_bytes += self._uncounted_bytes
         self._uncounted_bytes = 0
-        ahead_ms = self._spent_bytes / self._bytes_per_ms - (self._room.monotonic_ms() - self._started_ms)
+        ahead_ms = self._spent_bytes / self._bytes_per_ms - (self._context.monotonic_ms() - self._started_ms)
         if ahead_ms > 0:
-            self._room.pause_ms(ahead_ms)
+            self._context.pause_ms(ahead_ms)

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH = 9
 INITIAL_EPOCH = 1
-NO_ASSIGNMENT_YET_MS = 0
+NO_TARGET_TIMESTAMP_MS = 0  # the group has had no target assignment
 
 
 class ConsumerState(enum.Enum):
@@ -80,7 +80,7 @@ class ConsumerGroup:
         self.epoch = INITIAL_EPOCH
         self.metadata_hash = 0
         self.target_epoch = INITIAL_EPOCH
-        self.target_timestamp_ms = NO_ASSIGNMENT_YET_MS
+        self.target_timestamp_ms = NO_TARGET_TIMESTAMP_MS
         self.members: dict[str, ConsumerMember] = {}
         self.static_members: dict[str, str] = {}  # instance id -> member id
         self.targets: dict[str, Partitions] = {}
@@ -277,7 +277,7 @@ class ConsumerGroup:
 
     def _replay_target(self, value: bytes | None) -> None:
         if value is None:
-            self.target_epoch, self.target_timestamp_ms = NO_EPOCH, NO_ASSIGNMENT_YET_MS
+            self.target_epoch, self.target_timestamp_ms = NO_EPOCH, NO_TARGET_TIMESTAMP_MS
         else:
             metadata = decode_value(ConsumerGroupTargetAssignmentMetadataValue, value)
             self.target_epoch, self.target_timestamp_ms = metadata.assignment_epoch, metadata.assignment_timestamp

@@ -77,7 +77,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message, flexible=0):
     assignment_timestamp: int = int64(tag=0, tagged="0+")
 
 
-class TopicPartition(Struct):
+class TopicPartition(Struct):  # Kafka's name of this struct, although it holds several partitions
     topic_id: UUID = uuid()
     partitions: list[int] = array(int32())
 

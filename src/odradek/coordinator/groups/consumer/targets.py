@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.assignors.by_name import ASSIGNORS, MemberSubscription
-from odradek.coordinator.groups.consumer.group import NO_ASSIGNMENT_YET_MS
+from odradek.coordinator.groups.consumer.group import NO_TARGET_TIMESTAMP_MS
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -37,7 +37,7 @@ def update_target(draft: Draft, decision: Decision) -> None:
 
 def _is_due(group: ConsumerGroup, decision: Decision) -> bool:
     interval_ms = decision.consumer_settings(group.group_id).assignment_interval_ms
-    if group.target_timestamp_ms == NO_ASSIGNMENT_YET_MS or interval_ms == 0:
+    if group.target_timestamp_ms == NO_TARGET_TIMESTAMP_MS or interval_ms == 0:
         return True
     return decision.now_ms >= group.target_timestamp_ms + interval_ms
 
