@@ -1,4 +1,4 @@
-"""What has settings: a topic, a broker, all brokers (`broker-default`), or a consumer group."""
+"""The entities that have settings: a topic, a broker, all brokers (`broker-default`), or a consumer group."""
 
 from __future__ import annotations
 
