@@ -1,7 +1,7 @@
 """Every client performs the same scenario and gets the answers of Apache Kafka that are recorded in expected/scenario.
 
-In `make oracle` Apache Kafka performs it again; with `--update` its answers to confluent-kafka are recorded. The run that
-records a changed answer reports it as a difference; a new step is recorded without one, and no driver checks it.
+In `make oracle` Apache Kafka performs it again; with `--update` its answers to confluent-kafka are recorded. The run
+that records a changed answer reports it as a difference; a new step is recorded without one, and no driver checks it.
 """
 
 import sys

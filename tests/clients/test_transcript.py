@@ -1,17 +1,19 @@
 """A transcript reports the answers that differ from the recorded ones."""
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from tests.clients import transcript
 from tests.clients.client_limits import ClientLimits
 from tests.clients.conftest import ODRADEK
-from tests.clients.drivers.driver import Driver
 from tests.clients.recorded import UNRECORDED
 from tests.clients.scenario.steps import Json, Step
 from tests.clients.transcript import Transcript
-from tests.clients.wire.connection import Connection
+
+if TYPE_CHECKING:
+    from tests.clients.drivers.driver import Driver
+    from tests.clients.wire.connection import Connection
 
 GROW = Step("grow", "create_partitions", {"count": 3})
 
