@@ -11,7 +11,7 @@ import pytest
 
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
-from tests.slow_files import write_report
+from tests.slow_files import ProcessorTimes, write_report
 from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, start_order, suite_of
 from tests.worker_groups import GroupScheduling, write_groups
 
@@ -42,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
+    if config.getoption("slow_files"):
+        config.pluginmanager.register(ProcessorTimes())
     if not hasattr(config, "workerinput"):
         config.stash[_SHARED] = SharedKafka()
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -98,7 +98,10 @@ def test_describe_calls_a_topic_without_records_empty(odradek: Run, topic: str) 
 
 
 def test_the_records_of_partitions_without_a_leader_are_not_counted() -> None:
-    partitions = [{"earliest_offset": 1, "latest_offset": 4}, {"earliest_offset": None, "latest_offset": None}]
+    partitions: list[dict[str, Any]] = [
+        {"earliest_offset": 1, "latest_offset": 4},
+        {"earliest_offset": None, "latest_offset": None},
+    ]
     assert records_text(partitions) == "at most 3 records in partitions with a leader"
 
 
