@@ -63,8 +63,8 @@ metric: the medians before and after, the median of the ratios of all rounds, th
 
 - *not slower* (*not more* for CPU time and memory): the ratio is worse by at most 3 % (`--tolerance`).
 - *slower* (*more*): it is worse by more than that, and every ratio of the spread is worse. Such a workload is measured
-  again in as many rounds, and at least until there are 8, and judged by all of them, because of 40 rows some are worse in
-  a few rounds by chance.
+  again in as many rounds, and at least until there are 8, and judged by all of them, because of 40 rows some are worse
+  in a few rounds by chance.
 - *within noise*: the median is worse by more than the tolerance, but the spread is larger than the difference. Measure
   again with more rounds: `make bench ARGS="--against main --only commits --rounds 12"`.
 
