@@ -84,8 +84,8 @@ def run_pipeline(
 
 
 def run_streams(
-    pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions, is_stopped: Callable[[], bool],
-    callbacks: RunCallbacks,
+    pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions,
+    is_stopped: Callable[[], bool], callbacks: RunCallbacks,
 ) -> None:  # fmt: skip
     if not has_master(pipeline):
         is_realtime = pipeline.engine is Engine.REALTIME
