@@ -18,7 +18,7 @@ TEMPLATE = """\
 
 {sizes}
 
-Measured on {date}. {conclusion}
+Measured on {date}, in the order A B B A. {conclusion}
 
 ## Beside Apache Kafka
 
@@ -63,11 +63,13 @@ metric: the medians before and after, the median of the ratios of all rounds, th
 
 - *not slower* (*not more* for CPU time and memory): the ratio is worse by at most 3 % (`--tolerance`).
 - *slower* (*more*): it is worse by more than that, and every ratio of the spread is worse. Such a workload is measured
-  again in as many rounds and judged by all of them, because of 40 rows some are worse in a few rounds by chance.
+  again in as many rounds, and at least until there are 8, and judged by all of them, because of 40 rows some are worse
+  in a few rounds by chance.
 - *within noise*: the median is worse by more than the tolerance, but the spread is larger than the difference. Measure
   again with more rounds: `make bench ARGS="--against main --only commits --rounds 12"`.
 
-The exit code is 1 if a row is slower or takes more, 2 if a version could not be measured. Without `--only` the run
+The exit code is 1 if a row is slower or takes more, 2 if a version could not be measured, else 0: also if rows are
+*within noise*. Without `--only` the run
 takes up to 20 minutes, and longer if a verdict must be confirmed. It covers every workload of the broker except
 latency beside other work (`--only calm`).
 """

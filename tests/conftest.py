@@ -1,19 +1,17 @@
-"""What all tests share: the choice of the suite, groups and order of tests; one Apache Kafka for the whole run, or one
+"""Shared by all tests: the choice of the suite, groups and order of tests; one Apache Kafka for the whole run, or one
 line that says why there is none; the settings of Spark and Hypothesis."""
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
-from odradek.testing import RunningBroker, broker
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
-from tests.slow_files import write_report
+from tests.slow_files import ProcessorTimes, write_report
 from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, start_order, suite_of
 from tests.worker_groups import GroupScheduling, write_groups
 
@@ -44,6 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.setdefault("SPARK_CONF_DIR", str(Path(__file__).parent / "spark_conf"))
+    if config.getoption("slow_files"):
+        config.pluginmanager.register(ProcessorTimes())
     if not hasattr(config, "workerinput"):
         config.stash[_SHARED] = SharedKafka()
 
@@ -79,13 +79,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=start_order)
     if hasattr(config, "workerinput"):
         write_groups(items, Path(config.workerinput[_WORKER_INPUT]) / _GROUPS)
-
-
-@pytest.fixture(scope="session")
-def odradek_session_broker() -> Iterator[RunningBroker]:
-    """The plugin's, but for what the oracle has too: a new group does not wait three seconds for more members."""
-    with broker({"group.initial.rebalance.delay.ms": 0}) as running:
-        yield running
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,9 @@
-"""At least once: process first, then commit. A crash in between repeats an order, and none is ever lost.
+"""At least once: process first, then commit. A crash in between repeats an order; no order is lost.
 
 Ten orders wait in a topic. The worker is killed with SIGKILL at the worst moment for this mode, after it has processed
-order 5 and before it has committed it. A second worker goes on where the group had committed, so processing must bear a
-repetition: write them under their number, or remember the last number beside the result.
+order 5 and before it has committed it. A second worker continues at the committed offset and processes
+order 5 again. Processing must therefore be idempotent: store each result under the number of its order, or store the
+last number with the result.
 
     python examples/groups/at_least_once.py [HOST:PORT]
 """
@@ -11,15 +12,15 @@ import os
 import signal
 
 from confluent_kafka import Consumer
-from stage import LAST_ORDER, WORST_MOMENT, deadline, is_over, live_twice
+from stage import LAST_ORDER, WORST_MOMENT, deadline, is_over, run_with_crash
 
 
-def work(servers: str, topic: str, dies: bool) -> None:
+def work(servers: str, topic: str, crashes: bool) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
             "group.id": topic,
-            "group.instance.id": "worker",  # a static member: its successor takes over at once, not after a timeout
+            "group.instance.id": "worker",  # a static member: the second worker takes over at once, not after a timeout
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }
@@ -32,13 +33,13 @@ def work(servers: str, topic: str, dies: bool) -> None:
             continue
         order = message.value().decode()
         print(order, flush=True)  # 1. this is the processing
-        if dies and order == WORST_MOMENT:
+        if crashes and order == WORST_MOMENT:
             os.kill(os.getpid(), signal.SIGKILL)
-        consumer.commit(message=message, asynchronous=False)  # 2. only now it will not come again
+        consumer.commit(message=message, asynchronous=False)  # 2. from here on it is not delivered again
         if order == LAST_ORDER:
             break
     consumer.close()
 
 
 if __name__ == "__main__":
-    live_twice(__file__, work)
+    run_with_crash(__file__, work)

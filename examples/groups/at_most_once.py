@@ -1,7 +1,7 @@
-"""At most once: commit first, then process. A crash in between loses an order, and none is ever processed twice.
+"""At most once: commit first, then process. A crash in between loses an order; no order is processed twice.
 
 Ten orders wait in a topic. The worker is killed with SIGKILL at the worst moment for this mode, after it has committed
-order 5 and before it has processed it. A second worker goes on where the group had committed.
+order 5 and before it has processed it. A second worker continues at the committed offset, with order 6.
 
     python examples/groups/at_most_once.py [HOST:PORT]
 """
@@ -10,15 +10,15 @@ import os
 import signal
 
 from confluent_kafka import Consumer
-from stage import LAST_ORDER, WORST_MOMENT, deadline, is_over, live_twice
+from stage import LAST_ORDER, WORST_MOMENT, deadline, is_over, run_with_crash
 
 
-def work(servers: str, topic: str, dies: bool) -> None:
+def work(servers: str, topic: str, crashes: bool) -> None:
     consumer = Consumer(
         {
             "bootstrap.servers": servers,
             "group.id": topic,
-            "group.instance.id": "worker",  # a static member: its successor takes over at once, not after a timeout
+            "group.instance.id": "worker",  # a static member: the second worker takes over at once, not after a timeout
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }
@@ -29,9 +29,9 @@ def work(servers: str, topic: str, dies: bool) -> None:
         message = consumer.poll(1.0)
         if message is None or message.error():
             continue
-        consumer.commit(message=message, asynchronous=False)  # 1. whatever happens now, it will not come again
+        consumer.commit(message=message, asynchronous=False)  # 1. from here on it is not delivered again
         order = message.value().decode()
-        if dies and order == WORST_MOMENT:
+        if crashes and order == WORST_MOMENT:
             os.kill(os.getpid(), signal.SIGKILL)
         print(order, flush=True)  # 2. this is the processing
         if order == LAST_ORDER:
@@ -40,4 +40,4 @@ def work(servers: str, topic: str, dies: bool) -> None:
 
 
 if __name__ == "__main__":
-    live_twice(__file__, work)
+    run_with_crash(__file__, work)

@@ -1,8 +1,8 @@
-"""A rebalance listener that commits on revoke: the last moment at which a partition is still yours.
+"""A rebalance listener that commits on revoke, while the consumer still owns the partition.
 
-The first consumer reads without committing, to save requests. When a second one joins, the group takes its partitions
-away from the first; its listener commits what it has done there, and whoever gets them goes on exactly there: nothing
-is read twice.
+The first consumer reads without committing, to save requests. When a second one joins, the group revokes partitions of
+the first. Its listener commits the offsets that it has reached, and the next owner of each partition continues there:
+no record is read twice.
 
     python examples/groups/commit_on_revoke.py [HOST:PORT]
 """
@@ -15,14 +15,14 @@ class Reader:
     def __init__(self, name: str, servers: str, topic: str) -> None:
         self.name = name
         self.orders: list[int] = []
-        self.done: dict[int, int] = {}  # per partition, the offset to go on at
+        self.done: dict[int, int] = {}  # per partition, the offset after the last record that was read
         self.consumer = Consumer(
             {
                 "bootstrap.servers": servers,
                 "group.id": topic,
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "heartbeat.interval.ms": 500,  # how soon it hears that somebody wants to join
+                "heartbeat.interval.ms": 500,  # the longest time until it learns of a rebalance
             }
         )
         self.consumer.subscribe([topic], on_assign=self.assigned, on_revoke=self.revoked)
@@ -64,7 +64,7 @@ def main() -> None:
         first.read()
         second.read()
     for reader in (first, second):
-        reader.consumer.close()  # revokes, too
+        reader.consumer.close()  # this revokes the partitions
     orders = sorted(first.orders + second.orders)
     print(
         f"first read {len(first.orders)}, second read {len(second.orders)}; each once: {orders == list(range(1, 41))}"

@@ -1,8 +1,8 @@
-"""Who commits, and when: the client by itself in the background, or your program, whenever it says so.
+"""Two ways to commit offsets: by the client in the background, or by a call of your program.
 
-- Automatic (`enable.auto.commit`, the default): every `auto.commit.interval.ms` the client commits what it has handed
-  out. With `enable.auto.offset.store` off, it commits only what your program has marked as done: at least once.
-- By hand: nothing is committed until `commit` is called, for one message, for given offsets, or for all that was read.
+- Automatic (`enable.auto.commit`, the default): every `auto.commit.interval.ms` the client commits the records that it
+  has returned. With `enable.auto.offset.store` off, it commits only those that your program has stored: at least once.
+- By hand: nothing is committed until `commit` is called, for one message, for given offsets, or for all records read.
 
     python examples/groups/commits.py [HOST:PORT]
 """
@@ -40,7 +40,7 @@ def automatic(servers: str, topic: str) -> None:
     )
     consumer.subscribe([topic])
     for message in read(consumer, 6)[:4]:
-        consumer.store_offsets(message=message)  # done: may be committed from now on
+        consumer.store_offsets(message=message)  # processed: its offset may be committed
     wait_for_commit(consumer, topic, 4)
     print(f"automatic: read 6, done with 4, committed {committed_offset(consumer, topic)}")
     consumer.close()

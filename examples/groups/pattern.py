@@ -1,6 +1,6 @@
 """A pattern instead of names: a topic that matches is read as soon as it exists, without a restart.
 
-A name that begins with ^ is a pattern. How soon a new topic is seen is `topic.metadata.refresh.interval.ms`.
+A name that begins with ^ is a pattern. The client looks for new topics every `topic.metadata.refresh.interval.ms`.
 
     python examples/groups/pattern.py [HOST:PORT]
 """

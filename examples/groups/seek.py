@@ -1,4 +1,4 @@
-"""Where to read from, whatever the group has committed: the oldest record, the end, or a point in time.
+"""Start at the oldest record, at the end, or at a point in time, independent of the committed offsets.
 
 python examples/groups/seek.py [HOST:PORT]
 """
@@ -39,7 +39,7 @@ def main() -> None:
     consumer.seek(TopicPartition(topic, 0, OFFSET_BEGINNING))
     print(f"from the oldest: order {next_order(consumer)}")
 
-    # OFFSET_END would be looked up in the background, and might then be behind the next order already.
+    # OFFSET_END would be looked up in the background, possibly after the next order was produced.
     _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=10)
     consumer.seek(TopicPartition(topic, 0, end))
     place_orders(servers, topic, 7, 7)

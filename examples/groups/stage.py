@@ -1,4 +1,4 @@
-"""What every example needs first: the broker's address, and its own topic with a few orders in it."""
+"""Shared by the examples: the broker's address, a new topic, and orders in it."""
 
 import socket
 import subprocess
@@ -45,8 +45,8 @@ def place_orders(servers: str, topic: str, first: int, last: int, partitions: in
 
 def committed_offset(consumer, topic: str, partition: int = 0) -> int:
     """The offset at which the group continues after a restart; 0 if nothing is committed."""
-    (place,) = consumer.committed([TopicPartition(topic, partition)], timeout=PATIENCE_SECONDS)
-    return max(place.offset, 0)
+    (position,) = consumer.committed([TopicPartition(topic, partition)], timeout=PATIENCE_SECONDS)
+    return max(position.offset, 0)
 
 
 def deadline() -> float:
@@ -59,20 +59,20 @@ def is_over(moment: float) -> bool:
     return False
 
 
-def live_twice(script: str, work: Callable[[str, str, bool], None]) -> None:
-    """Process ten orders with a worker that is killed and its successor; print which were lost or repeated."""
+def run_with_crash(script: str, work: Callable[[str, str, bool], None]) -> None:
+    """Process ten orders with a worker that is killed and a second one; print which were lost or repeated."""
     if sys.argv[1:2] == ["work"]:
-        work(sys.argv[2], sys.argv[3], sys.argv[4] == "dies")
+        work(sys.argv[2], sys.argv[3], sys.argv[4] == "crashes")
         return
     servers = broker_address()
     topic = new_topic(servers)
     place_orders(servers, topic, ORDERS[0], ORDERS[-1])
     processed = []
-    for fate in ("dies", "lives"):
-        worker = [sys.executable, script, "work", servers, topic, fate]
+    for end in ("crashes", "finishes"):
+        worker = [sys.executable, script, "work", servers, topic, end]
         run = subprocess.run(worker, stdout=subprocess.PIPE, text=True, check=False)
         processed += run.stdout.split()
-        print(f"the worker {fate}, having processed: {' '.join(run.stdout.split())}")
+        print(f"a worker processes {' '.join(run.stdout.split())} and {end}")
     lost = [str(order) for order in ORDERS if str(order) not in processed]
     repeated = sorted({order for order in processed if processed.count(order) > 1})
     print(f"lost: {' '.join(lost) or 'none'}; processed twice: {' '.join(repeated) or 'none'}")

@@ -61,7 +61,7 @@ def test_document_holds_preface_date_sizes_figures_and_machine() -> None:
     document = render(some_results(), preface="A preface.\n")
     for part in (
         "A preface.",
-        "Measured on 2026-01-02. 2 of 3 targets are met.",
+        "Measured on 2026-01-02, in the order A B B A. 2 of 3 targets are met.",
         "Medians of 3 runs of each broker in turns",
         "produce 100 B: 5,000,000 records",
         "| after 10 million 100 B records | resident memory, MB | 41.3 |",

@@ -1,6 +1,7 @@
 """Answers of Apache Kafka, kept in `expected`; `make oracle ARGS=--update` writes them again."""
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,7 +26,7 @@ def recorded_answers(chapter: str, steps: Sequence[Step], *, may_miss: bool = Fa
 
 def record_answers(chapter: str, steps: Sequence[Step], answers: Sequence[Json]) -> None:
     rows = [{"step": step.name, "answer": answer} for step, answer in zip(steps, answers, strict=True)]
-    _transcript(chapter).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    _replace(_transcript(chapter), "".join(json.dumps(row) + "\n" for row in rows))
 
 
 def recorded_settings() -> dict[str, Json]:
@@ -36,7 +37,14 @@ def recorded_settings() -> dict[str, Json]:
 def record_settings(settings: Mapping[str, Json]) -> None:
     """One setting per line, sorted by name."""
     lines = [f"  {json.dumps(name)}: {json.dumps(settings[name])}" for name in sorted(settings)]
-    SETTINGS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    _replace(SETTINGS, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def _replace(path: Path, text: str) -> None:
+    """Rename a complete file into place: other drivers may read the answers concurrently."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(text)
+    temporary.replace(path)
 
 
 def _transcript(chapter: str) -> Path:

@@ -33,6 +33,16 @@ def test_changed_steps_are_refused_until_they_are_recorded() -> None:
     assert recorded_answers("chapter", changed, may_miss=True) == [*ANSWERS, UNRECORDED]
 
 
+def test_a_recording_replaces_the_file_as_a_whole(expected: Path) -> None:
+    """Drivers that run concurrently read either the former answers or the new ones, never a part of them."""
+    path = expected / "scenario" / "chapter.jsonl"
+    record_answers("chapter", STEPS, ANSWERS)
+    former = path.stat().st_ino
+    record_answers("chapter", STEPS, ANSWERS)
+    assert path.stat().st_ino != former
+    assert [*path.parent.iterdir()] == [path]
+
+
 def test_settings_are_read_as_they_were_recorded() -> None:
     settings = {"b": {"value": "1"}, "a": {"value": None}}
     record_settings(settings)

@@ -1,6 +1,7 @@
 """Every client performs the same scenario and gets the answers of Apache Kafka that are recorded in expected/scenario.
 
-In `make oracle` Apache Kafka performs it again; with `--update` its answers to confluent-kafka are recorded.
+In `make oracle` Apache Kafka performs it again; with `--update` its answers to confluent-kafka are recorded. The run
+that records a changed answer reports it as a difference; a new step is recorded without one, and no driver checks it.
 """
 
 import sys
@@ -77,7 +78,7 @@ def test_client_gets_the_answers_of_the_scenario(
     transcript = Transcript(driver, stand_in, LIMITS[driver_name], target.name, connection)
     records = is_recording and target.name == APACHE_KAFKA and driver_name == RECORDING_DRIVER
     for name, steps in CHAPTERS.items():
-        expected = recorded_answers(name, steps, may_miss=records)
+        expected = recorded_answers(name, steps, may_miss=is_recording)
         with _exclusive_broker(target) if name == "broker_configs" else nullcontext():
             answers = transcript.perform(steps, expected)
         if records:

@@ -15,6 +15,7 @@ from tests.clients.accepted_differences import accepted_in_scenario
 from tests.clients.client_limits import ClientLimits
 from tests.clients.conftest import ODRADEK
 from tests.clients.drivers.driver import Driver, DriverEnded
+from tests.clients.recorded import UNRECORDED
 from tests.clients.scenario.steps import DONE, NOW, Json, Step
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.waiting import await_deletion, await_topic
@@ -22,6 +23,7 @@ from tests.clients.wire.waiting import await_deletion, await_topic
 # Metadata is eventually consistent in Kafka itself, so requests that only read are repeated for a while.
 READ_ONLY_VERBS = frozenset({"cluster", "list_topics", "describe_topic", "offset", "describe_configs"})
 PATIENCE_SECONDS = 30.0
+UNRECORDED_PATIENCE_SECONDS = 2.0  # no answer ends the wait for a step that is to be recorded
 CLOCK_ALLOWANCE_MS = 5_000
 NODE_FIELDS = frozenset({"leader", "replicas", "in_sync", "nodes", "controller"})
 
@@ -67,12 +69,17 @@ class Transcript:
         self.differences: list[Difference] = []
 
     def perform(self, steps: Sequence[Step], recorded: Sequence[Json]) -> list[Json]:
-        """The answers to the steps; those that differ from the recorded ones are added to `differences`."""
+        """The answers to the steps; those that differ from the recorded ones are added to `differences`.
+
+        An UNRECORDED step has no difference: its answer is to be recorded.
+        """
         answers = []
         for step, recorded_answer in zip(steps, recorded, strict=True):
             expected = self._without_hidden(recorded_answer)
             accepted = accepted_in_scenario(self._broker_name, step)
-            deadline = time.monotonic() + (PATIENCE_SECONDS if step.verb in READ_ONLY_VERBS else 0)
+            is_recorded = expected != UNRECORDED
+            patience = PATIENCE_SECONDS if is_recorded else UNRECORDED_PATIENCE_SECONDS
+            deadline = time.monotonic() + (patience if step.verb in READ_ONLY_VERBS else 0)
             while True:
                 answer = self._answer(step)
                 is_right = answer in (expected, *accepted)
@@ -80,7 +87,7 @@ class Transcript:
                     break
                 time.sleep(0.05)  # a poll's pause
             answers.append(answer)
-            if not is_right:
+            if is_recorded and not is_right:
                 self.differences.append(Difference(step, expected, answer))
             if answer == DONE and self._broker_name != ODRADEK:  # Odradek has applied a change when it answers
                 self._settle(step)

@@ -189,7 +189,7 @@ def test_a_full_disk_is_an_error_until_there_is_room(running: FaultyBroker) -> N
 
 
 class BrokerOnSmallDisk(RunningBroker):
-    """Its data directory is a file system of its own, in memory, that nobody else sees."""
+    """Its data directory is a file system in memory, mounted for this process only."""
 
     def _command(self, watched: int) -> list[str]:
         return [*_SMALL_DISK, self.data_directory, *super()._command(watched)]
@@ -204,7 +204,7 @@ _SMALL_DISK = [
 @pytest.fixture
 def on_small_disk(tmp_path: Path) -> Iterator[RunningBroker]:
     if shutil.which("unshare") is None or subprocess.run([*_SMALL_DISK, str(tmp_path), "true"], check=False).returncode:
-        pytest.skip("this machine lets nobody mount a file system of their own")
+        pytest.skip("this machine does not allow mounting a file system in a namespace")
     (tmp_path / "data").mkdir()
     with BrokerOnSmallDisk(data_directory=str(tmp_path / "data")) as broker:
         yield broker

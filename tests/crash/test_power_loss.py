@@ -85,8 +85,10 @@ class Producers:
             self.acknowledged[place] = content
 
     async def starts(self) -> list[int]:
-        wishes = [ListOffsetsPartition(partition_index=index, timestamp=EARLIEST) for index in range(PARTITION_COUNT)]
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=wishes)])
+        requested = [
+            ListOffsetsPartition(partition_index=index, timestamp=EARLIEST) for index in range(PARTITION_COUNT)
+        ]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=requested)])
         answer = await self._world.call(request, ListOffsetsResponse, 7)
         return [each.offset for each in answer.topics[0].partitions]
 
@@ -95,8 +97,8 @@ class Producers:
         for (partition, offset), content in self.acknowledged.items():
             if offset < starts[partition]:
                 continue
-            wish = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1)
-            topic = FetchTopic(topic=TOPIC, partitions=[wish])
+            requested = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=1)
+            topic = FetchTopic(topic=TOPIC, partitions=[requested])
             request = FetchRequest(max_wait_ms=0, min_bytes=1, session_epoch=-1, topics=[topic])
             answer = await self._world.call(request, FetchResponse, 12)
             told = answer.responses[0].partitions[0]

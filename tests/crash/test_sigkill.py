@@ -109,7 +109,7 @@ def check_everything(running: RunningBroker, load: Load) -> None:
 
 
 def await_compaction(running: RunningBroker) -> None:
-    """Until a segment is being written anew."""
+    """Wait until a segment is being rewritten."""
     deadline = time.monotonic() + 60
     while not any(Path(running.data_directory).glob(f"{TOPIC}-*/*.log.cleaned")):
         assert time.monotonic() < deadline, "nothing is compacted"

@@ -22,7 +22,7 @@ STEPS_PER_WORLD = 2_000  # then a fresh one, so that what the fuzzer creates doe
 
 
 class Target:
-    """A node that is made anew now and then."""
+    """A node that is replaced after STEPS_PER_WORLD steps."""
 
     def __init__(self) -> None:
         self._calls = 0
@@ -45,8 +45,8 @@ class Target:
             self._world.run(self._handle(data))
         except MalformedMessage:
             return
-        except CloseConnection as wish:
-            if wish.__cause__ is not None:  # the dispatcher's word for a handler that failed
+        except CloseConnection as closing:
+            if closing.__cause__ is not None:  # the dispatcher closes the connection after a handler failed
                 raise
 
     async def _handle(self, data: bytes) -> None:

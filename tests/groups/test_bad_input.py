@@ -71,7 +71,7 @@ def protocol(name: str, metadata: bytes = b"") -> list[JoinGroupRequestProtocol]
 Bad = tuple["Callable[[WireGroup], int]", ErrorCode]
 BAD_REQUESTS: dict[str, Bad] = {
     "heartbeat of a stranger": (lambda g: g.heartbeat(member_id=STRANGER), ErrorCode.UNKNOWN_MEMBER_ID),
-    "heartbeat of nobody": (lambda g: g.heartbeat(member_id=""), ErrorCode.UNKNOWN_MEMBER_ID),
+    "heartbeat without a member": (lambda g: g.heartbeat(member_id=""), ErrorCode.UNKNOWN_MEMBER_ID),
     "heartbeat of a past generation": (lambda g: g.heartbeat(generation_id=0), ErrorCode.ILLEGAL_GENERATION),
     "heartbeat of a generation to come": (lambda g: g.heartbeat(generation_id=2), ErrorCode.ILLEGAL_GENERATION),
     "heartbeat to no group": (lambda g: g.heartbeat(group_id=""), ErrorCode.INVALID_GROUP_ID),
@@ -122,7 +122,7 @@ BAD_REQUESTS: dict[str, Bad] = {
     ),
     "leave of no group": (lambda g: g.leave(group_id="", member_id=STRANGER), ErrorCode.INVALID_GROUP_ID),
     "commit of a stranger": (lambda g: g.commit(1, member_id=STRANGER), ErrorCode.UNKNOWN_MEMBER_ID),
-    "commit of nobody": (
+    "commit without a member": (
         lambda g: g.commit(1, member_id="", generation_id_or_member_epoch=-1),
         ErrorCode.UNKNOWN_MEMBER_ID,
     ),
@@ -186,7 +186,7 @@ NEW_MEMBER: dict[str, Any] = {
 }
 BAD_HEARTBEATS: dict[str, tuple[dict[str, Any], ErrorCode]] = {
     "to no group": ({**NEW_MEMBER, "group_id": ""}, ErrorCode.INVALID_REQUEST),
-    "of nobody": ({**NEW_MEMBER, "member_id": ""}, ErrorCode.INVALID_REQUEST),
+    "without a member": ({**NEW_MEMBER, "member_id": ""}, ErrorCode.INVALID_REQUEST),
     "of a stranger": ({"member_id": STRANGER, "member_epoch": 1}, ErrorCode.UNKNOWN_MEMBER_ID),
     "that leaves as a stranger": ({"member_id": STRANGER, "member_epoch": -1}, ErrorCode.UNKNOWN_MEMBER_ID),
     "of an epoch to come": ({"member_epoch": 99}, ErrorCode.FENCED_MEMBER_EPOCH),

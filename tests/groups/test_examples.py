@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "groups"
 TELLS = {
     "at_most_once.py": [
-        "the worker dies, having processed: 1 2 3 4",
-        "the worker lives, having processed: 6 7 8 9 10",
+        "a worker processes 1 2 3 4 and crashes",
+        "a worker processes 6 7 8 9 10 and finishes",
         "lost: 5; processed twice: none",
     ],
     "at_least_once.py": [
-        "the worker dies, having processed: 1 2 3 4 5",
-        "the worker lives, having processed: 5 6 7 8 9 10",
+        "a worker processes 1 2 3 4 5 and crashes",
+        "a worker processes 5 6 7 8 9 10 and finishes",
         "lost: none; processed twice: 5",
     ],
     "commits.py": [

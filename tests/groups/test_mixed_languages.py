@@ -23,7 +23,7 @@ TURN_S = 0.1
 
 
 def shared_evenly(members: list[RunningMember]) -> bool:
-    """Each partition has one owner, and nobody has two more than another."""
+    """Each partition has one owner, and the members' shares differ by at most one."""
     held = [member.held for member in members]
     counts = [len(each) for each in held]
     return sum(counts) == len(set().union(*held)) == PARTITION_COUNT and max(counts) - min(counts) <= 1

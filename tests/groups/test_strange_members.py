@@ -43,7 +43,7 @@ def everything_is_processed(topics: Topics) -> None:
 
 
 @pytest.mark.parametrize(("protocol", "assignor"), CLASSIC_AND_CONSUMER)
-def test_a_missing_topic_harms_nobody_and_is_read_when_it_comes(
+def test_a_missing_topic_does_not_affect_others_and_is_read_when_it_exists(
     topics: Topics, start: Start, protocol: str, assignor: str
 ) -> None:
     topics.make(topic=2)
@@ -60,7 +60,9 @@ def test_a_missing_topic_harms_nobody_and_is_read_when_it_comes(
 
 
 @pytest.mark.parametrize(("protocol", "assignor"), CLASSIC_AND_CONSUMER)
-def test_a_topic_that_cannot_be_harms_nobody(topics: Topics, start: Start, protocol: str, assignor: str) -> None:
+def test_an_invalid_topic_name_does_not_affect_other_members(
+    topics: Topics, start: Start, protocol: str, assignor: str
+) -> None:
     """librdkafka's classic consumer never joins with such a name, on Apache Kafka neither; its newer one does."""
     topics.make(topic=2)
     good = start("confluent", "c1", "topic", protocol=protocol, assignor=assignor)
@@ -71,7 +73,7 @@ def test_a_topic_that_cannot_be_harms_nobody(topics: Topics, start: Start, proto
     good.leave()
 
 
-def test_a_member_whose_subscription_is_garbage_harms_nobody_once_it_is_gone(
+def test_a_member_whose_subscription_is_garbage_has_no_effect_once_it_is_gone(
     topics: Topics, start: Start, liar: WireGroup
 ) -> None:
     topics.make(topic=2)
@@ -90,7 +92,7 @@ def test_a_member_whose_subscription_is_garbage_harms_nobody_once_it_is_gone(
     good.leave()
 
 
-def test_a_leader_that_assigns_garbage_harms_nobody_once_it_is_gone(
+def test_a_leader_that_assigns_garbage_has_no_effect_once_it_is_gone(
     topics: Topics, start: Start, liar: WireGroup
 ) -> None:
     topics.make(topic=2)
@@ -109,10 +111,10 @@ def test_a_leader_that_assigns_garbage_harms_nobody_once_it_is_gone(
 
 
 @pytest.mark.parametrize("first", [subscription(["topic"]), GARBAGE], ids=["second", "both"])
-def test_a_mixed_group_takes_nobody_whose_words_it_cannot_read(
+def test_a_mixed_group_refuses_a_member_whose_subscription_it_cannot_decode(
     topics: Topics, start: Start, liar: WireGroup, first: bytes
 ) -> None:
-    """It may become a classic group, of any protocol that its members have in common, when somebody goes."""
+    """It may become a classic group, of any protocol that its members have in common, when a member leaves."""
     topics.make(topic=2)
     newer = start("confluent", "c1", "topic", protocol="consumer", assignor="uniform")
     wait_until(lambda: len(newer.held) == 2, "both partitions")

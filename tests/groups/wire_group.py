@@ -57,8 +57,8 @@ class WireGroup:
         while self._client.call(request, FindCoordinatorResponse, 6).coordinators[0].error_code:
             assert time.monotonic() < deadline, "no coordinator"
             time.sleep(0.05)  # a poll's pause
-        nobody = HeartbeatRequest(group_id=self.group_id, member_id="nobody", generation_id=0)
-        while self._client.call(nobody, HeartbeatResponse, 4).error_code in NOT_YET:
+        unknown_member = HeartbeatRequest(group_id=self.group_id, member_id="unknown", generation_id=0)
+        while self._client.call(unknown_member, HeartbeatResponse, 4).error_code in NOT_YET:
             assert time.monotonic() < deadline, "the coordinator does not become one"
             time.sleep(0.05)  # a poll's pause: Apache Kafka speaks of a coordinator before it is one
 
@@ -73,19 +73,19 @@ class WireGroup:
         assert self.sync(assignments={self.member_id: ASSIGNMENT}).error_code == ErrorCode.NONE
 
     def join(self, **fields: Any) -> JoinGroupResponse:
-        wish = {
+        request = {
             "group_id": self.group_id,
             "session_timeout_ms": SESSION_MS,
             "rebalance_timeout_ms": SESSION_MS,
             "protocol_type": "consumer",
             "protocols": [JoinGroupRequestProtocol(name="range", metadata=subscription([self.topic]))],
         }
-        return self._client.call(JoinGroupRequest(**{**wish, **fields}), JoinGroupResponse, 9)
+        return self._client.call(JoinGroupRequest(**{**request, **fields}), JoinGroupResponse, 9)
 
     def sync(self, *, assignments: dict[str, bytes] | None = None, **fields: Any) -> SyncGroupResponse:
-        wish = {**self._member(), "protocol_type": "consumer", "protocol_name": "range"}
+        request = {**self._member(), "protocol_type": "consumer", "protocol_name": "range"}
         told = [SyncGroupRequestAssignment(member_id=who, assignment=what) for who, what in (assignments or {}).items()]
-        return self._client.call(SyncGroupRequest(assignments=told, **{**wish, **fields}), SyncGroupResponse, 5)
+        return self._client.call(SyncGroupRequest(assignments=told, **{**request, **fields}), SyncGroupResponse, 5)
 
     def heartbeat(self, **fields: Any) -> int:
         request = HeartbeatRequest(**{**self._member(), **fields})
@@ -103,13 +103,13 @@ class WireGroup:
         place = OffsetCommitRequestPartition(
             partition_index=partition, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=metadata
         )
-        wish = {
+        request = {
             "group_id": self.group_id,
             "member_id": self.member_id,
             "generation_id_or_member_epoch": self.generation,
             "topics": [OffsetCommitRequestTopic(name=topic or self.topic, partitions=[place])],
         }
-        response = self._client.call(OffsetCommitRequest(**{**wish, **fields}), OffsetCommitResponse, 9)
+        response = self._client.call(OffsetCommitRequest(**{**request, **fields}), OffsetCommitResponse, 9)
         return response.topics[0].partitions[0].error_code
 
     def committed(self) -> int:
@@ -119,8 +119,8 @@ class WireGroup:
         return response.groups[0].topics[0].partitions[0].committed_offset
 
     def consumer_heartbeat(self, **fields: Any) -> ConsumerGroupHeartbeatResponse:
-        wish = {"group_id": self.group_id, **fields}
-        return self._client.call(ConsumerGroupHeartbeatRequest(**wish), ConsumerGroupHeartbeatResponse, 1)
+        request = {"group_id": self.group_id, **fields}
+        return self._client.call(ConsumerGroupHeartbeatRequest(**request), ConsumerGroupHeartbeatResponse, 1)
 
     def _member(self) -> dict[str, Any]:
         return {"group_id": self.group_id, "member_id": self.member_id, "generation_id": self.generation}

@@ -81,13 +81,13 @@ TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 
 
 def create_topic(broker: AnyBroker, name: str, partitions: int = 1, **configs: str) -> UUID:
-    wish = CreatableTopic(
+    requested = CreatableTopic(
         name=name,
         num_partitions=partitions,
         replication_factor=1,
         configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
     )
-    made = broker.call(CreateTopicsRequest(topics=[wish], timeout_ms=10_000), CreateTopicsResponse).topics[0]
+    made = broker.call(CreateTopicsRequest(topics=[requested], timeout_ms=10_000), CreateTopicsResponse).topics[0]
     assert made.error_code == ErrorCode.NONE, made
     # Apache Kafka tells of a leader before it leads.
     broker.settle(lambda: all(list_offset(broker, name, -2, partition=i).error_code == 0 for i in range(partitions)))
@@ -111,8 +111,8 @@ def alter_configs(broker: AnyBroker, kind: int, resource: str, **values: str | N
         AlterableConfig(name=name.replace("_", "."), config_operation=1 if value is None else 0, value=value)
         for name, value in values.items()
     ]
-    wish = AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)
-    answer = broker.call(IncrementalAlterConfigsRequest(resources=[wish]), IncrementalAlterConfigsResponse)
+    requested = AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)
+    answer = broker.call(IncrementalAlterConfigsRequest(resources=[requested]), IncrementalAlterConfigsResponse)
     return ErrorCode(answer.responses[0].error_code)
 
 

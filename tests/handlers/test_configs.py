@@ -67,8 +67,8 @@ def change(
         incremental.AlterableConfig(name=name, config_operation=operation, value=text)
         for name, operation, text in operations
     ]
-    wish = incremental.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)
-    request = incremental.IncrementalAlterConfigsRequest(resources=[wish], validate_only=validate_only)
+    requested = incremental.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)
+    request = incremental.IncrementalAlterConfigsRequest(resources=[requested], validate_only=validate_only)
     told = broker.call(request, incremental.IncrementalAlterConfigsResponse).responses[0]
     return ErrorCode(told.error_code), told.error_message
 
@@ -77,8 +77,8 @@ def replace_all(
     broker: AnyBroker, kind: int, resource: str, validate_only: bool = False, **values: str | None
 ) -> ErrorCode:
     configs = [replace.AlterableConfig(name=name.replace("_", "."), value=text) for name, text in values.items()]
-    wish = replace.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)
-    request = replace.AlterConfigsRequest(resources=[wish], validate_only=validate_only)
+    requested = replace.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)
+    request = replace.AlterConfigsRequest(resources=[requested], validate_only=validate_only)
     return ErrorCode(broker.call(request, replace.AlterConfigsResponse).responses[0].error_code)
 
 
@@ -197,8 +197,8 @@ def test_settings_of_an_unknown_topic_are_refused(broker: AnyBroker, name: str) 
 def test_a_resource_named_twice_is_an_invalid_request(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name)
     configs = [incremental.AlterableConfig(name="retention.ms", config_operation=SET, value="1")]
-    wish = incremental.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configs=configs)
-    request = incremental.IncrementalAlterConfigsRequest(resources=[wish, wish])
+    requested = incremental.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configs=configs)
+    request = incremental.IncrementalAlterConfigsRequest(resources=[requested, requested])
     told = broker.call(request, incremental.IncrementalAlterConfigsResponse).responses
     assert {ErrorCode(each.error_code) for each in told} == {ErrorCode.INVALID_REQUEST}
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 def grow(
     broker: AnyBroker,
-    *wishes: tuple[str, int],
+    *counts: tuple[str, int],
     assignments: list[list[int]] | None = None,
     validate_only: bool = False,
     version: int = 3,
@@ -38,7 +38,7 @@ def grow(
     placed = None
     if assignments is not None:
         placed = [CreatePartitionsAssignment(broker_ids=brokers) for brokers in assignments]
-    topics = [CreatePartitionsTopic(name=name, count=count, assignments=placed) for name, count in wishes]
+    topics = [CreatePartitionsTopic(name=name, count=count, assignments=placed) for name, count in counts]
     request = CreatePartitionsRequest(topics=topics, timeout_ms=10_000, validate_only=validate_only)
     answer = broker.call(request, CreatePartitionsResponse, version)
     return {each.name: ErrorCode(each.error_code) for each in answer.results}

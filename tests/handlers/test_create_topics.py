@@ -30,7 +30,7 @@ def create(
     return {topic.name: topic for topic in broker.call(request, CreateTopicsResponse, version).topics}
 
 
-def wish(name: str, partitions: int = 1, replicas: int = 1, **configs: str | None) -> CreatableTopic:
+def new_topic(name: str, partitions: int = 1, replicas: int = 1, **configs: str | None) -> CreatableTopic:
     return CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -45,54 +45,54 @@ def error_of(broker: AnyBroker, topic: CreatableTopic) -> ErrorCode:
 
 @pytest.mark.parametrize("version", range(2, 8))
 def test_an_answer_means_that_it_can_be_used(simulated: SimulatedBroker, name: str, version: int) -> None:
-    assert create(simulated, wish(name, 2), version=version)[name].error_code == ErrorCode.NONE
+    assert create(simulated, new_topic(name, 2), version=version)[name].error_code == ErrorCode.NONE
     assert produce(simulated, name, partition=1).error_code == ErrorCode.NONE
 
 
 def test_the_answer_tells_id_size_and_settings(broker: AnyBroker, name: str) -> None:
-    made = create(broker, wish(name, 3, retention_ms="1234"))[name]
+    made = create(broker, new_topic(name, 3, retention_ms="1234"))[name]
     assert made.topic_id != UUID(int=0)
     assert (made.num_partitions, made.replication_factor, made.error_message) == (3, 1, None)
     assert made.configs is not None
-    told = {each.name: (each.value, each.config_source) for each in made.configs}
-    assert told["retention.ms"] == ("1234", 1)
-    assert told["compression.type"] == ("producer", 5)
+    configs = {each.name: (each.value, each.config_source) for each in made.configs}
+    assert configs["retention.ms"] == ("1234", 1)
+    assert configs["compression.type"] == ("producer", 5)
 
 
 def test_defaults_of_the_broker_hold(name: str) -> None:
     broker = SimulatedBroker(num_partitions="4")
-    made = create(broker, wish(name, -1, -1))[name]
+    made = create(broker, new_topic(name, -1, -1))[name]
     assert (made.num_partitions, made.replication_factor) == (4, 1)
     broker.close()
 
 
 def test_a_trial_makes_nothing(broker: AnyBroker, name: str) -> None:
-    tried = create(broker, wish(name, 2), validate_only=True)[name]
+    tried = create(broker, new_topic(name, 2), validate_only=True)[name]
     assert (tried.error_code, tried.num_partitions) == (ErrorCode.NONE, 2)
     assert describe_topic(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    assert create(broker, wish(name, 0), validate_only=True)[name].error_code == ErrorCode.INVALID_PARTITIONS
+    assert create(broker, new_topic(name, 0), validate_only=True)[name].error_code == ErrorCode.INVALID_PARTITIONS
 
 
 @pytest.mark.parametrize(
     ("topic", "error"),
     [
-        (wish("t", 0), ErrorCode.INVALID_PARTITIONS),
-        (wish("t", -2), ErrorCode.INVALID_PARTITIONS),
-        (wish("t", 1, 2), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (wish("t", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
-        (wish("t", 1, no_such_setting="1"), ErrorCode.INVALID_CONFIG),
-        (wish("t", 1, retention_ms="soon"), ErrorCode.INVALID_CONFIG),
-        (wish("t", 1, cleanup_policy="burn"), ErrorCode.INVALID_CONFIG),
-        (wish("t", 1, retention_ms=None), ErrorCode.INVALID_CONFIG),
-        (wish("", 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (wish("..", 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (wish("a/b", 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (wish("a\0b", 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
-        (wish("x" * 250, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (new_topic("t", 0), ErrorCode.INVALID_PARTITIONS),
+        (new_topic("t", -2), ErrorCode.INVALID_PARTITIONS),
+        (new_topic("t", 1, 2), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (new_topic("t", 1, 0), ErrorCode.INVALID_REPLICATION_FACTOR),
+        (new_topic("t", 1, no_such_setting="1"), ErrorCode.INVALID_CONFIG),
+        (new_topic("t", 1, retention_ms="soon"), ErrorCode.INVALID_CONFIG),
+        (new_topic("t", 1, cleanup_policy="burn"), ErrorCode.INVALID_CONFIG),
+        (new_topic("t", 1, retention_ms=None), ErrorCode.INVALID_CONFIG),
+        (new_topic("", 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (new_topic("..", 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (new_topic("a/b", 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (new_topic("a\0b", 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        (new_topic("x" * 250, 1), ErrorCode.INVALID_TOPIC_EXCEPTION),
     ],
     ids=lambda each: each.name if isinstance(each, ErrorCode) else "",
 )
-def test_a_wish_that_cannot_be_met_is_refused(broker: AnyBroker, topic: CreatableTopic, error: ErrorCode) -> None:
+def test_an_invalid_topic_is_refused(broker: AnyBroker, topic: CreatableTopic, error: ErrorCode) -> None:
     refused = create(broker, topic)[topic.name]
     assert (ErrorCode(refused.error_code), refused.topic_id) == (error, UUID(int=0))
     assert refused.error_message
@@ -106,25 +106,25 @@ def test_the_longest_name_is_taken(broker: AnyBroker, name: str) -> None:
 
 def test_a_topic_that_exists_is_refused(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name)
-    assert error_of(broker, wish(name)) == ErrorCode.TOPIC_ALREADY_EXISTS
+    assert error_of(broker, new_topic(name)) == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
 def test_names_that_differ_in_dots_and_underscores_only_collide(broker: AnyBroker, name: str) -> None:
     create_topic(broker, f"{name}.a")
-    assert error_of(broker, wish(f"{name}_a")) == ErrorCode.INVALID_TOPIC_EXCEPTION
+    assert error_of(broker, new_topic(f"{name}_a")) == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
 def test_a_name_twice_in_a_request_is_refused_and_harms_no_other(broker: AnyBroker, name: str) -> None:
     other = f"{name}-other"
-    told = create(broker, wish(name), wish(name, 2), wish(other))
-    assert told[name].error_code == ErrorCode.INVALID_REQUEST
-    assert told[other].error_code == ErrorCode.NONE
+    made = create(broker, new_topic(name), new_topic(name, 2), new_topic(other))
+    assert made[name].error_code == ErrorCode.INVALID_REQUEST
+    assert made[other].error_code == ErrorCode.NONE
     assert describe_topic(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_replicas_can_be_placed_by_hand(simulated: SimulatedBroker, name: str) -> None:
     def by_hand(*placed: tuple[int, list[int]]) -> CreatableTopic:
-        topic = wish(name, -1, -1)
+        topic = new_topic(name, -1, -1)
         topic.assignments = [
             CreatableReplicaAssignment(partition_index=index, broker_ids=brokers) for index, brokers in placed
         ]
@@ -146,7 +146,7 @@ def test_topics_survive_a_restart_and_a_crash(simulated: SimulatedBroker, name: 
 
 
 def test_a_hundred_topics_in_one_request(simulated: SimulatedBroker, name: str) -> None:
-    told = create(simulated, *(wish(f"{name}-{number}", 3) for number in range(100)))
-    assert {ErrorCode(each.error_code) for each in told.values()} == {ErrorCode.NONE}
+    made = create(simulated, *(new_topic(f"{name}-{number}", 3) for number in range(100)))
+    assert {ErrorCode(each.error_code) for each in made.values()} == {ErrorCode.NONE}
     simulated.kill()
     assert all(produce(simulated, f"{name}-{number}", partition=2).error_code == 0 for number in range(100))

@@ -143,7 +143,7 @@ def after_look_up(workers: HeldWorkers, monkeypatch: pytest.MonkeyPatch, act: Ca
     monkeypatch.setattr(workers, "run", run_then_act)
 
 
-def test_a_partition_forgotten_during_the_look_up_harms_nobody(
+def test_a_partition_may_be_forgotten_during_the_look_up(
     simulated: SimulatedBroker, workers: HeldWorkers, topic: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two requests of one session at once, on two connections."""

@@ -129,7 +129,7 @@ def test_the_final_epoch_ends_a_session(broker: AnyBroker, topic: UUID) -> None:
     assert go_on(broker, session, 1).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_session_can_be_begun_anew(broker: AnyBroker, topic: UUID) -> None:
+def test_epoch_0_replaces_a_session(broker: AnyBroker, topic: UUID) -> None:
     old = open_session(broker, [wanted(topic)])
     answer = go_on(broker, old, 0, [wanted(topic, partition=1)])
     assert told(answer) == {1: SIZE}

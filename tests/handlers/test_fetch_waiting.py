@@ -81,14 +81,14 @@ def test_too_few_bytes_are_given_when_the_time_is_over(broker: AnyBroker, topic:
     assert broker.elapsed_ms() - began >= 290
 
 
-def test_nobody_waits_for_more_bytes_than_an_answer_may_hold(broker: AnyBroker, topic: str) -> None:
+def test_a_fetch_does_not_wait_for_more_bytes_than_a_response_may_hold(broker: AnyBroker, topic: str) -> None:
     began = broker.elapsed_ms()
     request = fetch_request([wanted(topic)], max_wait_ms=LONG_MS, min_bytes=1 << 20, max_bytes=SIZE)
     assert sizes(fetch_all(broker, request)) == [SIZE]
     assert broker.elapsed_ms() - began < LONG_MS / 2
 
 
-def test_nobody_waits_for_more_than_a_segment_has_left(broker: AnyBroker, name: str) -> None:
+def test_a_fetch_does_not_wait_for_more_than_a_segment_has_left(broker: AnyBroker, name: str) -> None:
     """A read ends with its segment; more lies in the next one, so waiting would be pointless."""
     create_topic(broker, name, segment_index_bytes="24", index_interval_bytes="0")
     for _ in range(12):

@@ -210,7 +210,7 @@ def test_a_look_up_in_files_that_go_meanwhile_is_a_retriable_error(
     assert told.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_a_batch_around_nonsense_is_corrupt_to_whoever_looks_into_it(simulated: SimulatedBroker, name: str) -> None:
+def test_a_batch_around_invalid_records_is_corrupt_when_it_is_decoded(simulated: SimulatedBroker, name: str) -> None:
     """A batch is taken by its header and checksum: what is inside shows when a time is looked up."""
     create_topic(simulated, name, 2)
     header = read_batch_header(batch())

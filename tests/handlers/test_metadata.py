@@ -201,7 +201,7 @@ def test_operations_on_the_cluster_are_told_in_three_versions(broker: AnyBroker,
 
 def test_a_topic_made_by_hand_is_told_alike(simulated: SimulatedBroker, name: str) -> None:
     assignments = [CreatableReplicaAssignment(partition_index=index, broker_ids=[0]) for index in (1, 0)]
-    wish = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments)
-    made = simulated.call(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse).topics[0]
+    requested = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments)
+    made = simulated.call(CreateTopicsRequest(topics=[requested]), CreateTopicsResponse).topics[0]
     assert made.error_code == ErrorCode.NONE
     assert [each.partition_index for each in ask(simulated, name)[0].partitions] == [0, 1]

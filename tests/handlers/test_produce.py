@@ -333,7 +333,7 @@ def test_a_failed_flush_is_a_storage_error(
     with pytest.raises(CloseConnection):
         simulated.send(produce_request([(name, 0, batch())], acks=0), BY_NAME)
     simulated.simulation.disk.sync_error = None
-    assert produce(simulated, name).error_code == ErrorCode.KAFKA_STORAGE_ERROR, "nobody knows what the disk has"
+    assert produce(simulated, name).error_code == ErrorCode.KAFKA_STORAGE_ERROR, "the state of the disk is unknown"
     assert produce(simulated, name, partition=1).error_code == ErrorCode.KAFKA_STORAGE_ERROR, "all of its directory"
     assert "the disk is gone" in str([record.__dict__ for record in caplog.records])
     caplog.clear()

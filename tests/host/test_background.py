@@ -1,4 +1,4 @@
-"""Long work runs in a process of its own, which ends with whoever started it."""
+"""Long work runs in a process of its own, which ends with the process that started it."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""A bound on open files that takes them from whoever does not use them."""
+"""A bound on open files: those that are not in use are closed first."""
 
 from __future__ import annotations
 

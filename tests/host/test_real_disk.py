@@ -215,7 +215,7 @@ def test_a_file_tells_what_it_would_wait_for(large_file: RealFile) -> None:
     assert not large_file.is_in_memory(SIZE_BYTES, 0)
 
 
-def test_a_system_that_cannot_tell_is_believed_to_have_it(
+def test_data_counts_as_cached_on_a_system_that_cannot_tell(
     large_file: RealFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(real_disk, "_NO_WAIT", None)

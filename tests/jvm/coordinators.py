@@ -13,7 +13,7 @@ from tests.wire import WireClient
 
 PATIENCE_SECONDS = 60.0
 GROUP, TRANSACTION = 0, 1  # the kinds of coordinators
-NOBODY = "nobody"
+UNKNOWN = "unknown"
 
 
 def await_coordinators(bootstrap_servers: str) -> None:
@@ -21,11 +21,11 @@ def await_coordinators(bootstrap_servers: str) -> None:
     with WireClient(int(port), host) as client:
 
         def is_found(kind: int) -> bool:
-            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[NOBODY])
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[UNKNOWN])
             return client.call(request, FindCoordinatorResponse, 4).coordinators[0].error_code == ErrorCode.NONE
 
         def answers_members() -> bool:
-            request = HeartbeatRequest(group_id=NOBODY, member_id=NOBODY, generation_id=0)
+            request = HeartbeatRequest(group_id=UNKNOWN, member_id=UNKNOWN, generation_id=0)
             return client.call(request, HeartbeatResponse, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
         def gives_producer_ids(transactional_id: str | None) -> bool:
@@ -35,7 +35,7 @@ def await_coordinators(bootstrap_servers: str) -> None:
         _await(lambda: is_found(GROUP), "a coordinator of groups")
         _await(answers_members, "answers of the coordinator of groups")
         _await(lambda: is_found(TRANSACTION), "a coordinator of transactions")
-        _await(lambda: gives_producer_ids(NOBODY), "answers of the coordinator of transactions")
+        _await(lambda: gives_producer_ids(UNKNOWN), "answers of the coordinator of transactions")
         _await(lambda: gives_producer_ids(None), "ids for producers without transactions")
 
 

@@ -70,7 +70,7 @@ def test_a_small_batch_that_unpacks_to_much_is_refused(compression: Compression)
     other = "uncompressed" if compression is Compression.GZIP else "gzip"
     assert convert_batch(batch, header, LogConfig(compression_type=other)) is ErrorCode.INVALID_RECORD
     assert convert_batch(batch, header, LogConfig(is_compacted=True)) is ErrorCode.INVALID_RECORD
-    assert convert_batch(batch, header, LogConfig()) is batch, "nobody has to look inside"
+    assert convert_batch(batch, header, LogConfig()) is batch, "no conversion is needed"
     larger = LogConfig(is_compacted=True, max_message_bytes=2 << 20)
     assert convert_batch(batch, header, larger) is batch
 

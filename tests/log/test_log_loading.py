@@ -325,7 +325,7 @@ def test_a_recovery_that_finds_nothing_wrong_is_silent(
     assert warnings_of(caplog) == []
 
 
-def test_a_log_that_begins_anew_after_a_crash_knows_no_sequences(host: Host, directory: str) -> None:
+def test_a_log_that_starts_empty_after_a_crash_has_no_sequences(host: Host, directory: str) -> None:
     """Records below 40 were deleted, and the crash took the end of the log back to 20: what a snapshot at 10 knows of
     the producer is older than what its next batch says."""
     log = open_log(host, directory, CONFIG)

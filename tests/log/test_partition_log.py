@@ -76,7 +76,7 @@ def test_the_first_batch_is_whole_and_the_last_may_be_cut(host: Host, directory:
     cut = log.read(1, size + 10, 3, whole_first_batch=False)
     assert isinstance(cut, FileSlice)
     assert (cut.position, len(cut)) == (size, size + 10)
-    assert log.read(1, size - 1, 3, whole_first_batch=False) is None, "bytes without a batch help nobody"
+    assert log.read(1, size - 1, 3, whole_first_batch=False) is None, "a part of a batch is not returned"
     assert log.read(0, 0, 3, whole_first_batch=False) is None
 
 

@@ -134,7 +134,7 @@ class PartitionLogModel(RuleBasedStateMachine):
 
     @rule(dedupe_buffer_bytes=st.sampled_from([300, 1 << 20]))
     def compact(self, dedupe_buffer_bytes: int) -> None:
-        """Every key is another, so all stay as they were; but files are written anew, and small ones become one."""
+        """All keys differ, so all records stay; but files are rewritten, and small ones are merged."""
         end_offset = durable_end_offset(self.log)
         clean_offset = min(self.start_offset, end_offset)
         compact_log(
@@ -167,7 +167,7 @@ class PartitionLogModel(RuleBasedStateMachine):
 
     @rule(chance=st.floats(0, 1))
     def reopen_without_a_file(self, chance: float) -> None:
-        """Somebody removed what can be made again: an index, a snapshot, the leader epochs."""
+        """Files were removed that can be rebuilt: an index, a snapshot, the leader epochs."""
         self.close()
         names = [name for name in self.simulation.disk.list_directory(DIRECTORY) if not name.endswith(".log")]
         if names:

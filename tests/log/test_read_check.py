@@ -46,7 +46,7 @@ def consume(log: PartitionLog) -> tuple[list[bytes], bool]:
         piece = log.read(offset, 1000, log.log_end_offset, whole_first_batch=True)
         if piece is ErrorCode.CORRUPT_MESSAGE:
             return batches, False
-        assert isinstance(piece, FileSlice), "whoever gets nothing asks again for ever"
+        assert isinstance(piece, FileSlice), "a consumer that gets no bytes retries without end"
         for header, batch in split(piece.read()):
             batches.append(batch)
             offset = header.last_offset + 1
@@ -109,7 +109,7 @@ def test_what_this_run_has_written_is_not_checked(simulation: Simulation, monkey
     assert len(consume(log)[0]) == len(whole) + 1
 
 
-def test_at_the_tail_nobody_goes_to_the_disk(simulation: Simulation) -> None:
+def test_a_read_at_the_tail_needs_no_disk(simulation: Simulation) -> None:
     fill(simulation)
     log = open_log(simulation.host, DIRECTORY, CONFIG)
     assert log.needs_disk(11), "it must be checked first"

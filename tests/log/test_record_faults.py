@@ -49,7 +49,7 @@ def test_a_header_that_promises_records_gets_no_more_blame_than_others() -> None
     st.binary(min_size=1, max_size=8),
     st.integers(0, 200),
 )
-def test_bytes_that_make_no_sense_blame_nobody(
+def test_undecodable_bytes_give_a_bounded_number_of_faults(
     compression: Compression, position: int, damage: bytes, kept: int
 ) -> None:
     batch = build_batch([Record(offset, NOW_MS, None, b"v" * 9) for offset in range(3)], compression=compression)

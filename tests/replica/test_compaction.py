@@ -109,7 +109,7 @@ def test_what_was_compacted_is_not_compacted_again_after_a_restart(broker: Simul
     assert broker.partition(name).log.segments[0] is cleaned
 
 
-def test_a_topic_can_be_deleted_and_made_anew_while_it_is_compacted(broker: SimulatedBroker, name: str) -> None:
+def test_a_topic_can_be_deleted_and_recreated_while_it_is_compacted(broker: SimulatedBroker, name: str) -> None:
     for _ in range(5):
         fill(broker, name, segment_ms="100000")
         pass_time(broker, 3)  # only what is on the disk is compacted

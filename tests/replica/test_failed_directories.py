@@ -115,7 +115,7 @@ def test_life_goes_on_without_a_directory(broker: SimulatedBroker, name: str) ->
     pass_time(broker, 400)
     delete_topic(broker, f"{name}-b")
     broker.restart()
-    assert outcomes(broker, f"{name}-a", 2) == [0, STORAGE_ERROR], "broken still: not begun anew elsewhere"
+    assert outcomes(broker, f"{name}-a", 2) == [0, STORAGE_ERROR], "still failed: not created in another directory"
     assert leaders(broker, f"{name}-a")[1][1] == -1
     broker.simulation.disk.broken.clear()
     broker.restart()

@@ -185,7 +185,7 @@ async def test_a_retired_log_is_not_flushed_any_more() -> None:
     await settle()
     retiring = asyncio.ensure_future(flush.retire())
     await settle()
-    assert not retiring.done(), "nobody may take the files from a flush that runs"
+    assert not retiring.done(), "files must not be closed during a flush"
     workers.gates[0].set()
     await running
     await retiring

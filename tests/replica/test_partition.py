@@ -71,7 +71,7 @@ def test_too_few_in_sync_replicas_refuse_acks_all_only(
     ("in_sync", "minimum", "replicas", "is_enough"),
     [
         (1, 1, 1, True),
-        (1, 2, 1, True),  # nobody can have more replicas in sync than there are
+        (1, 2, 1, True),  # a partition has no more replicas in sync than replicas
         (1, 2, 2, False),
         (2, 2, 2, True),
         (2, 2, 3, True),
@@ -88,7 +88,7 @@ def test_no_more_in_sync_replicas_are_asked_for_than_there_are(
     assert append(partition, acks=-1) is (ErrorCode.NONE if is_enough else ErrorCode.NOT_ENOUGH_REPLICAS)
 
 
-def test_a_duplicate_moves_nothing_and_wakes_nobody(partition: Partition) -> None:
+def test_a_duplicate_moves_nothing_and_wakes_no_fetch(partition: Partition) -> None:
     first = partition.append(memoryview(batch(b"a", producer=(5, 0, 0))), -1)
     again = partition.append(memoryview(batch(b"a", producer=(5, 0, 0))), -1)
     assert (again.base_offset, again.is_duplicate) == (first.base_offset, True)

@@ -29,7 +29,7 @@ from tests.simulation.simulated_host import Simulation
 if TYPE_CHECKING:
     import random
 
-HERE, ELSEWHERE, NOBODY = 0, 1, -1
+HERE, ELSEWHERE, NO_LEADER = 0, 1, -1
 FLUSH_MESSAGES = 3
 TIMEOUT_MS = 1_000
 IN_SYNC_SETS = st.sampled_from([(HERE,), (HERE, ELSEWHERE)])
@@ -57,7 +57,7 @@ class PartitionModel(RuleBasedStateMachine):
         )
         self.recovery_point_offset = 0  # checkpointed
         self.failure: OSError | None = None
-        self.leader, self.leader_epoch, self.partition_epoch = NOBODY, -1, -1
+        self.leader, self.leader_epoch, self.partition_epoch = NO_LEADER, -1, -1
         self.in_sync: tuple[int, ...] = (HERE,)
         self.high_watermark = 0
         self.batch_ends: list[int] = []
@@ -104,7 +104,7 @@ class PartitionModel(RuleBasedStateMachine):
     def this_broker_leads(self, in_sync: tuple[int, ...]) -> None:
         self.a_new_leader_is_elected(HERE, in_sync, 1)
 
-    @rule(leader=st.sampled_from([HERE, HERE, ELSEWHERE, NOBODY]), in_sync=IN_SYNC_SETS, step=st.integers(1, 3))
+    @rule(leader=st.sampled_from([HERE, HERE, ELSEWHERE, NO_LEADER]), in_sync=IN_SYNC_SETS, step=st.integers(1, 3))
     def a_new_leader_is_elected(self, leader: int, in_sync: tuple[int, ...], step: int) -> None:
         self.leader, self.leader_epoch, self.in_sync = leader, self.leader_epoch + step, in_sync
         self.partition_epoch += 1
@@ -120,7 +120,7 @@ class PartitionModel(RuleBasedStateMachine):
         image = self.image(HERE, self.leader_epoch, self.partition_epoch)
         assert self.apply(HERE, image) is ErrorCode.NONE
 
-    @rule(leader=st.sampled_from([HERE, ELSEWHERE, NOBODY]), behind=st.integers(1, 3))
+    @rule(leader=st.sampled_from([HERE, ELSEWHERE, NO_LEADER]), behind=st.integers(1, 3))
     def an_older_leader_epoch_is_refused(self, leader: int, behind: int) -> None:
         before = (self.partition.leadership, self.partition.leader_epoch, self.partition.partition_epoch)
         image = self.image(leader, self.leader_epoch - behind, self.partition_epoch + 5)

@@ -64,18 +64,18 @@ def test_partitions_in_several_directories_are_found_again_in_order(name: str) -
     broker.close()
 
 
-def test_a_partition_that_nobody_knows_is_set_aside(
+def test_an_unknown_partition_is_set_aside(
     broker: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     disk = broker.simulation.disk
     disk.make_directories("/data/unknown-0")
-    disk.replace_file("/data/unknown-0/00000000000000000000.log", b"somebody's data")
+    disk.replace_file("/data/unknown-0/00000000000000000000.log", b"foreign data")
     broker.restart()
     left = disk.list_directory("/data")
     assert "unknown-0" not in left
     aside = [each for each in left if each.endswith("-stray")]
     assert len(aside) == 1
-    assert disk.read_file(f"/data/{aside[0]}/00000000000000000000.log") == b"somebody's data"
+    assert disk.read_file(f"/data/{aside[0]}/00000000000000000000.log") == b"foreign data"
     assert "unknown partition set aside" in caplog.messages
     broker.restart()
     assert aside[0] in disk.list_directory("/data"), "set aside once, kept for ever"
@@ -105,7 +105,7 @@ def test_a_checkpoint_that_cannot_be_read_is_done_without(
     assert "checkpoint ignored" in caplog.messages
 
 
-def test_a_missing_directory_of_a_partition_is_made_anew(broker: SimulatedBroker, name: str) -> None:
+def test_a_missing_directory_of_a_partition_is_created_again(broker: SimulatedBroker, name: str) -> None:
     create_topic(broker, name)
     produce(broker, name)
     broker.simulation.disk.remove_tree(f"/data/{name}-0")
@@ -228,7 +228,7 @@ def test_a_checkpoint_is_written_to_its_end_when_its_client_disconnects(
     assert second.done()
 
 
-def test_a_topic_is_made_anew_only_when_no_checkpoint_tells_of_its_name(
+def test_a_topic_is_recreated_only_when_no_checkpoint_has_its_name(
     broker: SimulatedBroker, workers: HeldWorkers, name: str
 ) -> None:
     """Also when a checkpoint with the older topic in it was on its way."""
@@ -240,8 +240,8 @@ def test_a_topic_is_made_anew_only_when_no_checkpoint_tells_of_its_name(
     on_its_way = broker.simulation.loop.create_task(broker.services.partitions.checkpoint())
     broker.step()
     delete_topic(broker, name)
-    wish = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    creating = broker.begin(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
+    requested = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    creating = broker.begin(CreateTopicsRequest(topics=[requested]), CreateTopicsResponse)
     workers.release()
     broker.step()
     assert on_its_way.done()
@@ -265,14 +265,14 @@ def test_a_deletion_is_forgotten_by_the_next_start(broker: SimulatedBroker, name
     assert offsets(broker, name) == (0, 0)
 
 
-def test_a_topic_is_made_anew_though_the_checkpoints_cannot_be_written(
+def test_a_topic_is_recreated_though_the_checkpoints_cannot_be_written(
     broker: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     create_topic(broker, name)
     delete_topic(broker, name)
     broker.simulation.disk.capacity_bytes = 0
-    wish = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    broker.call(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
+    requested = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    broker.call(CreateTopicsRequest(topics=[requested]), CreateTopicsResponse)
     assert caplog.messages == ["checkpoints could not be written", "a partition cannot be opened"]
     broker.simulation.disk.capacity_bytes = None
     caplog.clear()
@@ -301,8 +301,8 @@ def test_a_new_partition_is_not_there_before_its_files_are(
     broker: SimulatedBroker, workers: HeldWorkers, name: str
 ) -> None:
     workers.held.add("open_logs")
-    wish = CreatableTopic(name=name, num_partitions=2, replication_factor=1)
-    creating = broker.begin(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
+    requested = CreatableTopic(name=name, num_partitions=2, replication_factor=1)
+    creating = broker.begin(CreateTopicsRequest(topics=[requested]), CreateTopicsResponse)
     assert produce(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     workers.release_all()
     assert creating.result().topics[0].error_code == ErrorCode.NONE
@@ -311,8 +311,8 @@ def test_a_new_partition_is_not_there_before_its_files_are(
 
 def test_a_client_that_goes_does_not_stop_a_creation(broker: SimulatedBroker, workers: HeldWorkers, name: str) -> None:
     workers.held.add("open_logs")
-    wish = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
-    creating = broker.begin(CreateTopicsRequest(topics=[wish]), CreateTopicsResponse)
+    requested = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
+    creating = broker.begin(CreateTopicsRequest(topics=[requested]), CreateTopicsResponse)
     creating.task.cancel()
     broker.step()
     workers.release_all()

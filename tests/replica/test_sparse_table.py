@@ -29,7 +29,7 @@ from tests.handlers.requests import (
 if TYPE_CHECKING:
     from tests.handlers.brokers import SimulatedBroker
 
-HERE, ELSEWHERE, NOBODY = 0, 7, -1
+HERE, ELSEWHERE, NO_LEADER = 0, 7, -1
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
@@ -109,7 +109,7 @@ def test_clients_are_given_the_leader(broker: SimulatedBroker, name: str) -> Non
 def test_a_follower_keeps_its_log_and_serves_no_clients(broker: SimulatedBroker, name: str) -> None:
     create_topic(broker, name)
     produce(broker, name)
-    for leader, leadership in ((ELSEWHERE, Leadership.FOLLOWER), (NOBODY, Leadership.NONE)):
+    for leader, leadership in ((ELSEWHERE, Leadership.FOLLOWER), (NO_LEADER, Leadership.NONE)):
         change_partition(broker, name, 0, leader=leader, replicas=(HERE, ELSEWHERE))
         partition = broker.partition(name)
         assert (partition.leadership, partition.is_online, partition.is_leader) == (leadership, True, False)

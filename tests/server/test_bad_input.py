@@ -55,7 +55,7 @@ def client(broker: RunningBroker) -> Iterator[WireClient]:
 
 @pytest.fixture
 def witness(broker: RunningBroker) -> Iterator[WireClient]:
-    """Somebody else on the same broker, connected before and served after the mischief."""
+    """Another client of the same broker, connected before the bad input and served after it."""
     with WireClient(broker.port) as other:
         yield other
         assert other.call(
@@ -105,7 +105,7 @@ def test_promised_megabytes_reserve_no_memory(broker: RunningBroker, witness: Wi
         assert psutil.Process(broker.pid).memory_info().rss - before < 8 * MEBIBYTE
 
 
-def test_silent_connections_harm_nobody(broker: RunningBroker, witness: WireClient) -> None:
+def test_silent_connections_do_not_affect_other_clients(broker: RunningBroker, witness: WireClient) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(200):
             stack.enter_context(WireClient(broker.port))

@@ -81,7 +81,7 @@ async def ask(port: int, request: Any, response: Any, version: int) -> Any:
     return decode_response(response, frame, version)
 
 
-def test_nobody_is_let_in_before_the_broker_knows_its_address(tmp_path: Path) -> None:
+def test_connections_are_accepted_after_the_broker_knows_its_address(tmp_path: Path) -> None:
     """A client that comes during a restart must not be told of a cluster without brokers."""
 
     async def scenario() -> None:

@@ -167,7 +167,7 @@ def test_others_are_served_while_one_reads_slowly(running: RunningBroker, client
     with WireClient(running.port) as slow:
         slow.send(encode_request(fetch_request("large"), VERSION))
         for _ in range(20):
-            greet(client)  # it has to be answered, while nobody reads the other answer
+            greet(client)  # it must be answered while the other response is not read
         frame = slow.read_frame()
         assert frame is not None
         assert records_of(decode_response(FetchResponse, frame, VERSION)) == large
@@ -244,8 +244,8 @@ def test_no_more_connections_of_one_address_than_allowed_and_the_limit_can_chang
         assert not is_open(stack.enter_context(WireClient(broker.port)))
         eventually(lambda: "max.connections.per.ip" in broker.output, "a word about it in the log")
         config = AlterableConfig(name="max.connections.per.ip", config_operation=0, value="3")
-        wish = AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
-        request = IncrementalAlterConfigsRequest(resources=[wish])
+        requested = AlterConfigsResource(resource_type=4, resource_name="", configs=[config])
+        request = IncrementalAlterConfigsRequest(resources=[requested])
         answer = taken[0].call(request, IncrementalAlterConfigsResponse)
         assert answer.responses[0].error_code == ErrorCode.NONE
         assert is_open(stack.enter_context(WireClient(broker.port)))
@@ -304,7 +304,7 @@ def test_a_thousand_idle_connections_are_cheap(running: RunningBroker, client: W
     before = process.memory_info().rss
     with contextlib.ExitStack() as stack:
         crowd = [stack.enter_context(WireClient(running.port)) for _ in range(1000)]
-        assert not any(calls_again(each) for each in crowd), "nobody's call was dropped"
+        assert not any(calls_again(each) for each in crowd), "no connection was dropped"
         assert is_open(crowd[-1])
         assert is_open(crowd[0])
         assert process.memory_info().rss - before < 12 * MEBIBYTE

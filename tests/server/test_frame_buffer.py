@@ -146,7 +146,7 @@ def test_buffers_are_given_back_and_used_again() -> None:
 
 
 @given(st.lists(st.binary(min_size=8, max_size=300_000), min_size=2, max_size=4), st.integers(1, 200_000))
-def test_a_buffer_that_was_handed_over_is_nobody_elses(bodies: list[bytes], cut: int) -> None:
+def test_a_buffer_that_was_handed_over_has_one_owner(bodies: list[bytes], cut: int) -> None:
     """Large unfinished frames keep the buffer that they came in; others get another, and never see these bytes."""
     buffers = ReceiveBuffers()
     connections = [FrameBuffer(buffers, LIMIT) for _ in bodies]

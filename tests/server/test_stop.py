@@ -51,7 +51,7 @@ def base_offsets(records: bytes) -> list[int]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_stop_answers_what_waits_and_leaves_the_mark(tmp_path: Path, number: signal.Signals) -> None:
-    """On two listeners: nobody may begin to wait on the second while the first is being closed."""
+    """On two listeners: no request may begin to wait on the second while the first is being closed."""
     with broker_process(
         listeners="A://127.0.0.1:0,B://127.0.0.1:0",
         listener_security_protocol_map="A:PLAINTEXT,B:PLAINTEXT",
@@ -154,7 +154,7 @@ def test_an_idle_broker_stops_in_no_time(tmp_path: Path) -> None:
         greet(clients[-1])
         broker.process.terminate()
         assert broker.wait() == 0
-        assert RESPONSES_NOT_READ not in broker.stderr, "it waits for nobody"
+        assert RESPONSES_NOT_READ not in broker.stderr, "it waits for no client"
         for client in clients:
             assert client.is_closed_by_peer()
             client.close()
@@ -249,7 +249,7 @@ def test_a_kill_in_the_middle_of_much_loses_nothing_acknowledged() -> None:
                 assert end_offset(client, "t") == acknowledged
 
 
-def test_a_topic_made_anew_after_a_deletion_survives_a_kill() -> None:
+def test_a_recreated_topic_survives_a_kill() -> None:
     from odradek.protocol.messages.delete_records import (
         DeleteRecordsPartition,
         DeleteRecordsRequest,

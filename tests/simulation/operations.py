@@ -99,8 +99,8 @@ class Operations:
         if picked is None or len(picked[1].partitions) > 4:
             return
         name, topic, _ = picked
-        wish = CreatePartitionsTopic(name=name, count=len(topic.partitions) + 1, assignments=None)
-        answer = await self._world.call(CreatePartitionsRequest(topics=[wish]), CreatePartitionsResponse, 3)
+        requested = CreatePartitionsTopic(name=name, count=len(topic.partitions) + 1, assignments=None)
+        answer = await self._world.call(CreatePartitionsRequest(topics=[requested]), CreatePartitionsResponse, 3)
         assert answer.results[0].error_code == ErrorCode.NONE
         topic.partitions.append(ModelPartition())
 
@@ -203,8 +203,8 @@ class Operations:
         partition = topic.partitions[index]
         now_ms = self._now_ms()
         timestamp = self._chance.randint(now_ms - 200_000, now_ms)
-        wish = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[wish])])
+        requested = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[requested])])
         answer = await self._world.call(request, ListOffsetsResponse, 7)
         found = answer.topics[0].partitions[0]
         wanted = [batch for batch in partition.batches if batch.timestamp >= timestamp]
@@ -223,8 +223,8 @@ class Operations:
         name, topic, index = picked
         partition = topic.partitions[index]
         offset = self._chance.randint(partition.start_offset, partition.end_offset)
-        wish = DeleteRecordsPartition(partition_index=index, offset=offset)
-        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=name, partitions=[wish])])
+        requested = DeleteRecordsPartition(partition_index=index, offset=offset)
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=name, partitions=[requested])])
         answer = await self._world.call(request, DeleteRecordsResponse, 2)
         assert answer.topics[0].partitions[0].low_watermark == offset
         partition.start_offset = offset
@@ -258,8 +258,8 @@ class Operations:
     async def offsets(self, name: str, index: int) -> tuple[int, int]:
         found = []
         for timestamp in (EARLIEST, LATEST):
-            wish = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
-            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[wish])])
+            requested = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+            request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=[requested])])
             answer = await self._world.call(request, ListOffsetsResponse, self._chance.randint(1, 11))
             assert answer.topics[0].partitions[0].error_code == ErrorCode.NONE
             found.append(answer.topics[0].partitions[0].offset)

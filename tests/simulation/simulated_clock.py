@@ -45,7 +45,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         """There are none: nothing outside can happen."""
 
     def _write_to_self(self) -> None:
-        """Nobody waits in the selector who could be woken."""
+        """No thread waits in the selector, so there is none to wake."""
 
 
 class SimulatedClock:

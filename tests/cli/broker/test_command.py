@@ -9,6 +9,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -66,14 +68,16 @@ def test_a_missing_file_is_wrong_usage(offline: Run) -> None:
     assert "missing.properties" in ran.errors
 
 
-def test_a_setting_that_is_none_is_named(offline: Run) -> None:
-    ran = offline("broker", "--override", "no.such.setting=1")
+@pytest.mark.parametrize("options", [(), ("--format", "json")])
+def test_an_unknown_setting_is_named_in_a_plain_line(offline: Run, options: tuple[str, ...]) -> None:
+    ran = offline("broker", "--override", "no.such.setting=1", *options)
     assert ran.code == 1
     assert "no.such.setting" in ran.errors
+    assert ran.errors.splitlines()[-1].startswith("odradek: error: ")
 
 
 def test_the_broker_ends_when_the_pipe_does(tmp_path: Path) -> None:
-    """`--stop-with`: whoever holds the other end has died."""
+    """`--stop-with`: the process that holds the other end has ended."""
     ours, theirs = os.pipe()[::-1]
     overrides = ("--override", "listeners=PLAINTEXT://127.0.0.1:0", "--override", f"log.dirs={tmp_path / 'data'}")
     with start(f"--stop-with={theirs}", *overrides, pass_fds=[theirs]) as process:

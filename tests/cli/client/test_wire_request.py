@@ -44,7 +44,7 @@ def test_a_broker_answers(bootstrap_server: str) -> None:
     assert response.brokers
 
 
-def test_nobody_at_the_address_is_a_failure() -> None:
+def test_an_address_without_a_broker_is_a_failure() -> None:
     with pytest.raises(Failure, match=r"no response from 127\.0\.0\.1:1"):
         call(("127.0.0.1", 1), REQUEST, MetadataResponse, 1)
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.cluster.info import PartitionCounts
+from odradek.cli.cluster.info import PartitionCounts, with_internal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.cli.conftest import Run
 
 
@@ -37,3 +39,22 @@ def test_partitions_without_leader_or_replicas_are_counted() -> None:
     counts.add(-1, [2], [])
     assert (counts.partitions, counts.without_leader, counts.under_replicated) == (3, 1, 2)
     assert (counts.led, counts.replicas) == ({1: 1, 2: 1}, {1: 2, 2: 3})
+
+
+def test_internal_topics_and_partitions_are_counted_apart(
+    odradek: Run, topic: str, new_name: Callable[[], str]
+) -> None:
+    group = new_name()
+    assert odradek("produce", topic, "-v", "one").code == 0
+    assert odradek("consume", topic, "--group", group, "--until-end").code == 0
+    facts = odradek("cluster", "info", "--format", "json").row
+    assert facts["internal_topics"] == 1
+    assert 0 < facts["internal_partitions"] <= facts["partitions"] - 2
+    assert f" partitions ({facts['internal_partitions']} internal) · " in odradek("cluster", "info").output
+
+
+def test_the_text_names_internal_ones_only_if_there_are_some() -> None:
+    assert (with_internal(51, "partition", 50), with_internal(1, "topic", 0)) == (
+        "51 partitions (50 internal)",
+        "1 topic",
+    )

@@ -74,6 +74,17 @@ def test_settings_of_a_broker_take_precedence_over_those_of_all(odradek_broker: 
     assert refused.errors.startswith("odradek: error: broker-default: ")
 
 
+@pytest.mark.parametrize("broker", ["7", "x", "00"])
+@pytest.mark.parametrize("arguments", [("describe",), ("alter", "--set", "log.cleaner.backoff.ms=1")])
+def test_a_broker_that_does_not_exist_is_named_with_those_that_do(
+    odradek: Run, arguments: tuple[str, ...], broker: str
+) -> None:
+    command, *options = arguments
+    ran = odradek("config", command, "broker", broker, *options)
+    assert (ran.code, ran.output) == (1, "")
+    assert ran.errors == f"odradek: error: there is no broker {broker}; the cluster has broker 0\n"
+
+
 def test_a_mistyped_broker_setting_is_refused_with_a_suggestion(odradek: Run) -> None:
     ran = odradek("config", "alter", "broker", "--set", "log.cleaner.bakoff.ms=1")
     assert ran.code == 1

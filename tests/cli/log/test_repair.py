@@ -200,12 +200,12 @@ def test_what_a_compaction_left_is_only_noted(offline: Run, partition: Path) -> 
     assert "note" in ran.output
 
 
-def test_a_place_without_segments_is_told(offline: Run, tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "file"):
-        (tmp_path / "file").write_text("")
-        ran = offline("log", "verify", str(path))
-        assert ran.code == 1
-        assert "neither segments" in ran.errors or "name a segment" in ran.errors
+def test_a_file_that_is_no_segment_is_named(offline: Run, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("")
+    ran = offline("log", "verify", str(path))
+    assert ran.code == 1
+    assert ran.errors.startswith(f"odradek: error: {path} is not a segment of a log; name a segment (.log), ")
 
 
 def test_beside_a_running_broker_it_may_be_verified_and_not_repaired(
@@ -224,7 +224,7 @@ def test_beside_a_running_broker_it_may_be_verified_and_not_repaired(
 
 
 @pytest.mark.parametrize("command", ["verify", "repair"])
-def test_what_is_no_log_directory_is_a_failure(offline: Run, tmp_path: Path, command: str) -> None:
+def test_a_path_that_is_not_part_of_a_log_directory_is_a_failure(offline: Run, tmp_path: Path, command: str) -> None:
     """Neither an empty directory, nor one whose subdirectories only look like partitions, nor other .log files."""
     empty, look_alike, logs = tmp_path / "empty", tmp_path / "look-alike", tmp_path / "logs"
     (look_alike / "python-3").mkdir(parents=True)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.cli.main import run
-from odradek.cli.pipeline.sql import print_csv, print_table, surroundings
+from odradek.cli.pipeline.sql import print_csv, print_table, query_context
 from odradek.pipelines.spark.querying import Answer
 from tests.cli.conftest import run_odradek
 
@@ -123,5 +123,5 @@ def test_the_brokers_of_a_definition_come_before_those_of_the_environment(
         'pipeline: p\nbootstrap_servers: "defined:1"\nsources: {a: {topic: a, schema: "id INT"}}\n'
         "sinks: {b: {from: a, topic: b}}\n"
     )
-    found = surroundings(str(file) if has_definition else None, None, None, option, (), (), ())
+    found = query_context(str(file) if has_definition else None, None, None, option, (), (), ())
     assert found.pipeline.bootstrap_servers == asked

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from confluent_kafka import TopicPartition
 
+from odradek.cli.records.group_reader import GroupReader
+from odradek.cli.records.record_reader import END_OF_PARTITION
 from odradek.testing import broker
 from tests.cli.completion.test_command import complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from odradek.cli.client.cluster import Cluster
     from tests.cli.conftest import Ran, Run
 
 
@@ -82,3 +86,66 @@ def test_group_names_are_completed(odradek: Run, numbered: str, group: str) -> N
     assert odradek("consume", numbered, "--group", group, "--until-end").code == 0
     for command in ("group describe", "group delete", "group reset", f"consume {numbered} --group"):
         assert complete(odradek, f"odradek {command} {group[:-2]}") == [group]
+
+
+class ScriptedMessage:
+    """A record of partition 0, or the end of the partition."""
+
+    def __init__(self, value: str | None) -> None:
+        self.value = value
+
+    def error(self) -> ScriptedMessage | None:
+        return self if self.value is None else None
+
+    def name(self) -> str:
+        return END_OF_PARTITION
+
+    def partition(self) -> int:
+        return 0
+
+
+class ScriptedConsumer:
+    """Each poll takes one event: a rebalance calls the callbacks, a record or the end of partition 0 is returned."""
+
+    def __init__(self, *events: str) -> None:
+        self.events: Iterator[str] = iter(events)
+
+    def consumer(self, _properties: dict[str, object]) -> ScriptedConsumer:
+        return self
+
+    def subscribe(self, _topics: list[str], **callbacks: Callable[..., None]) -> None:
+        self.callbacks = callbacks
+
+    def consume(self, _count: int, _timeout_s: float) -> list[ScriptedMessage]:
+        return []
+
+    def poll(self, _timeout_s: float) -> ScriptedMessage | None:
+        kind, _, value = next(self.events).partition(" ")
+        if kind in self.callbacks:
+            self.callbacks[kind](self, [TopicPartition("numbers", int(number)) for number in value.split()])
+            return None
+        return ScriptedMessage(value if kind == "record" else None)
+
+
+def values_until_end(*events: str) -> list[str]:
+    """The values that `--until-end` reads from these events, of which it must consume all."""
+    consumer = ScriptedConsumer(*events)
+    cluster = cast("Cluster", consumer)
+    reader = GroupReader(cluster, "numbers", "readers", from_beginning=True, until_end=True)
+    values = [cast("Any", message).value for batch in reader.batches() for message in batch]
+    assert [*consumer.events] == []
+    return values
+
+
+@pytest.mark.parametrize("revocation", ["on_revoke", "on_lost"])
+def test_until_end_continues_after_a_rebalance_that_revokes_all_partitions(revocation: str) -> None:
+    before = ("on_assign 0", "record one", f"{revocation} 0")
+    assert values_until_end(*before, "on_assign 0", "record two", "end") == ["one", "two"]
+
+
+def test_until_end_ends_when_the_next_assignment_is_empty() -> None:
+    assert values_until_end("on_assign 0", "record one", "on_revoke 0", "on_assign") == ["one"]
+
+
+def test_until_end_ends_when_the_unfinished_partitions_are_revoked_and_the_kept_ones_are_at_their_end() -> None:
+    assert values_until_end("on_assign 0 1", "record one", "end", "on_revoke 1") == ["one"]

@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.cli.topic.describe import records_text
 from tests.cli.completion.test_command import complete
 
 if TYPE_CHECKING:
@@ -87,8 +88,21 @@ def test_describe_shows_partitions_and_offsets(odradek: Run, topic: str) -> None
     assert ran.code == 0
     lines = [line.split() for line in ran.output.splitlines()]
     assert lines[0][:3] == [topic, "2", "partitions"]
+    assert ran.output.splitlines()[0].endswith(" · at most 2 records")
     assert ["PARTITION", "LEADER", "REPLICAS", "IN", "SYNC", "EARLIEST", "LATEST"] in lines
     assert [line[-2:] for line in lines if line[:1] in (["0"], ["1"])] == [["0", "0"], ["0", "2"]]
+
+
+def test_describe_calls_a_topic_without_records_empty(odradek: Run, topic: str) -> None:
+    assert odradek("topic", "describe", topic).output.splitlines()[0].endswith(" · empty")
+
+
+def test_the_records_of_partitions_without_a_leader_are_not_counted() -> None:
+    partitions: list[dict[str, Any]] = [
+        {"earliest_offset": 1, "latest_offset": 4},
+        {"earliest_offset": None, "latest_offset": None},
+    ]
+    assert records_text(partitions) == "at most 3 records in partitions with a leader"
 
 
 def test_describe_as_json(odradek: Run, topic: str) -> None:

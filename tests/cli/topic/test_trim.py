@@ -43,6 +43,7 @@ def test_records_before_it_are_deleted(odradek: Run, filled: str, way: tuple[str
     assert ran.code == 0, ran.errors
     assert ran.row == {
         "topic": filled, "partition": 0, "earliest_offset_before": 0, "earliest_offset": first, "latest_offset": 10,
+        "deleted_offsets": first,
     }  # fmt: skip
     assert left(odradek, filled) == [str(number) for number in range(first, 10)]
 
@@ -50,8 +51,17 @@ def test_records_before_it_are_deleted(odradek: Run, filled: str, way: tuple[str
 def test_an_offset_past_the_end_is_a_failure_and_deletes_nothing(odradek: Run, filled: str) -> None:
     ran = odradek("topic", "trim", filled, "--before-offset", "11", "--yes")
     assert ran.code == 1
-    assert f"topic {filled}, partition 0 ends at offset 10, before 11" in ran.errors
+    assert f"topic {filled}, partition 0 ends at offset 10, before 11; give at most 10, or other" in ran.errors
     assert len(left(odradek, filled)) == 10
+
+
+def test_an_offset_past_the_end_of_several_partitions_names_the_least_end(odradek: Run, topic: str) -> None:
+    assert odradek("produce", topic, "-p", "0", stdin="one\ntwo\n").code == 0
+    assert odradek("produce", topic, "-p", "1", stdin="one\n").code == 0
+    ran = odradek("topic", "trim", topic, "--before-offset", "3", "--yes")
+    assert ran.errors.endswith(
+        f"topic {topic}, partition 0 ends at offset 2, before 3; give at most 1, or other partitions with --partition\n"
+    )
 
 
 def test_text_shows_what_was_deleted(odradek: Run, filled: str) -> None:

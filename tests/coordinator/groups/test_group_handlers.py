@@ -364,7 +364,7 @@ def test_the_broker_speaks_for_its_groups_while_they_load(world: GroupWorld, mon
     world.run(scenario())
 
 
-def test_nobody_writes_to_the_topic_of_groups_but_the_coordinator(world: GroupWorld) -> None:
+def test_only_the_coordinator_writes_to_the_topic_of_groups(world: GroupWorld) -> None:
     batch = bytes(build_batch([Record(0, 0, b"key", b"value")]))
     partition = PartitionProduceData(index=0, records=memoryview(batch))
     request = ProduceRequest(

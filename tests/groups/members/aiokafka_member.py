@@ -1,4 +1,4 @@
-"""A member by aiokafka: `python -m tests.groups.members.aiokafka_member WISH`."""
+"""A member by aiokafka: `python -m tests.groups.members.aiokafka_member SETTINGS`."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class AiokafkaMember:
     async def _poll(self) -> Batches:
         self._release()
         fetched = await self._consumer.getmany(timeout_ms=int(POLL_S * 1000))
-        await self._busy.acquire()  # at once: whoever else has it never waits while it does
+        await self._busy.acquire()  # without waiting: the other holder never awaits while it holds the lock
         return {
             (place.topic, place.partition): [(record.offset, record.value) for record in records]
             for place, records in fetched.items()

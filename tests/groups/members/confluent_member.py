@@ -1,4 +1,4 @@
-"""A member by confluent-kafka (librdkafka): `python -m tests.groups.members.confluent_member WISH`."""
+"""A member by confluent-kafka (librdkafka): `python -m tests.groups.members.confluent_member SETTINGS`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A member by kafka-python: `python -m tests.groups.members.kafka_python_member WISH`."""
+"""A member by kafka-python: `python -m tests.groups.members.kafka_python_member SETTINGS`."""
 
 from __future__ import annotations
 

@@ -86,5 +86,5 @@ def test_a_record_that_waits_too_long_makes_its_log_worth_it(log: PartitionLog) 
     ("clean", "start", "end", "first"),
     [(None, 3, 9, 3), (5, 3, 9, 5), (9, 3, 9, 9), (2, 3, 9, 3), (10, 3, 9, 3)],
 )
-def test_a_checkpoint_outside_the_log_is_not_believed(clean: int | None, start: int, end: int, first: int) -> None:
+def test_a_checkpoint_outside_the_log_is_ignored(clean: int | None, start: int, end: int, first: int) -> None:
     assert choose_first_dirty_offset(clean, start, end) == first

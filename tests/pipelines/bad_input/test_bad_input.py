@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.launching import Audience, Wishes, run_pipeline
+from odradek.pipelines.spark.launching import RunCallbacks, RunOptions, run_pipeline
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.warehouse import Warehouse, WarehouseRefused, warehouse
 from tests.pipelines.spark.stage import Stage, renamed
@@ -202,9 +202,9 @@ def test_a_wrong_database_is_told_before_spark_starts(stage: Stage, url: str, me
     stage.create("in", 1)
     pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [id]}}")
     said: list[str] = []
-    audience = Audience(said.append, lambda _report: None)
+    callbacks = RunCallbacks(said.append, lambda _report: None)
     with pytest.raises(WarehouseRefused, match=message) as refused:
-        run_pipeline(renamed(pipeline, warehouse=url, engine=Engine.BATCH), Wishes(), lambda: False, audience)
+        run_pipeline(renamed(pipeline, warehouse=url, engine=Engine.BATCH), RunOptions(), lambda: False, callbacks)
     assert "secret" not in str(refused.value)
     assert said == []
 

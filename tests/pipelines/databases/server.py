@@ -136,7 +136,7 @@ def run_or_refuse(command: list[str], folder: Path) -> str:
     return done.stdout
 
 
-def somebody() -> dict[str, Any]:
+def server_user() -> dict[str, Any]:
     """The user to run PostgreSQL as, because it refuses to run as root."""
     if os.geteuid() != 0:
         return {}
@@ -161,7 +161,7 @@ def reachable(programs: Programs, folder: Path) -> Programs:
 
 @contextmanager
 def running_server() -> Iterator[Server]:
-    programs, owner = find_programs(), somebody()
+    programs, owner = find_programs(), server_user()
     folder = Path(tempfile.mkdtemp(prefix="odradek-pg-"))
     try:
         if owner:

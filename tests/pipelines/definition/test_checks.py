@@ -63,7 +63,7 @@ def test_names_of_tables_do_not_mind_case() -> None:
     assert errors("steps: {s: {sql: select ID from RIGS}}\n" + OUT) == []
 
 
-def test_what_nobody_uses_is_a_warning() -> None:
+def test_an_unused_step_is_a_warning() -> None:
     text = "steps: {s: {sql: select * from rigs}, t: {sql: select * from s}}\n" + OUT
     assert [line for line in warnings(text) if "step 't'" in line] == [
         "no sink and no view uses the step 't'; it will not run; remove it"

@@ -122,7 +122,7 @@ def test_offsets_of_another_cluster_mean_nothing() -> None:
     assert any("cluster c-1 → topics rigs of cluster c-2" in each for each in changes(cluster="c-2"))
 
 
-def test_a_sink_that_another_flow_feeds_would_begin_anew() -> None:
+def test_a_sink_that_another_flow_feeds_would_start_over() -> None:
     found = changes(
         (
             "pressure: {from: readings, topic: pressure, key: hcid}",

@@ -92,7 +92,7 @@ def test_nothing_has_come_yet() -> None:
 
 def test_a_broker_that_is_away_is_told() -> None:
     model = filled()
-    model.is_broker_away = True
+    model.is_broker_unreachable = True
     assert "broker unreachable" in picture(model, 80, 24)[0]
     assert progress_line(model, 60.0).endswith("broker unreachable")
 

@@ -14,7 +14,7 @@ from odradek.pipelines.spark.connector import ConnectorMissing
 from odradek.pipelines.spark.connector_choice import choose_connector
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.launching import Audience, Wishes, run_pipeline
+from odradek.pipelines.spark.launching import RunCallbacks, RunOptions, run_pipeline
 from odradek.pipelines.spark.sources import Range, read_once
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import Stage, renamed
@@ -180,7 +180,7 @@ def test_the_realtime_engine_needs_sparks_own(stage: Stage, no_registry: None) -
     pipeline = dataclasses.replace(stage.pipeline(RAW), engine=Engine.REALTIME)
 
     def run(chosen: Pipeline) -> Any:
-        run_pipeline(chosen, Wishes(), lambda: True, Audience(lambda _line: None, lambda _report: None))
+        run_pipeline(chosen, RunOptions(), lambda: True, RunCallbacks(lambda _line: None, lambda _report: None))
 
     with pytest.raises(PipelineError, match="the realtime engine cannot use the Python connector"):
         run(pipeline)

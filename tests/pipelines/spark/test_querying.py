@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
-from odradek.pipelines.spark.querying import Catalog, NoSuchTable, Surroundings, ask, distinct_names
+from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, ask, distinct_names
 from odradek.pipelines.spark.topics import BrokersUnavailable
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ RECORDS = [
 ]
 
 
-def asked(stage: Stage, text: str, where: Surroundings) -> list[dict[str, Any]]:
+def asked(stage: Stage, text: str, context: QueryContext) -> list[dict[str, Any]]:
     query = text.replace("@", f"{stage.prefix}-")
-    return list(ask(stage.spark, query, Catalog(where).readers(query)).rows)
+    return list(ask(stage.spark, query, Catalog(context).readers(query)).rows)
 
 
 def test_whatever_has_a_name_can_be_asked(stage: Stage) -> None:
@@ -41,28 +41,28 @@ def test_whatever_has_a_name_can_be_asked(stage: Stage) -> None:
     pipeline = stage.pipeline(DEFINITION)
     stage.produce("in", RECORDS, key="k")
     stage.run_once(stage.pipeline(DEFINITION.replace("latest", "earliest")))
-    where = Surroundings(pipeline)
-    assert asked(stage, "select id, at, tags from readings order by id", where) == [
+    context = QueryContext(pipeline)
+    assert asked(stage, "select id, at, tags from readings order by id", context) == [
         {"id": 1, "at": "2026-01-01T12:00:00.000Z", "tags": ["a"]},
         {"id": 2, "at": "2026-01-01T13:00:00.000Z", "tags": None},
     ]
-    assert asked(stage, "select l.id from late l join LAST v on l.id = v.id", where) == [{"id": 2}]
-    assert asked(stage, "select id, at, tags from last where id = 1", where) == [
+    assert asked(stage, "select l.id from late l join LAST v on l.id = v.id", context) == [{"id": 2}]
+    assert asked(stage, "select id, at, tags from last where id = 1", context) == [
         {"id": 1, "at": "2026-01-01T12:00:00.000Z", "tags": '["a"]'}
     ]
-    raw = asked(stage, "select key, value, partition, offset, headers from `@in` order by offset", where)
+    raw = asked(stage, "select key, value, partition, offset, headers from `@in` order by offset", context)
     assert raw[2] == {"key": "k", "value": "{not json", "partition": 0, "offset": 2, "headers": {"sent": "by test"}}
     topic = stage.topic("in")
-    declared = Surroundings(pipeline, schemas={topic: "id BIGINT, `more` STRUCT<b: DOUBLE>"})
+    declared = QueryContext(pipeline, schemas={topic: "id BIGINT, `more` STRUCT<b: DOUBLE>"})
     assert asked(stage, "select sum(id) as s, sum(more.b) as b from `@in`", declared) == [{"s": 3, "b": 1.5}]
-    found_out = Surroundings(pipeline, inferred=frozenset({topic}))
+    found_out = QueryContext(pipeline, inferred=frozenset({topic}))
     assert asked(stage, "select count(*) n, count(_offset) o, max(more.b) b from `@in`", found_out) == [
         {"n": 2, "o": 2, "b": 1.5}
     ]
     with pytest.raises(NoSuchTable, match="did you mean 'readings'"):
-        asked(stage, "select * from reading", where)
+        asked(stage, "select * from reading", context)
     with pytest.raises(NoSuchTable, match=r"put names with dots in backticks: `a\.b`"):
-        asked(stage, "select * from a.b", where)
+        asked(stage, "select * from a.b", context)
 
 
 def test_a_topic_without_objects_has_no_columns(stage: Stage) -> None:
@@ -70,12 +70,12 @@ def test_a_topic_without_objects_has_no_columns(stage: Stage) -> None:
     stage.produce("in", [b"text"])
     nothing = Pipeline("sql", bootstrap_servers=stage.bootstrap_servers)
     with pytest.raises(NoSuchTable, match="has no records that are JSON objects"):
-        asked(stage, "select * from `@in`", Surroundings(nothing, inferred=frozenset({stage.topic("in")})))
+        asked(stage, "select * from `@in`", QueryContext(nothing, inferred=frozenset({stage.topic("in")})))
 
 
 def test_brokers_are_asked_only_where_they_are_needed(stage: Stage) -> None:
-    where = Surroundings(Pipeline("sql", bootstrap_servers="127.0.0.1:1"))
-    catalog = Catalog(where)
+    context = QueryContext(Pipeline("sql", bootstrap_servers="127.0.0.1:1"))
+    catalog = Catalog(context)
     assert list(ask(stage.spark, "select 1 + 1 as two, 3 as two", catalog.readers("select 1")).rows) == [
         {"two": 2, "two_2": 3}
     ]

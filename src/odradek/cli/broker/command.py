@@ -44,7 +44,7 @@ def broker(properties: str | None, overrides: tuple[str, ...], descriptor: int |
     file, the environment (ODRADEK_LOG_DIRS for log.dirs) and --override; the later takes precedence.
 
     With --format json the ready line is an object with node id, endpoints and log directories, and the log on standard
-    error is one object per line.
+    error is one object per line. A start that fails prints a plain line "odradek: error: ..." there.
     """
     from odradek.server.main import BrokerFailure, run_broker  # noqa: PLC0415 - help does not need it
 

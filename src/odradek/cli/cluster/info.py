@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
 
 REQUEST_TIMEOUT_S = 15.0
+INTERNAL_PREFIX = "__"
 
 
 @dataclass(slots=True)
@@ -22,14 +23,21 @@ class PartitionCounts:
     """Partitions of the cluster, internal topics included."""
 
     topics: int = 0
+    internal_topics: int = 0
     partitions: int = 0
+    internal_partitions: int = 0
     without_leader: int = 0
     under_replicated: int = 0
     led: Counter[int] = field(default_factory=Counter)  # by broker
     replicas: Counter[int] = field(default_factory=Counter)  # by broker
 
-    def add(self, leader: int, replicas: list[int], in_sync: list[int]) -> None:
+    def add_topic(self, *, internal: bool) -> None:
+        self.topics += 1
+        self.internal_topics += internal
+
+    def add(self, leader: int, replicas: list[int], in_sync: list[int], *, internal: bool = False) -> None:
         self.partitions += 1
+        self.internal_partitions += internal
         self.without_leader += leader < 0
         self.under_replicated += len(in_sync) < len(replicas)
         if leader >= 0:
@@ -53,7 +61,9 @@ def info(cluster: Cluster, as_json: bool) -> None:
         "cluster_id": described.cluster_id,
         "controller": controller,
         "topics": counts.topics,
+        "internal_topics": counts.internal_topics,
         "partitions": counts.partitions,
+        "internal_partitions": counts.internal_partitions,
         "partitions_without_leader": counts.without_leader,
         "under_replicated_partitions": counts.under_replicated,
         "groups": count_groups(cluster),
@@ -78,10 +88,11 @@ def info(cluster: Cluster, as_json: bool) -> None:
 
 def count_partitions(cluster: Cluster) -> PartitionCounts:
     counts = PartitionCounts()
-    for topic in cluster.admin().list_topics(timeout=REQUEST_TIMEOUT_S).topics.values():
-        counts.topics += 1
+    for name, topic in cluster.admin().list_topics(timeout=REQUEST_TIMEOUT_S).topics.items():
+        internal = name.startswith(INTERNAL_PREFIX)
+        counts.add_topic(internal=internal)
         for partition in topic.partitions.values():
-            counts.add(partition.leader, list(partition.replicas), list(partition.isrs))
+            counts.add(partition.leader, list(partition.replicas), list(partition.isrs), internal=internal)
     return counts
 
 
@@ -93,11 +104,15 @@ def count_groups(cluster: Cluster) -> int | None:
         return None
 
 
+def with_internal(count: int, noun: str, internal: int) -> str:
+    return count_text(count, noun) + (f" ({internal:,} internal)" if internal else "")
+
+
 def print_facts(facts: dict[str, Any]) -> None:
     shown = [
         count_text(len(facts["brokers"]), "broker"),
-        count_text(facts["topics"], "topic"),
-        count_text(facts["partitions"], "partition"),
+        with_internal(facts["topics"], "topic", facts["internal_topics"]),
+        with_internal(facts["partitions"], "partition", facts["internal_partitions"]),
     ]
     shown += [] if facts["groups"] is None else [count_text(facts["groups"], "group")]
     say(f"{strong(facts['cluster_id'] or 'cluster')}  {' · '.join(shown)}")

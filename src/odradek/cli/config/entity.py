@@ -1,4 +1,4 @@
-"""What has settings: a topic, a broker, all brokers (`broker-default`), or a consumer group."""
+"""The entities that have settings: a topic, a broker, all brokers (`broker-default`), or a consumer group."""
 
 from __future__ import annotations
 
@@ -71,6 +71,8 @@ def find_entity(cluster: Cluster, kind: str, name: str | None) -> Entity:
     if name:
         if kind == "topic":
             cluster.describe_topic(name)
+        elif kind == "broker":
+            check_broker(name, broker_ids(cluster))
         return Entity(kind, name)
     if kind != "broker":
         raise click.UsageError(f"name the {kind}: `odradek {kind} list` shows those that exist")
@@ -78,6 +80,14 @@ def find_entity(cluster: Cluster, kind: str, name: str | None) -> Entity:
     if len(brokers) > 1:
         raise click.UsageError(f"name a broker of {', '.join(map(str, brokers))}, or use {BROKER_DEFAULT} for all")
     return Entity(kind, str(brokers[0]))
+
+
+def check_broker(name: str, brokers: list[int]) -> None:
+    """Failure for an id that no broker has: the client library would wait for that broker until its timeout."""
+    ids = [str(broker) for broker in brokers]
+    if name not in ids:
+        noun = "broker" if len(ids) == 1 else "brokers"
+        raise Failure(f"there is no broker {name}; the cluster has {noun} {', '.join(ids)}")
 
 
 def broker_ids(cluster: Cluster) -> list[int]:

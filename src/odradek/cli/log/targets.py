@@ -85,14 +85,14 @@ def find_target(path: str) -> Target:
     path = os.path.abspath(path)
     if not os.path.isdir(path):
         if not _SEGMENT_NAME.fullmatch(os.path.basename(path)):
-            raise Failure(f"{path}: {WHAT_TO_NAME}")
+            raise Failure(f"{path} is not a segment of a log; {WHAT_TO_NAME}")
         partition = os.path.dirname(path)
         return Target(path, os.path.dirname(partition), [partition], only=os.path.basename(path))
     if _has_segments(path):
         return Target(path, os.path.dirname(path), [path])
     named = sorted(entry.path for entry in os.scandir(path) if entry.is_dir() and _PARTITION_NAME.fullmatch(entry.name))
     if not os.path.exists(os.path.join(path, META_PROPERTIES_FILE)) and not any(map(_has_segments, named)):
-        raise Failure(f"{path}: no segments (.log), no partitions and no {META_PROPERTIES_FILE} in it; {WHAT_TO_NAME}")
+        raise Failure(f"{path} has no segments (.log), no partitions and no {META_PROPERTIES_FILE}; {WHAT_TO_NAME}")
     return Target(path, path, named, is_whole_directory=True)
 
 

@@ -59,7 +59,7 @@ def backfill(
     span = parse_range(from_positions, to_positions, found)
     chosen = narrowed(found, only)
     from odradek.pipelines.operating.effects import backfill_effects  # noqa: PLC0415 - help does not need it
-    from odradek.pipelines.spark.launching import Audience, Wishes  # noqa: PLC0415
+    from odradek.pipelines.spark.launching import RunCallbacks, RunOptions  # noqa: PLC0415
 
     note(f"{found.name} {' '.join(('from', *from_positions, 'to', *(to_positions or ('the end',))))}")
     for line in backfill_effects(chosen.sinks):
@@ -73,7 +73,7 @@ def backfill(
 
     is_stopped = threading.Event()
     with stop_on_interrupt(is_stopped, signal.SIGTERM):
-        launch(chosen, Wishes(span=span), is_stopped, Audience(note, report))
+        launch(chosen, RunOptions(span=span), is_stopped, RunCallbacks(note, report))
 
 
 def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.operating.events import Event
     from odradek.pipelines.operating.publishing import Publisher
-    from odradek.pipelines.spark.launching import Audience, Wishes
+    from odradek.pipelines.spark.launching import RunCallbacks, RunOptions
     from odradek.pipelines.spark.progress import BatchReport
 
 SPARK_PACKAGES = {"pyspark": "PySpark", "pandas": "pandas", "pyarrow": "PyArrow", "sqlalchemy": "SQLAlchemy"}
@@ -88,15 +88,15 @@ def run(
             limits = [*([f"--seconds={seconds}"] if seconds else []), *(["--until-caught-up"] * until_caught_up)]
             run_supervised(file, found, engine, overrides, limits, metrics, state_folder, is_stopped, as_json=as_json)
             return
-        from odradek.pipelines.spark.launching import Wishes  # noqa: PLC0415 - help does not need Spark
+        from odradek.pipelines.spark.launching import RunOptions  # noqa: PLC0415 - help does not need Spark
 
         if stop_with is not None:
             threading.Thread(target=stop_with_owner, args=(stop_with, is_stopped), daemon=True).start()
-        wanted = Wishes(seconds, until_caught_up)
+        options = RunOptions(seconds, until_caught_up)
         if events is not None:
-            run_for_owner(found, wanted, is_stopped, EventPipe(events))
+            run_for_owner(found, options, is_stopped, EventPipe(events))
         else:
-            run_here(found, wanted, is_stopped, metrics, as_json=as_json)
+            run_here(found, options, is_stopped, metrics, as_json=as_json)
 
 
 def require_spark() -> None:
@@ -114,24 +114,28 @@ def batch_event(report: BatchReport) -> Event:
     return {"kind": "batch", "text": str(report), **dataclasses.asdict(report)}
 
 
-def run_for_owner(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, pipe: EventPipe) -> None:
+def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Event, pipe: EventPipe) -> None:
     """Run as the child of a supervisor, which gets all events, failures included."""
     from odradek.pipelines.spark.healing import healing_of  # noqa: PLC0415 - help does not need Spark
-    from odradek.pipelines.spark.launching import Audience  # noqa: PLC0415
+    from odradek.pipelines.spark.launching import RunCallbacks  # noqa: PLC0415
 
-    audience = Audience(lambda line: pipe.send(note(line)), lambda report: pipe.send(batch_event(report)), pipe.send)
+    callbacks = RunCallbacks(
+        lambda line: pipe.send(note(line)), lambda report: pipe.send(batch_event(report)), pipe.send
+    )
     try:
-        launch(found, wishes, is_stopped, audience)
+        launch(found, options, is_stopped, callbacks)
     except Exception as error:
         text = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
         pipe.send(failed(text, str(healing_of(error))))
         sys.exit(1)
 
 
-def run_here(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, metrics: Metrics, *, as_json: bool) -> None:
+def run_here(
+    found: Pipeline, options: RunOptions, is_stopped: threading.Event, metrics: Metrics, *, as_json: bool
+) -> None:
     """Run in this process. Batches are reported on Spark's threads, and shown on the main thread."""
     from odradek.cli.pipeline.supervised import published  # noqa: PLC0415 - help does not need it
-    from odradek.pipelines.spark.launching import Audience  # noqa: PLC0415
+    from odradek.pipelines.spark.launching import RunCallbacks  # noqa: PLC0415
 
     events: queue.SimpleQueue[Event] = queue.SimpleQueue()
     screen = chosen_screen(as_json=as_json)
@@ -148,8 +152,8 @@ def run_here(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, metri
         try:
             is_watched = metrics.port is not None or isinstance(screen, LiveView)
             send = events.put if is_watched else None
-            audience = Audience(say, lambda report: events.put(batch_event(report)), send, turn)
-            launch(found, wishes, is_stopped, audience)
+            callbacks = RunCallbacks(say, lambda report: events.put(batch_event(report)), send, turn)
+            launch(found, options, is_stopped, callbacks)
         finally:
             turn()
 
@@ -159,11 +163,11 @@ def drain(events: queue.SimpleQueue[Event], publisher: Publisher) -> None:
         publisher.take(events.get())
 
 
-def launch(found: Pipeline, wishes: Wishes, is_stopped: threading.Event, audience: Audience) -> None:
+def launch(found: Pipeline, options: RunOptions, is_stopped: threading.Event, callbacks: RunCallbacks) -> None:
     from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
     from odradek.pipelines.spark.launching import run_pipeline  # noqa: PLC0415
 
     try:
-        run_pipeline(found, wishes, is_stopped.is_set, audience)
+        run_pipeline(found, options, is_stopped.is_set, callbacks)
     except PipelineError as error:
         raise Failure(str(error)) from error

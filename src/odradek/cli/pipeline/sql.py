@@ -23,7 +23,7 @@ from odradek.cli.pipeline.run import SPARK_PACKAGES
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from odradek.pipelines.spark.querying import Answer, Surroundings
+    from odradek.pipelines.spark.querying import Answer, QueryContext
 
 SERVER_VARIABLE = "ODRADEK_BOOTSTRAP_SERVER"
 SHOWN_ROWS = 100  # of text output, unless --limit is given
@@ -71,7 +71,7 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
     "--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
     help="A table, one JSON object per line, or CSV.",
 )  # fmt: skip
-def sql(query: str, output: str, limit: int | None, master: str | None, **context: Any) -> None:
+def sql(query: str, output: str, limit: int | None, master: str | None, **options: Any) -> None:
     """Query topics, sources and views in Spark's SQL.
 
     The name of a table is looked up in the warehouse, then in the sources and steps of the definition, then in the
@@ -84,7 +84,7 @@ def sql(query: str, output: str, limit: int | None, master: str | None, **contex
     from odradek.pipelines.spark.querying import answer  # noqa: PLC0415
 
     try:
-        with answer(query, surroundings(**context), SETTINGS, master, note) as found:
+        with answer(query, query_context(**options), SETTINGS, master, note) as found:
             if output == "text":
                 print_table(found, SHOWN_ROWS if limit is None else limit)
             elif output == "json":
@@ -107,7 +107,7 @@ def check_query(query: str) -> None:
         raise Failure(f"the query, line {error.line}, column {error.column}: {error.message}{hint}") from None
 
 
-def surroundings(
+def query_context(
     definition: str | None,
     name: str | None,
     warehouse: str | None,
@@ -115,10 +115,10 @@ def surroundings(
     client_properties: tuple[tuple[str, str], ...],
     schemas: tuple[tuple[str, str], ...],
     infer: tuple[str, ...],
-) -> Surroundings:
+) -> QueryContext:
     from odradek.pipelines.definition.ddl import DdlError, parse_ddl  # noqa: PLC0415
     from odradek.pipelines.definition.model import Pipeline  # noqa: PLC0415
-    from odradek.pipelines.spark.querying import Surroundings  # noqa: PLC0415
+    from odradek.pipelines.spark.querying import QueryContext  # noqa: PLC0415
 
     found = Pipeline("sql") if definition is None else choose(definition, load(definition, None), name)
     for topic, ddl in schemas:
@@ -130,7 +130,7 @@ def surroundings(
     servers = bootstrap_server or of_variable or found.bootstrap_servers
     kafka = {**found.kafka, **dict(client_properties)}
     found = dataclasses.replace(found, bootstrap_servers=servers, kafka=kafka)
-    return Surroundings(found, warehouse, dict(schemas), frozenset(infer))
+    return QueryContext(found, warehouse, dict(schemas), frozenset(infer))
 
 
 def print_table(found: Answer, limit: int) -> None:

@@ -44,6 +44,7 @@ class GroupReader:
         self.until_end = until_end
         self.idle_timeout_ms = idle_timeout_ms
         self._active_at = time.monotonic()
+        self._assignment: set[int] = set()
         self._unfinished: set[int] | None = None  # assigned partitions whose end was not reached; None: no assignment
         self._consumer = cluster.consumer(
             {
@@ -67,13 +68,18 @@ class GroupReader:
 
     def _assigned(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
         self._active_at = time.monotonic()
-        self._unfinished = (self._unfinished or set()) | {each.partition for each in partitions}
-        numbers = [str(number) for number in sorted(each.partition for each in partitions)]
+        added = {each.partition for each in partitions}
+        self._assignment |= added
+        self._unfinished = (self._unfinished or set()) | added
+        numbers = [str(number) for number in sorted(added)]
         noun = "partition" if len(numbers) == 1 else "partitions"
         note(f"group {self.group} assigned {noun} {', '.join(numbers) or '(none)'} of {self.topic}")
 
     def _revoked(self, _consumer: Consumer, partitions: Sequence[TopicPartition]) -> None:
-        self._unfinished = (self._unfinished or set()) - {each.partition for each in partitions}
+        """A revocation of all partitions leaves no assignment: another one, possibly an empty one, follows."""
+        revoked = {each.partition for each in partitions}
+        self._assignment -= revoked
+        self._unfinished = (self._unfinished or set()) - revoked if self._assignment else None
 
     def batches(self) -> Iterator[list[Message]]:
         """Records as they arrive; ends after `idle_timeout_ms` without one, or at the end of all partitions."""

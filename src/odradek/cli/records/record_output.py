@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from confluent_kafka import Message
 
 OUTPUT_VERBS = "tpokvshTDKS"
-NO_TIMESTAMP = 0
 TIMESTAMP_TYPES = {0: None, 1: "create_time", 2: "log_append_time"}
 
 RecordWriter = Callable[["Message"], bytes]

@@ -103,8 +103,8 @@ def report(sender: RigProducer, is_stopped: threading.Event, as_json: bool) -> N
 
 def progress_line(sender: RigProducer, rate: float) -> str:
     counts = sender.counts
-    away = "  broker unreachable" if sender.is_broker_away else ""
-    return f"{counts.sent:>9,} sent  {rate:>7,.0f}/s  {counts.late:,} late  {counts.broken:,} broken{away}"
+    unreachable = "  broker unreachable" if sender.is_broker_unreachable else ""
+    return f"{counts.sent:>9,} sent  {rate:>7,.0f}/s  {counts.late:,} late  {counts.broken:,} broken{unreachable}"
 
 
 def facts(sender: RigProducer) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def facts(sender: RigProducer) -> dict[str, Any]:
         "failed": counts.failed,
         "late": counts.late,
         "broken": dict(counts.flaws),
-        "is_broker_away": sender.is_broker_away,
+        "is_broker_unreachable": sender.is_broker_unreachable,
     }
 
 

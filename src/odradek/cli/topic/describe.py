@@ -101,14 +101,22 @@ def collect(cluster: Cluster, description: TopicDescription, all_configs: bool) 
     }
 
 
+def records_text(partitions: Sequence[dict[str, Any]]) -> str:
+    """Compaction leaves offsets without a record, so offsets give the largest number of records."""
+    known = [each for each in partitions if each["latest_offset"] is not None]
+    records = sum(each["latest_offset"] - each["earliest_offset"] for each in known)
+    if len(known) < len(partitions):
+        return f"at most {count_text(records, 'record')} in partitions with a leader"
+    return f"at most {count_text(records, 'record')}" if records else "empty"
+
+
 def print_topic(topic: dict[str, Any], all_configs: bool) -> None:
     partitions = topic["partitions"]
     copies = len(partitions[0]["replicas"]) if partitions else 0
-    records = sum((p["latest_offset"] or 0) - (p["earliest_offset"] or 0) for p in partitions)
     facts = [
         count_text(len(partitions), "partition"),
         f"replication factor {copies}",
-        f"at most {count_text(records, 'record')}",
+        records_text(partitions),
     ]
     say(f"{strong(topic['topic'])}  {' · '.join(facts)}{' · internal' if topic['internal'] else ''}")
     say(faint(f"topic id {topic['topic_id']}"))

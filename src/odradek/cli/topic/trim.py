@@ -27,7 +27,10 @@ WAYS = "give one of --before-offset, --before-time, --keep-last, --all"
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """Records from `earliest` to `start` (exclusive) of a partition are deleted."""
+    """Records from `earliest` to `start` (exclusive) of a partition are deleted.
+
+    `deleted` counts offsets: compaction leaves offsets without a record, so it is the largest number of records.
+    """
 
     partition: int
     earliest: int
@@ -67,7 +70,7 @@ def trim(topic: str, partitions: tuple[int, ...], yes: bool, cluster: Cluster, a
     trims = plan_trims(cluster, topic, cluster.choose_partitions(topic, partitions), **ways)
     total = sum(each.deleted for each in trims)
     if total:
-        confirm(f"Delete {count_text(total, 'record')} of topic {topic}?", yes)
+        confirm(f"Delete at most {count_text(total, 'record')} of topic {topic}?", yes)
         apply_trims(cluster, topic, [each for each in trims if each.deleted])
     if as_json:
         for each in trims:
@@ -78,6 +81,7 @@ def trim(topic: str, partitions: tuple[int, ...], yes: bool, cluster: Cluster, a
                     "earliest_offset_before": each.earliest,
                     "earliest_offset": max(each.start, each.earliest),
                     "latest_offset": each.latest,
+                    "deleted_offsets": each.deleted,
                 }
             )
         return
@@ -105,9 +109,10 @@ def plan_trims(
     if before_offset is not None:
         for partition in partitions:
             if before_offset > latest[partition]:
+                most = min(latest[each] for each in partitions)
                 raise Failure(
                     f"topic {topic}, partition {partition} ends at offset {latest[partition]}, "
-                    f"before {before_offset}; choose the partition with --partition"
+                    f"before {before_offset}; give at most {most}, or other partitions with --partition"
                 )
         starts = dict.fromkeys(partitions, before_offset)
     elif keep_last is not None:

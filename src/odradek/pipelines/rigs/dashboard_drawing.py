@@ -84,7 +84,7 @@ def title_line(model: DashboardModel, now_s: float, address: str, width: int) ->
         (" Odradek ", "bold black on cyan"), ("  oil rigs, from sensor to alert", "bold"), no_wrap=True
     )
     right = Text.assemble(
-        ("broker unreachable " if model.is_broker_away else "", "bold red"),
+        ("broker unreachable " if model.is_broker_unreachable else "", "bold red"),
         (f"{address}  {clock_text(now_s - model.began_s)} ", "bright_black"),
     )
     gap = max(2, width - line.cell_len - right.cell_len)

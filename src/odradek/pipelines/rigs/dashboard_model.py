@@ -83,7 +83,7 @@ class DashboardModel:
     def __init__(self, topics: Topics, now_s: float) -> None:
         self.topics = topics
         self.began_s = now_s
-        self.is_broker_away = False
+        self.is_broker_unreachable = False
         self.episodes: OrderedDict[tuple[str, str], Episode] = OrderedDict()
         self.rules: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()

@@ -45,9 +45,9 @@ class TopicFollower:
             self._refreshed_at = now
             try:
                 self._refresh(now)
-                self._model.is_broker_away = False
+                self._model.is_broker_unreachable = False
             except KafkaException:
-                self._model.is_broker_away = True
+                self._model.is_broker_unreachable = True
         if not self._followed:
             time.sleep(timeout_s)
             return

@@ -39,8 +39,8 @@ def progress_line(model: DashboardModel, now_s: float) -> str:
     spread = model.latencies_ms(now_s)
     latency = f"  alert p50 {duration_text(spread['p50'])}, p99 {duration_text(spread['p99'])}" if spread else ""
     pumps = ", ".join(f"{count} {state}" for state, count in model.pump_states(now_s).items() if count)
-    away = "  broker unreachable" if model.is_broker_away else ""
-    return f"{rates}  lag {lag_text(model, now_s)}{latency}  pumps: {pumps or 'none'}{away}"
+    unreachable = "  broker unreachable" if model.is_broker_unreachable else ""
+    return f"{rates}  lag {lag_text(model, now_s)}{latency}  pumps: {pumps or 'none'}{unreachable}"
 
 
 def progress_facts(model: DashboardModel, now_s: float) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def progress_facts(model: DashboardModel, now_s: float) -> dict[str, Any]:
         "lag": model.lag,
         "latency_ms": rounded(model.latencies_ms(now_s)),
         "pumps": {state.value: count for state, count in model.pump_states(now_s).items()},
-        "is_broker_away": model.is_broker_away,
+        "is_broker_unreachable": model.is_broker_unreachable,
     }
 
 

@@ -33,7 +33,7 @@ SHORTEST_WAIT_S = 0.001  # above a thousand records per second, several are sent
 LONGEST_WAIT_S = 0.1  # interval for acknowledgements and for checking whether to stop
 AWAY_AFTER_S = 2.0
 FLUSH_S = 10.0
-FLUSH_AWAY_S = 1.0
+FLUSH_UNREACHABLE_S = 1.0
 
 
 def producer_settings(rate: float) -> dict[str, Any]:
@@ -93,7 +93,7 @@ class RigProducer:
         self._last_contact_at = time.monotonic()
 
     @property
-    def is_broker_away(self) -> bool:
+    def is_broker_unreachable(self) -> bool:
         return self.counts.waiting > 0 and time.monotonic() - self._last_contact_at > AWAY_AFTER_S
 
     def run(self, is_stopped: threading.Event, seconds: float | None = None) -> None:
@@ -109,7 +109,7 @@ class RigProducer:
                     self._send(record, is_stopped)
             self._serve(0)
             is_stopped.wait(min(LONGEST_WAIT_S, max(SHORTEST_WAIT_S, pace.wait_s(time.monotonic()))))
-        self._producer.flush(FLUSH_AWAY_S if self.is_broker_away else FLUSH_S)
+        self._producer.flush(FLUSH_UNREACHABLE_S if self.is_broker_unreachable else FLUSH_S)
 
     def _send(self, record: RigRecord, is_stopped: threading.Event) -> None:
         """Passes one record to the client; while its queue is full, waits with a growing delay."""

@@ -47,7 +47,7 @@ POLL_INTERVAL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class RunOptions:
     """Options of one run: when it ends by itself, and the range that a batch reads."""
 
     seconds: float | None = None
@@ -56,7 +56,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class RunCallbacks:
     """Callbacks of a run: messages for the user, batch reports, events, and a hook that is called regularly."""
 
     say: Callable[[str], None]
@@ -65,7 +65,9 @@ class Audience:
     each_turn: Callable[[], None] = lambda: None
 
 
-def run_pipeline(pipeline: Pipeline, wishes: Wishes, is_stopped: Callable[[], bool], audience: Audience) -> None:
+def run_pipeline(
+    pipeline: Pipeline, options: RunOptions, is_stopped: Callable[[], bool], callbacks: RunCallbacks
+) -> None:
     """Runs the pipeline until it ends or is stopped, in a new Spark session."""
     if pipeline.engine is Engine.REALTIME and pipeline.connector is Connector.PYTHON:
         raise PipelineError(
@@ -74,30 +76,30 @@ def run_pipeline(pipeline: Pipeline, wishes: Wishes, is_stopped: Callable[[], bo
     check_databases(pipeline)
     cluster = prepare_topics(pipeline)
     if pipeline.engine is Engine.BATCH:
-        with session_of(pipeline, audience.say) as session, cancelled_when(is_stopped, session, pipeline):
-            audience.report(run_batch(session, pipeline, cluster, wishes.span))
+        with session_of(pipeline, callbacks.say) as session, cancelled_when(is_stopped, session, pipeline):
+            callbacks.report(run_batch(session, pipeline, cluster, options.span))
         return
-    with continuing(pipeline, cluster, audience.say) as starts:
-        run_streams(pipeline, cluster, starts, wishes, is_stopped, audience)
+    with continuing(pipeline, cluster, callbacks.say) as starts:
+        run_streams(pipeline, cluster, starts, options, is_stopped, callbacks)
 
 
 def run_streams(
-    pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], wishes: Wishes, is_stopped: Callable[[], bool],
-    audience: Audience,
+    pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions,
+    is_stopped: Callable[[], bool], callbacks: RunCallbacks,
 ) -> None:  # fmt: skip
     if not has_master(pipeline):
         is_realtime = pipeline.engine is Engine.REALTIME
         threads = local_threads(pipeline, cluster) if is_realtime else threads_for(pipeline)
         pipeline = dataclasses.replace(pipeline, master=f"local[{threads}]")
-    with session_of(pipeline, audience.say) as session:
-        running = start_streams(session, pipeline, cluster, starts, wishes, audience.report)
+    with session_of(pipeline, callbacks.say) as session:
+        running = start_streams(session, pipeline, cluster, starts, options, callbacks.report)
         try:
-            audience.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
-            turns = [audience.each_turn]
-            if audience.send is not None:
-                audience.send(runs(list(running.queries)))
-                turns.insert(0, ProgressWatch(pipeline, running.queries, audience.send).turn)
-            ends_at = None if wishes.seconds is None else time.monotonic() + wishes.seconds
+            callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
+            turns = [callbacks.each_turn]
+            if callbacks.send is not None:
+                callbacks.send(runs(list(running.queries)))
+                turns.insert(0, ProgressWatch(pipeline, running.queries, callbacks.send).turn)
+            ends_at = None if options.seconds is None else time.monotonic() + options.seconds
             running.wait(
                 lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at),
                 lambda: call_all(turns),
@@ -201,11 +203,11 @@ def cancelled_when(is_stopped: Callable[[], bool], session: SparkSession, pipeli
 
 
 def start_streams(
-    session: SparkSession, pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], wishes: Wishes,
+    session: SparkSession, pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions,
     report: Callable[[BatchReport], None],
 ) -> Running:  # fmt: skip
     if pipeline.engine is Engine.REALTIME:
         start = starts.get(REALTIME_FLOW)
         begun = dataclasses.replace(pipeline, sources=tuple(source_at(each, start) for each in pipeline.sources))
         return RealtimeEngine(session, begun, cluster, report).start()
-    return StandardEngine(session, pipeline, cluster, report, starts).start(until_caught_up=wishes.until_caught_up)
+    return StandardEngine(session, pipeline, cluster, report, starts).start(until_caught_up=options.until_caught_up)

@@ -42,8 +42,8 @@ class NoSuchTable(PipelineError):
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
-    """Where the tables of a query are looked up."""
+class QueryContext:
+    """The definition, database and topics in which the tables of a query are looked up."""
 
     pipeline: Pipeline  # the definition's; without sources if there is none
     warehouse: str | None = None  # overrides the pipeline's
@@ -54,16 +54,16 @@ class Surroundings:
 class Catalog:
     """Resolves the table names of a query."""
 
-    def __init__(self, where: Surroundings) -> None:
-        self._where = where
-        self._pipeline = from_earliest(where.pipeline)
+    def __init__(self, context: QueryContext) -> None:
+        self._context = context
+        self._pipeline = from_earliest(context.pipeline)
         self._graph = build_graph(self._pipeline)
         self._cluster: Cluster | None = None
-        self._warehouse, self._stored = where.warehouse or "", list[str]()
-        if where.warehouse is not None:
-            self._stored = table_names(where.warehouse)
-        elif where.pipeline.sources:
-            self._warehouse = database_url(where.pipeline, None)
+        self._warehouse, self._stored = context.warehouse or "", list[str]()
+        if context.warehouse is not None:
+            self._stored = table_names(context.warehouse)
+        elif context.pipeline.sources:
+            self._warehouse = database_url(context.pipeline, None)
             self._stored = table_names(self._warehouse) if exists(self._warehouse) else []
 
     @property
@@ -112,8 +112,8 @@ class Catalog:
         """The rows of a topic: key and value as text, or with a schema the columns of the value."""
         source = Source(topic, TopicOrigin((topic,)), RecordFormat(Encoding.BYTES))
         raw = read_once(session, source, self._pipeline, self._topics().partitions_of)
-        ddl = self._where.schemas.get(topic)
-        if ddl is None and topic in self._where.inferred:
+        ddl = self._context.schemas.get(topic)
+        if ddl is None and topic in self._context.inferred:
             ddl = inferred_ddl(raw, topic)
         if ddl is None:
             headers = F.expr("map_from_entries(transform(headers, each -> struct(each.key, string(each.value))))")
@@ -168,13 +168,13 @@ def ask(session: SparkSession, text: str, readers: Mapping[str, Callable[[SparkS
 
 @contextmanager
 def answer(
-    text: str, where: Surroundings, settings: Mapping[str, str], master: str | None, say: Callable[[str], None]
+    text: str, context: QueryContext, settings: Mapping[str, str], master: str | None, say: Callable[[str], None]
 ) -> Iterator[Answer]:
     """Runs a query in a Spark session of its own."""
-    catalog = Catalog(where)
+    catalog = Catalog(context)
     readers = catalog.readers(text)
     session = start_session(
-        "odradek sql", {**settings, **where.pipeline.spark}, master, say, has_connector=catalog.reads_topics
+        "odradek sql", {**settings, **context.pipeline.spark}, master, say, has_connector=catalog.reads_topics
     )
     try:
         yield ask(session, text, readers)

@@ -61,7 +61,7 @@ def with_assigned(members: Members, assignment: Assignment) -> Members:
 
 
 def moved(members: Members, assignment: Assignment) -> int:
-    """How many partitions somebody had and has no more."""
+    """How many partitions were taken from members."""
     return sum(
         len(partitions - assignment[member_id].get(topic, frozenset()))
         for member_id, member in members.items()
@@ -110,7 +110,7 @@ def test_equal_subscribers_have_equal_shares(group: Group) -> None:
 
 
 @given(group=groups())
-def test_nobody_could_take_a_partition_for_a_better_balance(group: Group) -> None:
+def test_no_move_of_a_partition_improves_the_balance(group: Group) -> None:
     members, counts = group
     assignment = ASSIGNORS["uniform"](members, counts)
     shares = sizes(assignment)
@@ -142,7 +142,7 @@ def test_a_newcomer_gets_its_share_and_nothing_else_moves(group: Group) -> None:
 
 @given(group=groups(equal=True, first_members=1), data=st.data())
 def test_nonsense_in_the_present_assignment_does_no_harm(group: Group, data: st.DataObject) -> None:
-    """Two owners of one partition, partitions that are not there, topics that nobody subscribes to."""
+    """Two owners of one partition, partitions that do not exist, topics without a subscriber."""
     members, counts = group
     confused = {
         member_id: member._replace(
@@ -156,7 +156,7 @@ def test_nonsense_in_the_present_assignment_does_no_harm(group: Group, data: st.
 
 
 @pytest.mark.parametrize("name", ASSIGNORS)
-def test_topics_that_are_gone_are_nobodys(name: str) -> None:
+def test_deleted_topics_are_not_assigned(name: str) -> None:
     alone = {"m": MemberSubscription(frozenset({A, B}), {B: frozenset({0})}, None)}
     assert ASSIGNORS[name](alone, {A: 1}) == {"m": {A: frozenset({0})}}
     both = {**alone, "n": MemberSubscription(frozenset({B}), {}, None)}

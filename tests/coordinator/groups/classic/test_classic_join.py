@@ -34,7 +34,7 @@ def test_an_id_that_is_not_used_within_a_session_is_forgotten() -> None:
 
 def test_a_member_of_an_unknown_group_is_unknown() -> None:
     bench = ShardBench()
-    assert bench.join("somebody").error is ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.join("unknown").error is ErrorCode.UNKNOWN_MEMBER_ID
     assert not bench.shard.groups
     assert not bench.journal.records
 
@@ -98,7 +98,7 @@ def test_a_group_does_not_begin_with_a_member_that_speaks_nothing() -> None:
     assert bench.join(protocol_type="").error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_a_full_group_takes_nobody() -> None:
+def test_a_full_group_refuses_a_member() -> None:
     bench = ShardBench(max_size=2)
     bench.form_group(2)
     assert bench.join().error is ErrorCode.GROUP_MAX_SIZE_REACHED
@@ -161,7 +161,7 @@ def test_a_member_that_joins_twice_gets_two_answers() -> None:
     assert second.error is ErrorCode.NONE
 
 
-def test_a_new_member_is_believed_for_its_join_timeout_only() -> None:
+def test_a_new_member_is_removed_after_its_join_timeout() -> None:
     bench = ShardBench()
     bench.form_group(1, rebalance_timeout_ms=60 * MINUTE_MS, session_timeout_ms=60 * MINUTE_MS)
     _, waiting = bench.join_new()

@@ -1,4 +1,4 @@
-"""Assignments, heartbeats, farewells, and what happens when somebody is silent."""
+"""Assignments, heartbeats, leaving, and session timeouts."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ class TestLeaving:
         assert waiting.error is ErrorCode.UNKNOWN_MEMBER_ID
         assert joined(bench.join(follower)).leader == follower
 
-    def test_an_unknown_group_has_nobody_to_leave(self) -> None:
+    def test_an_unknown_group_has_no_member_that_could_leave(self) -> None:
         assert ShardBench().leave(("m", None)) == [ErrorCode.UNKNOWN_MEMBER_ID]
 
 

@@ -1,7 +1,7 @@
 """A group under any sequence of joins, syncs, heartbeats, commits, silences and restarts.
 
 What must always hold: one owner per partition and generation; a member that is not of the present generation changes
-nothing; offsets move only when somebody commits; and the log alone gives back what the shard knew.
+nothing; offsets move only by commits; and the state of the shard can be rebuilt from the log alone.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class TopicMetadata(Struct):
 
 
 class ConsumerGroupPartitionMetadataValue(Message, flexible=0):
-    """Nobody here reads it, but its key must be known."""
+    """The broker does not use this record, but must know its key."""
 
     topics: list[TopicMetadata] = array(TopicMetadata)
 

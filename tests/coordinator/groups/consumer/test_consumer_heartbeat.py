@@ -143,7 +143,7 @@ def test_unknown_members_and_groups(bench: ConsumerBench) -> None:
     assert error(bench.beat("b", 1, instance_id="i")) is ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_full_group_takes_nobody_new() -> None:
+def test_a_full_group_refuses_new_members() -> None:
     bench = ConsumerBench(consumer_max_size=1)
     bench.create_topic("topic", 4)
     bench.join_consumer("a")
@@ -273,7 +273,7 @@ def test_a_match_in_another_clusters_metadata_does_not_stay_for_ever(bench: Cons
     assert bench.consumers.is_subscribed_to("topical")
 
 
-def test_a_pattern_shows_nobody_what_it_may_not_see(bench: ConsumerBench) -> None:
+def test_a_pattern_does_not_reveal_topics_that_the_client_may_not_describe(bench: ConsumerBench) -> None:
     bench.create_topic("topical", 1)
     response = bench.join_consumer(
         "a", None, subscribed_topic_regex="topic.*", may_describe=lambda topic: topic == "topical"
@@ -302,7 +302,7 @@ def test_most_votes_choose_the_assignor(bench: ConsumerBench) -> None:
 
 
 def test_an_assignor_that_only_another_broker_has_gives_way_to_the_default(bench: ConsumerBench) -> None:
-    response = bench.join_consumer("a", server_assignor="our own")  # the handler lets nobody in with it, a log does
+    response = bench.join_consumer("a", server_assignor="our own")  # the handler refuses it, a log may contain it
     assert bench.assigned(response) == ALL
 
 

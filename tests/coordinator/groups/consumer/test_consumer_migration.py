@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set  # noqa: TC003 - of sets that nobody changes
+from collections.abc import Set  # noqa: TC003 - of sets that are never changed
 from typing import Any
 
 import pytest
@@ -100,7 +100,7 @@ def test_members_that_wait_for_a_classic_generation_must_rejoin() -> None:
 def test_a_group_that_has_not_had_a_generation_is_upgraded_too() -> None:
     bench = MixedBench(initial_rebalance_delay_ms=3000)
     member_id, waiting = bench.new_classic()
-    assert len(bench.assigned(bench.join_consumer("a")) or ()) == 2, "nobody has anything yet"
+    assert len(bench.assigned(bench.join_consumer("a")) or ()) == 2, "no member has partitions"
     assert waiting.error is ErrorCode.REBALANCE_IN_PROGRESS
     assert set(bench.consumers.members) == {member_id, "a"}
 
@@ -291,7 +291,7 @@ def test_an_upgrade_that_cannot_be_written_is_none() -> None:
 
 
 def test_a_downgrade_that_is_too_large_to_write_leaves_a_consumer_group() -> None:
-    """One record of a classic group holds all its members; nobody may stay because it does not fit."""
+    """One record of a classic group holds all its members, so a downgrade fails if they do not fit."""
     bench = MixedBench()
     bench.join_consumer("a")
     members = [bench.new_classic()[0] for _ in range(3)]
@@ -329,7 +329,7 @@ def test_a_group_with_a_protocol_that_cannot_be_read_is_not_upgraded() -> None:
     assert bench.kind is ClassicGroup
 
 
-def test_protocols_that_nobody_speaks_any_more_are_forgotten() -> None:
+def test_protocols_that_no_member_supports_are_removed() -> None:
     bench = MixedBench()
     bench.join_consumer("a")
     for number in range(5):

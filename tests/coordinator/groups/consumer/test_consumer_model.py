@@ -200,7 +200,7 @@ class ConsumerModel(RuleBasedStateMachine):
         before = self.durable_state()
         self.bench.journal.error = ErrorCode.NOT_COORDINATOR
         self.bench.beat(client.member_id, -1, instance_id=client.instance_id)
-        self.bench.join_consumer("nobody", ["one"])
+        self.bench.join_consumer("unknown", ["one"])
         self.bench.journal.error = ErrorCode.NONE
         assert self.durable_state() == before
 
@@ -227,7 +227,7 @@ class ConsumerModel(RuleBasedStateMachine):
         group = self.group()
         alive = [client for client in self.clients if client.epoch > 0]
         if group is None or {client.member_id for client in alive} != set(group.members):
-            return  # somebody's place is taken, or a static member is away: its share stays its own
+            return  # an instance id is taken, or a static member is absent: its partitions stay assigned to it
         assert group.state_name == "Stable"
         wanted = {
             (name, index)

@@ -158,7 +158,7 @@ class MigrationModel(RuleBasedStateMachine):
             journal.error = ErrorCode.NOT_COORDINATOR
         if isinstance(client, ConsumerClient):
             self.bench.beat(client.member_id, -1)
-        self.bench.join_consumer("nobody")
+        self.bench.join_consumer("unknown")
         journal.error, journal.largest_bytes = ErrorCode.NONE, 1 << 20
 
     @rule()

@@ -23,12 +23,12 @@ from tests.coordinator.groups.shard_bench import GROUP, SESSION_MS, ShardBench, 
 
 TOPIC_ID = UUID(int=7)
 RETENTION_MS = 7 * 24 * 60 * MINUTE_MS
-NOBODY = ("", None, -1)
+NO_MEMBER = ("", None, -1)
 
 
 def commit(
     bench: ShardBench,
-    committer: tuple[str, str | None, int] = NOBODY,
+    committer: tuple[str, str | None, int] = NO_MEMBER,
     *,
     topic: str = "topic",
     partition: int = 0,
@@ -80,7 +80,7 @@ def test_members_commit_in_their_generation() -> None:
         (("member-1", None, 2), ErrorCode.ILLEGAL_GENERATION),
         (("member-1", None, -1), ErrorCode.ILLEGAL_GENERATION),
         (("member-1", "one", 1), ErrorCode.UNKNOWN_MEMBER_ID),
-        (NOBODY, ErrorCode.UNKNOWN_MEMBER_ID),
+        (NO_MEMBER, ErrorCode.UNKNOWN_MEMBER_ID),
     ],
 )
 def test_a_commit_that_does_not_fit_changes_nothing(committer: tuple[str, str | None, int], error: ErrorCode) -> None:
@@ -116,7 +116,7 @@ def test_a_note_that_is_too_long_is_refused_and_the_others_are_kept() -> None:
         NewOffset("topic", TOPIC_ID, 1, 2, -1, "😀😀"),
         NewOffset("topic", TOPIC_ID, 2, 3, -1, None),
     ]
-    errors = bench.commit(Committer(GROUP, *NOBODY, 9), offsets)
+    errors = bench.commit(Committer(GROUP, *NO_MEMBER, 9), offsets)
     assert errors == [ErrorCode.OFFSET_METADATA_TOO_LARGE, ErrorCode.NONE, ErrorCode.NONE]
     assert [offset_of(bench, partition=index) for index in range(3)] == [None, 2, 3]
 
@@ -134,14 +134,14 @@ def test_when_many_offsets_are_written_half_way_the_log_and_the_shard_agree() ->
     offsets = [NewOffset("topic", TOPIC_ID, index, index, -1, None) for index in range(10)]
     bench.journal.batch_limit_bytes = 300  # three offsets at a time
     bench.journal.error, bench.journal.successes_left = ErrorCode.NOT_COORDINATOR, 2
-    assert set(bench.commit(Committer(GROUP, *NOBODY, 9), offsets)) == {ErrorCode.NOT_COORDINATOR}
+    assert set(bench.commit(Committer(GROUP, *NO_MEMBER, 9), offsets)) == {ErrorCode.NOT_COORDINATOR}
     committed = set(bench.shard.offsets.partitions(GROUP))
     assert 0 < len(committed) < 10
     assert set(bench.replayed().offsets.partitions(GROUP)) == committed
 
 
 class TestDeletion:
-    def test_offsets_of_topics_that_nobody_reads_are_deleted(self) -> None:
+    def test_offsets_of_topics_without_a_subscriber_are_deleted(self) -> None:
         bench = ShardBench()
         member, _ = bench.form_group(topics=("topic",))
         commit(bench, (member, None, 1), topic="topic")

@@ -85,7 +85,7 @@ def test_new_partitions_and_topics_are_read_from_their_first_record(topics: Topi
     assert ranges(reader, begin, reader.latestOffset(begin, ALL)) == [(1, 0, 1), (0, 0, 2)]
 
 
-def test_a_topic_made_anew_is_not_taken_for_the_old_one(topics: Topics) -> None:
+def test_a_recreated_topic_is_not_taken_for_the_old_one(topics: Topics) -> None:
     name = topics.create("t")
     at = {name: {"0": 5}}
     with pytest.raises(RecordsMissing, match="-t-0 ends at offset 0, but the stream is at offset 5"):
