@@ -129,7 +129,7 @@ def test_the_broker_ends_when_nothing_is_left(running: FaultyBroker) -> None:
     assert process is not None
     assert process.wait(PATIENCE_S) == 1
     deadline = time.monotonic() + PATIENCE_S
-    while "see to the disk, then start" not in running.output:
+    while "repair the disk, then start the broker again" not in running.output:
         assert time.monotonic() < deadline, running.output
         time.sleep(0.01)  # a poll's pause: its last words may still be on their way
 
