@@ -39,7 +39,7 @@ test: check ## Everything that must hold; within 12 minutes on 2 idle cores is t
 oracle: $(READY) ## Apache Kafka gives the answers that the tests state (ARGS=--update records them again)
 	$(PYTEST) --suite oracle $(ARGS)
 
-conformance: $(READY) ## Apache Kafka's own tests on Odradek, one class at a time; 20 minutes
+conformance: $(READY) ## Apache Kafka's own tests on Odradek, one class at a time; 15 minutes
 	$(BIN)/pytest -v --suite conformance $(ARGS) tests/conformance
 
 bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
