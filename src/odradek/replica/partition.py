@@ -225,11 +225,10 @@ class Partition:
     def _advance_as_leader(self) -> None:
         """The leader's own part in the high watermark: its log end, or what is durable if `flush.messages` is reached.
         A flush is begun in that case, and its end leads here again."""
-        log = self.log
-        end_offset, durable_offset = log.log_end_offset, log.recovery_point_offset
-        if end_offset - durable_offset >= log.config.flush_messages:
+        end_offset = self.log.log_end_offset
+        if self.must_flush:
+            end_offset = self.log.recovery_point_offset
             self.flusher.begin()
-            end_offset = durable_offset
         if self._commits_alone:
             self.advance_high_watermark(end_offset)
 
