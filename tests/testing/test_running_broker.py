@@ -8,15 +8,12 @@ import socket
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from odradek.testing import BrokerError, RunningBroker, broker
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 def accepts(running: RunningBroker) -> bool:
@@ -47,17 +44,17 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-def test_it_starts_in_under_a_second() -> None:
-    """One of thirty must: other tests run beside this one."""
-    times = []
-    for _ in range(30):
-        began_at = time.monotonic()
-        with broker() as running:
-            times.append(time.monotonic() - began_at)
-            assert accepts(running)
-        if times[-1] < 1:
-            return
-    pytest.fail(f"none of {times} is below a second")
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(ticks) for ticks in fields[11:13]) / os.sysconf("SC_CLK_TCK")
+
+
+def test_it_starts_with_less_than_a_second_of_cpu() -> None:
+    """CPU time, because other tests run beside this one; `make bench` measures how long a start takes."""
+    with broker() as running:
+        assert 0 < cpu_seconds(running.pid) < 1
+        assert accepts(running)
 
 
 def test_a_real_client_can_use_it_and_nothing_is_left_behind() -> None:
