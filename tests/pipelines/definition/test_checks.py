@@ -143,7 +143,7 @@ def test_sql_errors_point_at_their_own_line() -> None:
         ("views: {o: {from: rigs, key: idd}}", "key of view 'o' names the column 'idd'"),
         ("views: {o: {from: rigs, key: id, order_by: x}}", "order_by of view 'o' names the column 'x'"),
         ("views: {o: {from: rigs, by: x, aggregate: {n: id}}}", "aggregate 'n' of view 'o' has no aggregate function"),
-        ("steps: {s: {from: rigs, deduplicate: {by: x}}}\n" + OUT, "step 's' names the column 'x'"),
+        ("steps: {s: {from: rigs, deduplicate: {key: x}}}\n" + OUT, "step 's' names the column 'x'"),
         (
             "steps: {s: {from: rigs, join: {table: pumps, on: at}}}\n" + OUT,
             "'pumps', joined by step 's', names the column",
@@ -216,9 +216,9 @@ WINDOW = ", window: {column: at, size: 1 minute}"
         (GROUPED % ("rigs", "id", "", ""), "without grouping by event time, so no group becomes final for sink 'o'"),
         ("steps: {s: {sql: 'select id, count(*) n from rigs group by id'}}\n" + OUT, "without grouping by event time"),
         ("steps: {s: {sql: select distinct value from raw}}\n" + OUT, "without a watermark"),
-        ("steps: {s: {from: raw, deduplicate: {by: value, within: 1 s}}}\n" + OUT, "its input has no watermark"),
+        ("steps: {s: {from: raw, deduplicate: {key: value, within: 1 s}}}\n" + OUT, "its input has no watermark"),
         (
-            "steps: {s: {from: raw, state: {by: value, processor: 'json:JSONDecoder', clock: event}}}\n" + OUT,
+            "steps: {s: {from: raw, state: {key: value, processor: 'json:JSONDecoder', clock: event}}}\n" + OUT,
             "has event-time timers, but its input has no watermark",
         ),
         ("steps: {s: {from: rigs, join: {table: raw, on: _key}}}\n" + OUT, "joins with 'raw', which is a stream"),
@@ -254,7 +254,7 @@ def test_what_a_stream_can_do(text: str) -> None:
 def test_state_that_grows_for_ever_is_a_warning() -> None:
     assert (
         "keeps every id in state without a limit"
-        in warnings("steps: {s: {from: rigs, deduplicate: {by: id}}}\n" + OUT)[0]
+        in warnings("steps: {s: {from: rigs, deduplicate: {key: id}}}\n" + OUT)[0]
     )
     joined = "steps: {s: {sql: select a._key from raw a join rigs b on a._key = b._key}}\n" + OUT
     assert "joins streams, and 'raw' has no watermark" in warnings(joined)[0]
@@ -279,9 +279,9 @@ def test_a_stream_of_files_needs_a_schema() -> None:
             "steps: {s: {sql: 'select distinct id, at from rigs'}}\nsinks: {o: {from: s, topic: t}}",
             "aggregates records",
         ),
-        ("steps: {s: {from: rigs, deduplicate: {by: id}}}\nsinks: {o: {from: s, topic: t}}", "deduplicates records"),
+        ("steps: {s: {from: rigs, deduplicate: {key: id}}}\nsinks: {o: {from: s, topic: t}}", "deduplicates records"),
         (
-            "steps: {s: {from: rigs, state: {by: id, processor: 'json:JSONDecoder'}}}\nsinks: {o: {from: s, topic: t}}",
+            "steps: {s: {from: rigs, state: {key: id, processor: json:JSONDecoder}}}\nsinks: {o: {from: s, topic: t}}",
             "keeps state in Python",
         ),
         (

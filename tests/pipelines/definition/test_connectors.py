@@ -41,7 +41,7 @@ def test_timers_in_a_batch_are_warned_of() -> None:
 pipeline: p
 engine: batch
 sources: {a: {topic: a, schema: id BIGINT}}
-steps: {s: {from: a, state: {by: [id], processor: "json:JSONDecoder"TIMEOUT}, schema: id BIGINT}}
+steps: {s: {from: a, state: {key: [id], processor: "json:JSONDecoder"TIMEOUT}, schema: id BIGINT}}
 sinks: {x: {from: s, topic: x}}
 """
     found = define(text.replace("TIMEOUT", ", timeout: 1 s"))

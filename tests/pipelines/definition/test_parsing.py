@@ -135,7 +135,7 @@ steps:
       one: {check: id > 0, otherwise: drop}
       two: id < 9
   b: {from: rigs, window: {column: at, size: 1 minute, slide: 30 s}, by: id, aggregate: {n: count(*)}}
-  c: {from: rigs, deduplicate: {by: [id], within: 10 minutes}}
+  c: {from: rigs, deduplicate: {key: [id], within: 10 minutes}}
   d: {from: rigs, join: {table: pumps, on: id, how: left}}
   e: {from: [rigs, pumps], python: "operator:add", schema: x INT}
 views:
@@ -235,8 +235,10 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ("steps: {s: {from: a, python: nodots}}", "python of step 's' must be an import path, not 'nodots'"),
         ("steps: {s: {from: a, join: {table: b}}}", "join of step 's' has no on"),
         ("steps: {s: {from: a, join: {table: b, on: c, how: full}}}", "how of join of step 's' cannot be 'full'"),
-        ("steps: {s: {from: a, deduplicate: {by: []}}}", "by of deduplicate of step 's' is empty"),
-        ("steps: {s: {from: a, state: {by: x, processor: 'a:B', timeout: 0 s}}}", "must be longer than 0"),
+        ("steps: {s: {from: a, deduplicate: {by: [x]}}}", "by of deduplicate of step 's' is now key"),
+        ("steps: {s: {from: a, state: {by: [x], processor: 'a:B'}}}", "by of state of step 's' is now key"),
+        ("steps: {s: {from: a, deduplicate: {key: []}}}", "key of deduplicate of step 's' is empty"),
+        ("steps: {s: {from: a, state: {key: x, processor: 'a:B', timeout: 0 s}}}", "must be longer than 0"),
         (
             "steps: {s: {from: a, aggregate: {n: count(*)}, window: {column: t, size: 1 s, slide: 1 hour}}}",
             "slide of window of step 's' must be longer than 0 and at most the size, 1 second",

@@ -29,7 +29,7 @@ DEFINITION = """
         window: {column: at, size: 1 minute}
         by: [hcid]
         aggregate: {mean: avg(pressure)}
-      unique: {from: readings, deduplicate: {by: [id], within: 10 minutes}}
+      unique: {from: readings, deduplicate: {key: [id], within: 10 minutes}}
       counted:
         sql: select hcid, count(*) as events from readings group by hcid
     sinks:
@@ -72,7 +72,7 @@ CARRIED = {
     "a sink less": ("  ids: {from: unique, topic: ids}\n", "  ids: {from: unique, topic: identifiers}\n"),
     "a stateful step of its own": (
         "sinks:\n",
-        "  few: {from: rigs, deduplicate: {by: [id], within: 1 minute}}\nsinks:\n  few: {from: few, topic: few}\n",
+        "  few: {from: rigs, deduplicate: {key: [id], within: 1 minute}}\nsinks:\n  few: {from: few, topic: few}\n",
     ),
     "a longer watermark": ("delay: 1 minute", "delay: 2 minutes"),
     "ids that are remembered longer": ("within: 10 minutes", "within: 20 minutes"),
@@ -93,7 +93,7 @@ REFUSED = {
     "by hcid: max(pressure)": ("avg(pressure)", "max(pressure)"),
     "windows of 2 minutes of at": ("size: 1 minute}", "size: 2 minutes}"),
     "flow unique: step unique: deduplicated by id for a time → deduplicated by hcid for a time": (
-        "deduplicate: {by: [id]", "deduplicate: {by: [hcid]"
+        "deduplicate: {key: [id]", "deduplicate: {key: [hcid]"
     ),
     "flow unique: type of id in step unique: BIGINT → STRING": ("id BIGINT, hcid", "id STRING, hcid"),
     "partitions of the state: 2 → 4": ("partitions: 2", "partitions: 4"),

@@ -62,7 +62,7 @@ sinks: {x: {from: odd, topic: x}}
 def test_views_are_a_flow_of_their_own_unless_that_would_keep_state_twice() -> None:
     flows = flows_of("""
 warehouse: sqlite:///w.db
-steps: {once: {from: b, deduplicate: {by: [id], within: 1 minute}}}
+steps: {once: {from: b, deduplicate: {key: [id], within: 1 minute}}}
 sinks: {x: {from: a, topic: x}, y: {from: once, topic: y}}
 views: {v: {from: a, key: [id]}, u: {from: a, key: [at]}, w: {from: once, key: [id]}}
 """)

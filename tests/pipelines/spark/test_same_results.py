@@ -47,13 +47,13 @@ steps:
       not seven: {check: id <> 7, otherwise: drop}
   named: {from: good, join: {table: pumps, on: pump, how: left}}
   loud: {from: [named], python: "same_steps:louder", schema: "id BIGINT, name STRING, sent STRING, word STRING"}
-  unique: {from: good, deduplicate: {by: [id], within: 10 minutes}}
+  unique: {from: good, deduplicate: {key: [id], within: 10 minutes}}
   minutes:
     from: good
     window: {column: at, size: 1 minute}
     by: [pump]
     aggregate: {events: count(*), highest: max(pressure)}
-  met: {from: good, state: {by: [pump], processor: "same_steps:Met"}, schema: pump BIGINT}
+  met: {from: good, state: {key: [pump], processor: "same_steps:Met"}, schema: pump BIGINT}
 sinks:
   loud: {from: loud, topic: "@loud", key: id, headers: {name: name}}
   unique: {from: unique, topic: "@unique", key: "concat('pump ', pump)", value: [id]}

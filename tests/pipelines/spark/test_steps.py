@@ -116,7 +116,7 @@ def test_duplicates_are_left_out_and_tables_joined(stage: Stage) -> None:
             + """
   pumps: {files: {path: pumps.csv, format: csv}, schema: "pump BIGINT, name STRING"}
 steps:
-  unique: {from: readings, deduplicate: {by: [id], within: 10 seconds}}
+  unique: {from: readings, deduplicate: {key: [id], within: 10 seconds}}
   named: {from: unique, join: {table: pumps, on: pump, how: left}}
   loud: {from: [named], python: "own_steps:louder", schema: "id BIGINT, name STRING"}
 sinks:
@@ -196,7 +196,7 @@ def test_keyed_state_keeps_time(stage: Stage) -> None:
 steps:
   silent:
     from: readings
-    state: {by: [pump], processor: "own_rules:Silence", timeout: 1 s}
+    state: {key: [pump], processor: "own_rules:Silence", timeout: 1 s}
     schema: pump BIGINT, seen BIGINT
 sinks: {out: {from: silent, topic: "@out", key: pump}}
 """

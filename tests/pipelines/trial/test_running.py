@@ -30,7 +30,7 @@ sources:
   pumps: {files: {path: pumps.csv, format: csv}, schema: "pump BIGINT, name STRING"}
   owners: {jdbc: {url: "jdbc:postgresql:nowhere", table: owners}}
 steps:
-  unique: {from: readings, deduplicate: {by: [id], within: 10 seconds}}
+  unique: {from: readings, deduplicate: {key: [id], within: 10 seconds}}
   good:
     sql: select id, pump, at, pressure from unique
     expect:
@@ -42,7 +42,7 @@ steps:
   loud: {from: [named], python: "own_steps:louder", schema: "id BIGINT, name STRING"}
   counted:
     from: good
-    state: {by: [pump], processor: "own_steps:Counter"}
+    state: {key: [pump], processor: "own_steps:Counter"}
     schema: pump BIGINT, seen BIGINT
 sinks:
   out: {from: loud, topic: out, key: id, headers: {of: name}}

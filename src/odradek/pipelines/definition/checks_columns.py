@@ -82,7 +82,7 @@ class ColumnChecker:
             if isinstance(operation, Aggregation):
                 self._aggregation(step, operation, columns)
             elif isinstance(operation, Deduplication):
-                self._columns(operation.by, columns, what, self._below(step, "deduplicate/by"))
+                self._columns(operation.key, columns, what, self._below(step, "deduplicate/key"))
             elif isinstance(operation, Join):
                 self._columns(operation.on, columns, what, self._below(step, "join/on"))
                 table = lookup(self.known, operation.table)
@@ -90,7 +90,7 @@ class ColumnChecker:
                     operation.on, table, f"'{operation.table}', joined by {what},", self._below(step, "join/on")
                 )
             elif isinstance(operation, KeyedState):
-                self._columns(operation.by, columns, what, self._below(step, "state/by"))
+                self._columns(operation.key, columns, what, self._below(step, "state/key"))
         own = lookup(self.known, step.name)
         for each in step.expectations:
             self._expression(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)

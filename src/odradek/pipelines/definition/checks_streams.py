@@ -122,7 +122,7 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
         if operation.within is not None and not marks:
             place = place_of(step, "deduplicate", "within")
             problems.error(place, f"{what} drops ids by event time, but its input has no watermark", WATERMARK_HINT)
-        elif operation.within is None and not marks & {each.lower() for each in operation.by}:
+        elif operation.within is None and not marks & {each.lower() for each in operation.key}:
             place = place_of(step, "deduplicate")
             problems.warning(
                 place, f"{what} keeps every id in state without a limit", "add within: 10 minutes, or another duration"

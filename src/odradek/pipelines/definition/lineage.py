@@ -111,11 +111,11 @@ def operation_detail(step: Step) -> str:
         return f"aggregate{by}" + (f", windows of {operation.window.size}" if operation.window is not None else "")
     if isinstance(operation, Deduplication):
         within = f" within {operation.within}" if operation.within is not None else ""
-        return f"first by {words(operation.by)}{within}"
+        return f"first of {words(operation.key)}{within}"
     if isinstance(operation, Join):
         return f"{operation.how} join {operation.table} on {words(operation.on)}"
     if isinstance(operation, KeyedState):
-        return f"state by {words(operation.by)}: {operation.processor}"
+        return f"state of {words(operation.key)}: {operation.processor}"
     return f"python {operation.function}" if isinstance(operation, PythonFunction) else "sql"
 
 

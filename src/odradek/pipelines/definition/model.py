@@ -206,10 +206,10 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True)
 class Deduplication:
-    """The first row of each id; with `within`, an id is dropped from state after that much event time."""
+    """The first row of each key; with `within`, a key is dropped from state after that much event time."""
 
     input: str
-    by: tuple[str, ...]
+    key: tuple[str, ...]
     within: Duration | None = None
 
 
@@ -228,7 +228,7 @@ class KeyedState:
     """A `StatefulProcessor` by import path, run by `transformWithState` for the rows of each key."""
 
     input: str
-    by: tuple[str, ...]
+    key: tuple[str, ...]
     processor: PythonReference
     timeout: Duration | None = None
     clock: StateClock = StateClock.PROCESSING

@@ -11,18 +11,22 @@ from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scal
 from odradek.pipelines.definition.parsing_values import IMPORT_PATH, is_topic_name, parse_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.definition.vocabulary import Duration
 
 Word = TypeVar("Word", bound=StrEnum)
+NO_NAMES: Mapping[str, str] = {}
 
 
 class Fields:
-    """Typed access to a mapping with a fixed set of keys; unknown keys are reported at construction."""
+    """Typed access to a mapping with a fixed set of keys; unknown keys are reported at construction, those of `renamed`
+    with their present spelling."""
 
-    def __init__(self, node: Node, known: Sequence[str], what: str, problems: Problems) -> None:
+    def __init__(
+        self, node: Node, known: Sequence[str], what: str, problems: Problems, renamed: Mapping[str, str] = NO_NAMES
+    ) -> None:
         self.what = what
         self.problems = problems
         self.place = node.place
@@ -32,6 +36,10 @@ class Fields:
             problems.error(node.place, f"{what} must be a mapping, not {describe(node)}", f"keys: {', '.join(known)}")
             return
         for key, value in node.entries:
+            if key.text in renamed:
+                present = renamed[key.text]
+                problems.error(key.place, f"{key.text} of {what} is now {present}", f"write {present}:")
+                continue
             if key.text not in known:
                 problems.error(
                     key.place,

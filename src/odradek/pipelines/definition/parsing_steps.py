@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 OPERATIONS = ("sql", "python", "aggregate", "deduplicate", "join", "state")
 STEP_KEYS = ("from", *OPERATIONS, "window", "by", "expect", "watermark", "schema", "view")
 BELONGS_TO = {"window": ("aggregate",), "by": ("aggregate",), "schema": ("python", "state")}
+RENAMED = {"by": "key"}  # former spellings
 INPUT_HINT = "name the input, a source or step: from: name"
 
 
@@ -140,10 +141,10 @@ def parse_watermark(fields: Fields) -> Watermark | None:
 def parse_deduplication(fields: Fields, name: str) -> Deduplication | None:
     node = fields.node("deduplicate")
     assert node is not None
-    inner = Fields(node, ("by", "within"), f"deduplicate of {fields.what}", fields.problems)
-    by = inner.words("by", required="name the id columns: by: [event_id]")
+    inner = Fields(node, ("key", "within"), f"deduplicate of {fields.what}", fields.problems, RENAMED)
+    key = inner.words("key", required="name the id columns: key: [event_id]")
     within = inner.duration("within")
-    return Deduplication(name, by, within) if by else None
+    return Deduplication(name, key, within) if key else None
 
 
 def parse_join(fields: Fields, name: str) -> Join | None:
@@ -159,15 +160,15 @@ def parse_join(fields: Fields, name: str) -> Join | None:
 def parse_state(fields: Fields, name: str) -> KeyedState | None:
     node = fields.node("state")
     assert node is not None
-    inner = Fields(node, ("by", "processor", "timeout", "clock"), f"state of {fields.what}", fields.problems)
-    by = inner.words("by", required="name the key columns: by: [id]")
+    inner = Fields(node, ("key", "processor", "timeout", "clock"), f"state of {fields.what}", fields.problems, RENAMED)
+    key = inner.words("key", required="name the key columns: key: [id]")
     processor = inner.reference("processor")
     timeout = inner.duration("timeout")
     if timeout == Duration(0):
         inner.wrong("timeout", "longer than 0")
     clock = inner.choice("clock", StateClock, StateClock.PROCESSING)
     columns = parse_columns(fields)
-    return KeyedState(name, by, processor, timeout, clock, columns) if by and processor is not None else None
+    return KeyedState(name, key, processor, timeout, clock, columns) if key and processor is not None else None
 
 
 def parse_expectations(fields: Fields) -> tuple[Expectation, ...]:

@@ -199,9 +199,9 @@ def operation_text(step: Step) -> str:
         time = "" if window is None else f"windows of {window.size}{slide} of {window.column}, "
         return time + groups_text(operation.by, operation.aggregates)
     if isinstance(operation, Deduplication):
-        return f"deduplicated by {', '.join(operation.by)} {'for ever' if operation.within is None else 'for a time'}"
+        return f"deduplicated by {', '.join(operation.key)} {'for ever' if operation.within is None else 'for a time'}"
     if isinstance(operation, KeyedState):
-        return f"{operation.processor} by {', '.join(operation.by)} in {operation.clock} time"
+        return f"{operation.processor} by {', '.join(operation.key)} in {operation.clock} time"
     return query_text(step) if isinstance(operation, Sql) else type(operation).__name__
 
 
@@ -225,5 +225,6 @@ def key_types(what: str, operation: Operation, columns: Mapping[str, Columns | N
     if not isinstance(operation, Aggregation | Deduplication | KeyedState):
         return {}
     known = lookup(columns, operation.input)
-    types = {name: None if known is None else known.type_of(name) for name in operation.by}
+    names = operation.by if isinstance(operation, Aggregation) else operation.key
+    types = {name: None if known is None else known.type_of(name) for name in names}
     return {f"type of {name} in {what}": each.ddl for name, each in types.items() if each is not None}

@@ -76,10 +76,10 @@ def aggregate(frame: DataFrame, operation: Aggregation) -> DataFrame:
 
 def deduplicate(frame: DataFrame, operation: Deduplication) -> DataFrame:
     """Drops duplicates; with `within`, in the input's watermark, which the checks guarantee to exist."""
-    by = list(operation.by)
+    key = list(operation.key)
     if operation.within is not None and frame.isStreaming:
-        return frame.dropDuplicatesWithinWatermark(by)
-    return frame.dropDuplicates(by)
+        return frame.dropDuplicatesWithinWatermark(key)
+    return frame.dropDuplicates(key)
 
 
 def join(frame: DataFrame, table: DataFrame, operation: Join) -> DataFrame:
@@ -99,5 +99,5 @@ def keep_state(frame: DataFrame, operation: KeyedState, mode: SinkMode, director
         schema = made.output_schema
     time_mode = "ProcessingTime" if operation.clock is StateClock.PROCESSING else "EventTime"
     output_mode = "Append" if mode is SinkMode.APPEND else "Update"
-    rows = without_hidden(frame).groupBy(*(F.col(quoted(name)) for name in operation.by))
+    rows = without_hidden(frame).groupBy(*(F.col(quoted(name)) for name in operation.key))
     return rows.transformWithState(made, schema, output_mode, time_mode)
