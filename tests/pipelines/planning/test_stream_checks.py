@@ -65,3 +65,9 @@ def test_within_needs_one_column_of_event_time() -> None:
         head=HEAD,
     )
     assert [line for line in lines if "several columns of event time: 'one' and 'other'" in line], lines
+
+
+def test_a_stream_has_one_watermark() -> None:
+    step = "s: {sql: 'select id, at as seen from a', watermark: {column: seen, delay: 1 minute}}"
+    lines = told_of(f"steps: {{{step}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD)
+    assert [line for line in lines if "has a watermark, and its input has one already (column 'at')" in line], lines

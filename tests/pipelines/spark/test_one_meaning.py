@@ -158,9 +158,13 @@ def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> N
 
 
 UNIQUE = """
+  plain:
+    files: {path: in, format: json, options: {maxFilesPerTrigger: 1}}
+    stream: true
+    schema: "id BIGINT, kind STRING, at TIMESTAMP, x BIGINT"
 steps:
   timed:
-    sql: "select id, at as seen, x from readings"
+    sql: "select id, at as seen, x from plain"
     watermark: {column: seen, delay: 10 seconds}
   once: {from: readings, deduplicate: {key: [id], within: 1 minute}}
   again: {from: timed, deduplicate: {key: [id], within: 1 minute}}
@@ -183,7 +187,7 @@ DUPLICATES = [
 KEPT = [1, 2, 5, 6, 7]
 
 
-@pytest.mark.parametrize("cuts", [(7,), (1, 2, 3, 4, 5, 6, 7), (2, 3, 7)], ids=["whole", "single", "some"])
+@pytest.mark.parametrize("cuts", [(7,), (1, 3, 4, 7)], ids=["whole", "cut"])
 def test_duplicates_are_dropped_by_event_time_in_any_batches(stage: Stage, cuts: tuple[int, ...]) -> None:
     give(stage, [DUPLICATES[start:end] for start, end in zip((0, *cuts), cuts, strict=False)])
     stage.run(stage.pipeline(SOURCE + UNIQUE))

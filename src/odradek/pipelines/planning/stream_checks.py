@@ -53,6 +53,12 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
             f"{what} joins with '{operation.table}', which is a stream",
             "join two streams in a SQL step, or make the table's source static: stream: false",
         )
+    if step.watermark is not None and marks:
+        problems.error(
+            place_of(step, "watermark"),
+            f"{what} has a watermark, and its input has one already (column '{min(marks)}')",
+            "Spark allows one watermark of a stream: remove that of the step or that of its source",
+        )
     if isinstance(operation, Deduplication):
         check_deduplication(step, operation, marks, problems)
     if isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT and not marks:

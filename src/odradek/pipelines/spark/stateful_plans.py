@@ -23,12 +23,12 @@ STATELESS = frozenset(
 ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "right": {"Inner", "Cross", "RightOuter"}}
 
 
-def keeps_state(frame: DataFrame) -> bool:
-    """Whether the frame's plan keeps state. True if it cannot be read: the streaming query is right for any step."""
+def keeps_state(frame: DataFrame, *, if_unknown: bool = True) -> bool:
+    """Whether the frame's plan keeps state; by default True if it cannot be read: a streaming query can run any step."""
     try:
         return has_state(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - PySpark has no public API for it
     except (Py4JError, AttributeError, TypeError):
-        return True
+        return if_unknown
 
 
 def has_state(node: Any) -> bool:

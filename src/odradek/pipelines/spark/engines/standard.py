@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import FilesTarget, KeyedState, PythonFunction, RunningAggregate
+from odradek.pipelines.definition.model import FilesTarget, KeyedState, RunningAggregate
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.checkpoints import checkpoint_of
@@ -18,15 +18,18 @@ from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.fan_out import FanOut
-from odradek.pipelines.spark.function_steps import with_analysed_functions
+from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.producers import producer_options
+from odradek.pipelines.spark.records import decoded
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
+from odradek.pipelines.spark.stateful_plans import keeps_state
+from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.views import running_aggregate
 
 if TYPE_CHECKING:
@@ -112,9 +115,8 @@ class StandardEngine:
             return Prepared(self._file_writer(flow, frame, flow.files.target), {})
         try:
             made = passes[flow.name] = whole_pass(self._pipeline, flow, frame)
-        except NotLiftable as reason:
-            if reason.__cause__ is not None:
-                self._check_steps(flow, graph, load)
+        except NotLiftable:
+            self._check_steps(flow, graph, frame)
             fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
 
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
@@ -127,13 +129,23 @@ class StandardEngine:
         write = functools.partial(write_batch, self._pipeline, flow, made)
         return Prepared(self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write)), {})
 
-    def _check_steps(self, flow: Flow, graph: Graph, load: Callable[[Source], DataFrame]) -> None:
-        """Analyses the steps, so that errors are reported with their step at the start; functions are not called."""
-        functions = {each.name for each in self._pipeline.steps if isinstance(each.operation, PythonFunction)}
-        if not functions.intersection(flow.after):
-            tables = Tables(self._session, self._pipeline, graph, load, flow.mode)
-            for name in flow.after:
-                tables.rows(name)
+    def _check_steps(self, flow: Flow, graph: Graph, frame: DataFrame) -> None:
+        """Analyses the steps that run in each batch: reports errors at the start, and refuses state among them."""
+        pipeline = self._pipeline
+        tables = Tables(self._session, pipeline, graph, functools.partial(self._load, start=None), flow.mode)
+        source = next((each for each in pipeline.sources if each.name == flow.root), None)
+        if flow.aggregate is not None or (source is not None and not is_topic(source)):
+            tables.give_rows(flow.root, stand_in(frame))
+        elif source is not None:
+            tables.give_decoded(flow.root, decoded(stand_in(frame), source))
+        else:
+            tables.give_rows_before_expectations(flow.root, stand_in(frame))
+        for step in pipeline.steps:
+            if step.name in flow.after and keeps_state(tables.rows(step.name), if_unknown=False):
+                raise StepBroken(
+                    f"{step.place}: step '{step.name}' keeps state that validate did not find, so that it would be "
+                    "computed for each batch by itself; write it as an aggregate, deduplicate or Python step"
+                )
 
     def _named(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
         mode = "append" if flow.mode is SinkMode.APPEND else "update"
