@@ -24,7 +24,7 @@ ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "r
 
 
 def keeps_state(frame: DataFrame, *, if_unknown: bool = True) -> bool:
-    """Whether the frame's plan keeps state; by default True if it cannot be read: a streaming query can run any step."""
+    """Whether the frame's plan keeps state; by default True if it cannot be read: the streaming query runs any step."""
     try:
         return has_state(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - PySpark has no public API for it
     except (Py4JError, AttributeError, TypeError):
