@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.spark.stateful_plans import keeps_state
+from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state
 from odradek.pipelines.spark.steps import StepBroken
 
 if TYPE_CHECKING:
@@ -140,10 +140,22 @@ def test_a_function_that_counts_the_whole_stream_is_refused_with_its_place(stage
         stage.run(pipeline)
 
 
+def test_a_function_whose_groups_are_never_final_is_refused_with_its_place(stage: Stage) -> None:
+    (stage.folder / "own.py").write_text(FUNCTIONS)
+    give(stage, [[reading(1, "l", 0)]])
+    source = SOURCE.replace("    watermark: {column: at, delay: 10 seconds}\n", "")
+    step = 'steps: {counted: {from: [readings], python: "own:counted", schema: "kind STRING, count BIGINT"}}\n'
+    pipeline = stage.pipeline(source + step + 'sinks: {o: {from: counted, topic: "@o"}}\n')
+    with pytest.raises(StepBroken, match=r"pipeline\.yml:\d+:\d+: error: step 'counted' aggregates a stream without"):
+        stage.run(pipeline)
+
+
 def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
     assert not keeps_state(stream.where("value > 1"))
     assert keeps_state(stream.groupBy("value").count())
+    assert aggregates(stream.groupBy("value").count())
+    assert not aggregates(stream.dropDuplicates(["value"]))
     assert keeps_state(stream.join(stream.select("value"), "value"))
     assert keeps_state(stream.limit(3))
     static = spark.range(3).withColumnRenamed("id", "value")
@@ -155,6 +167,7 @@ def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> N
             raise AttributeError(name)
 
     assert keeps_state(Unreadable())  # type: ignore[arg-type]
+    assert aggregates(Unreadable())  # type: ignore[arg-type]
 
 
 UNIQUE = """

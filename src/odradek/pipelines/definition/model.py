@@ -183,6 +183,7 @@ class PythonFunction:
     function: PythonReference
     columns: tuple[Column, ...] | None = None  # the columns of its result, if declared
     keeps_state: bool | None = None  # over a stream; None until Spark has analysed its plan
+    updates_rows: bool = False  # whether its state is an aggregation, whose rows change with later records
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.streams import Streams
 
 
+def check_ends(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
+    ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
+    for end in ends:
+        check_end(pipeline, end, graph, streams, problems)
+
+
 def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
     if end.input not in streams.names:
         return

@@ -9,12 +9,12 @@ from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import Deduplication, Join, KeyedState, Sql
 from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.determinism_checks import check_determinism
-from odradek.pipelines.planning.end_checks import check_end
+from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_stream_query
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Sink, Step, View
+    from odradek.pipelines.definition.model import Pipeline, Step
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.streams import Streams
 
@@ -38,9 +38,7 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
         if step.name in streams.names:
             check_stream_step(step, graph, streams, problems)
     check_determinism(pipeline, streams, problems)
-    ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
-    for end in ends:
-        check_end(pipeline, end, graph, streams, problems)
+    check_ends(pipeline, graph, streams, problems)
 
 
 def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
