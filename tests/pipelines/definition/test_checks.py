@@ -239,7 +239,6 @@ def test_what_a_stream_cannot_do(text: str, said: str) -> None:
         GROUPED % ("rigs", "id", WINDOW, ""),
         GROUPED % ("rigs", "at", "", ""),
         GROUPED % ("rigs", "id", "", ", mode: update"),
-        GROUPED % ("pumps", "name", "", ""),
         "steps: {s: {sql: \"select window(at, '1 minute') w, count(*) n from rigs group by window(at, '1 minute')\"}}\n"
         + OUT,
         "steps: {s: {sql: \"select window(at, '1 minute') w, count(*) n from rigs group by w\"}}\n" + OUT,

@@ -71,3 +71,8 @@ def test_a_stream_has_one_watermark() -> None:
     step = "s: {sql: 'select id, at as seen from a', watermark: {column: seen, delay: 1 minute}}"
     lines = told_of(f"steps: {{{step}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD)
     assert [line for line in lines if "has a watermark, and its input has one already (column 'at')" in line], lines
+
+
+def test_a_static_table_is_not_written_by_a_stream() -> None:
+    lines = told_of("sinks: {o: {from: t, topic: o}, p: {from: a, topic: p}}\n", head=HEAD)
+    assert [line for line in lines if "sink 'o' reads 't', which is not a stream" in line], lines
