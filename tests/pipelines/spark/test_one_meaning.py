@@ -13,8 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.pipelines.definition.model import Deduplication
+from odradek.pipelines.definition.vocabulary import Duration
+from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state
 from odradek.pipelines.spark.steps import StepBroken
+from tests.pipelines.spark.stage import WAIT_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -215,3 +219,16 @@ def test_a_batch_drops_the_same_duplicates(stage: Stage) -> None:
     stage.run_once(stage.pipeline(SOURCE + UNIQUE))
     assert sorted(x for (x,) in table(stage, "select x from once")) == KEPT
     assert sorted(x for (x,) in table(stage, "select x from again")) == KEPT
+
+
+def test_keys_are_forgotten_when_the_watermark_has_passed_their_period(stage: Stage) -> None:
+    old = [reading(number, "a", 0) for number in range(10)]
+    give(stage, [old, [reading(100, "a", 1000)], [reading(101, "a", 1001)]])
+    stream = stage.spark.readStream.schema("id BIGINT, at TIMESTAMP").option("maxFilesPerTrigger", "1")
+    timed = stream.json(str(stage.folder / "in")).withWatermark("at", "10 seconds")
+    unique = deduplicate(timed, Deduplication("", ("id",), Duration(60_000)), "at")
+    assert unique.schema["at"].metadata == timed.schema["at"].metadata
+    writer = unique.writeStream.foreachBatch(lambda batch, _number: batch.write.format("noop").mode("append").save())
+    query = writer.option("checkpointLocation", str(stage.folder / "state")).trigger(availableNow=True).start()
+    query.awaitTermination(WAIT_S)
+    assert [each.numRowsTotal for each in query.lastProgress.stateOperators] == [2, 2]
