@@ -216,7 +216,6 @@ WINDOW = ", window: {column: at, size: 1 minute}"
         (GROUPED % ("rigs", "id", "", ""), "without grouping by event time, so no group becomes final for sink 'o'"),
         ("steps: {s: {sql: 'select id, count(*) n from rigs group by id'}}\n" + OUT, "without grouping by event time"),
         ("steps: {s: {sql: select distinct value from raw}}\n" + OUT, "without a watermark"),
-        ("steps: {s: {from: raw, deduplicate: {key: value, within: 1 s}}}\n" + OUT, "its input has no watermark"),
         (
             "steps: {s: {from: raw, state: {key: value, processor: 'json:JSONDecoder', clock: event}}}\n" + OUT,
             "has event-time timers, but its input has no watermark",

@@ -67,23 +67,27 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
 
 
 def check_deduplication(step: Step, operation: Deduplication, marks: frozenset[str], problems: Problems) -> None:
-    what = f"step '{step.name}'"
-    if operation.within is not None and not operation.within.milliseconds:
-        place = place_of(step, "deduplicate", "within")
+    if operation.within is None and not marks & {each.lower() for each in operation.key}:
+        problems.warning(
+            place_of(step, "deduplicate"),
+            f"step '{step.name}' keeps every id in state without a limit",
+            "add within: 10 minutes, or another duration",
+        )
+
+
+def check_within(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
+    """Checks that `within` has one column of event time to compare, in every engine."""
+    if not isinstance(step.operation, Deduplication) or step.operation.within is None:
+        return
+    marks = sorted(streams.of_inputs(step, graph))
+    what, place = f"step '{step.name}'", place_of(step, "deduplicate", "within")
+    if not step.operation.within.milliseconds:
         problems.error(place, f"within of {what} is 0", "write a duration longer than 0, such as 10 minutes")
-    elif operation.within is not None and not marks:
-        place = place_of(step, "deduplicate", "within")
+    elif not marks:
         problems.error(place, f"{what} drops ids by event time, but its input has no watermark", WATERMARK_HINT)
-    elif operation.within is not None and len(marks) > 1:
-        place = place_of(step, "deduplicate", "within")
-        columns = " and ".join(f"'{each}'" for each in sorted(marks))
+    elif len(marks) > 1:
         problems.error(
             place,
-            f"{what} drops ids by event time, but its input has several columns of event time: {columns}",
+            f"{what} drops ids by event time, but its input has several columns of event time: {' and '.join(marks)}",
             "select one of them in a SQL step before it",
-        )
-    elif operation.within is None and not marks & {each.lower() for each in operation.key}:
-        place = place_of(step, "deduplicate")
-        problems.warning(
-            place, f"{what} keeps every id in state without a limit", "add within: 10 minutes, or another duration"
         )
