@@ -230,5 +230,6 @@ def test_keys_are_forgotten_when_the_watermark_has_passed_their_period(stage: St
     assert unique.schema["at"].metadata == timed.schema["at"].metadata
     writer = unique.writeStream.foreachBatch(lambda batch, _number: batch.write.format("noop").mode("append").save())
     query = writer.option("checkpointLocation", str(stage.folder / "state")).trigger(availableNow=True).start()
-    query.awaitTermination(WAIT_S)
+    query.awaitTermination(int(WAIT_S))
+    assert query.lastProgress is not None
     assert [each.numRowsTotal for each in query.lastProgress.stateOperators] == [2, 2]
