@@ -117,7 +117,8 @@ def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[st
         if name in after.flows:
             own = after.flows[name]
             if before.flows[name].version < VERSION:
-                own = adopted(before.flows[name], own, after.former.get(name, own))
+                former = after.former.get(name, own).facts
+                own = replace(own, facts=adopted(before.flows[name].facts, own.facts, former))
             changes += flow_changes(name, before.flows[name], own)
     for end, flow in before.ends.items():
         now = after.ends.get(end, flow)

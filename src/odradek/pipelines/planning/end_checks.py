@@ -85,7 +85,7 @@ def check_finishes(step: Step, sink: Sink, graph: Graph, streams: Streams, probl
 
 
 def groups_by_time(step: Step, marks: frozenset[str]) -> bool:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     operation = step.operation
     if isinstance(operation, Aggregation):
