@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.checks_columns import check_columns
 from odradek.pipelines.definition.checks_databases import check_databases
 from odradek.pipelines.definition.checks_engines import check_engine
+from odradek.pipelines.definition.checks_functions import check_functions
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_python import check_python
 from odradek.pipelines.definition.checks_streams import Streams, check_streams
@@ -28,6 +29,7 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     known = known_columns(pipeline, graph)
     check_columns(pipeline, known, problems)
     check_python(pipeline, problems)
+    check_functions(pipeline, problems)
     check_databases(pipeline, problems)
     streams = Streams.of(pipeline, graph, known)
     if pipeline.engine is not Engine.BATCH:

@@ -18,6 +18,7 @@ from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.flows import split_flows
+from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
@@ -79,6 +80,7 @@ class StandardEngine:
 
     def start(self, *, until_caught_up: bool = False) -> Running:
         graph = build_graph(self._pipeline)
+        register_functions(self._session, self._pipeline)
         passes: dict[str, Pass] = {}
         reports = Reports(passes, self._report)
         running = Running(reports)
