@@ -214,13 +214,15 @@ def test_avros_java_library_resolves_the_same(spark: SparkSession) -> None:
 
 
 def is_alike(java: Any, ours: Any) -> bool:
-    """Compares with Java's JSON: bytes are text of their code points, and floats have few digits."""
+    """Compares with Java's JSON: bytes are text of their code points, fixed a list, and floats have few digits."""
     if isinstance(ours, dict):
         return set(java) == set(ours) and all(is_alike(java[key], ours[key]) for key in ours)
     if isinstance(ours, list):
         return len(java) == len(ours) and all(map(is_alike, java, ours))
     if isinstance(ours, bytes):
-        return bool(java == ours.decode("latin-1"))
+        return bool(
+            java == ours.decode("latin-1") if isinstance(java, str) else bytes(each & 255 for each in java) == ours
+        )
     if isinstance(ours, float):
         return math.isclose(java, ours, rel_tol=1e-6)
     return bool(java == ours)

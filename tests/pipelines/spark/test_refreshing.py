@@ -65,3 +65,23 @@ def test_queries_that_were_planned_before_get_the_new_rows(spark: SparkSession, 
     give_up_at = time.monotonic() + PATIENCE_S
     while names(frame) != ["a", "b"]:
         assert time.monotonic() < give_up_at
+
+
+def test_a_stream_joins_the_copy(spark: SparkSession, tmp_path: Path) -> None:
+    file = tmp_path / "pumps.db"
+    insert(file, "a")
+    records = tmp_path / "records"
+    stream = spark.readStream.schema("name STRING, n INT").json(str(records))
+    joined = stream.join(read(spark, file, Duration(3_600_000)), "name")
+
+    def run_with(name: str) -> list[str]:
+        records.mkdir(exist_ok=True)
+        (records / f"{name}.json").write_text(f'{{"name": "{name}", "n": 1}}\n')
+        writer = joined.writeStream.format("json").trigger(availableNow=True).outputMode("append")
+        query = writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "out"))
+        assert query.awaitTermination(int(PATIENCE_S))
+        return names(spark.read.json(str(tmp_path / "out"), "name STRING, n INT"))
+
+    assert run_with("a") == ["a"]
+    insert(file, "b")
+    assert run_with("b") == ["a"]  # the copy does not have it

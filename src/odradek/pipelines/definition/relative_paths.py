@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,5 +59,5 @@ def relocated(scalar: Scalar, home: Path, *, is_url: bool) -> Scalar:
     is_elsewhere = is_url and (not prefix or rest.startswith((":", "file:")))
     if is_elsewhere or "://" in rest or not rest or Path(rest).is_absolute():
         return scalar
-    text = prefix + str(folder.relative_to(home, walk_up=True) / rest)
+    text = prefix + posixpath.join(posixpath.relpath(folder, home), rest)
     return Scalar(text, text, scalar.place, scalar.is_plain)
