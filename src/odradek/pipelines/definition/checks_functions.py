@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.function_calls import calls_of
+from odradek.pipelines.definition.function_calls import called_functions, calls_of
 from odradek.pipelines.definition.vocabulary import Encoding, Engine
 
 if TYPE_CHECKING:
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 def check_functions(pipeline: Pipeline, problems: Problems) -> None:
     if pipeline.functions:
         check_function_names(pipeline, problems)
+    called = called_functions(pipeline)
+    for each in pipeline.functions:
+        if not each.is_deterministic and each.name in called and pipeline.engine is not Engine.BATCH:
+            problems.warning(
+                each.place,
+                f"the function '{each.name}' is not deterministic: its value may differ between sinks and after a replay",
+                "compute the value from the row, or in the producer",
+            )
     if pipeline.engine is Engine.REALTIME:
         check_realtime_python(pipeline, problems)
 

@@ -6,6 +6,8 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from pyspark.util import PythonEvalType
+
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.python_references import load_reference
 
@@ -13,6 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from odradek.pipelines.definition.model import Function, Pipeline
+
+
+OF_ROWS = (PythonEvalType.SQL_SCALAR_PANDAS_UDF, PythonEvalType.SQL_SCALAR_PANDAS_ITER_UDF)
 
 
 def register_functions(session: SparkSession, pipeline: Pipeline) -> None:
@@ -29,7 +34,12 @@ def user_function(declared: Function, function: Any) -> Any:
         raise PipelineError(f"{declared.place}: {declared.reference} is not a function")
     made: Any
     if declared.is_pandas:
-        made = pandas_udf(with_series_hints(function), declared.returns.ddl)  # type: ignore[call-overload]
+        made = pandas_udf(with_series_hints(function), declared.returns.ddl)
+        if made.evalType not in OF_ROWS:
+            raise PipelineError(
+                f"{declared.place}: {declared.reference} does not return a Series for each batch of rows, by its type "
+                "hints; functions of SQL cannot aggregate"
+            )
     else:
         made = udf(function, declared.returns.ddl)
     return made if declared.is_deterministic else made.asNondeterministic()
