@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.pipelines.definition.column_types import Primitive
+from odradek.pipelines.definition.model import Function, PythonReference
+from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.functions import user_function
+from odradek.pipelines.spark.python_references import load_reference
+
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
@@ -47,6 +55,17 @@ sinks:
 views:
   levels: {from: levels, key: [level]}
 """
+
+
+def test_a_function_that_aggregates_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "functions_of_sums.py").write_text(
+        "import pandas as pd\n\n\ndef total(a: pd.Series) -> float:\n    return a.sum()\n\n\nnumber = 5\n"
+    )
+    for name, expected in (("total", "functions of SQL cannot aggregate"), ("number", "is not a function")):
+        reference = PythonReference("functions_of_sums", name)
+        declared = Function("f", reference, Primitive("DOUBLE"), is_pandas=True)
+        with pytest.raises(PipelineError, match=expected):
+            user_function(declared, load_reference(reference, str(tmp_path)))
 
 
 def test_functions_are_called_in_every_expression(stage: Stage) -> None:

@@ -20,7 +20,8 @@ def check_functions(pipeline: Pipeline, problems: Problems) -> None:
         if not each.is_deterministic and each.name in called and pipeline.engine is not Engine.BATCH:
             problems.warning(
                 each.place,
-                f"the function '{each.name}' is not deterministic: its value may differ between sinks and after a replay",
+                f"the function '{each.name}' is not deterministic: its value may differ between sinks and after a "
+                "replay",
                 "compute the value from the row, or in the producer",
             )
     if pipeline.engine is Engine.REALTIME:

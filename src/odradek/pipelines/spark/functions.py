@@ -34,7 +34,7 @@ def user_function(declared: Function, function: Any) -> Any:
         raise PipelineError(f"{declared.place}: {declared.reference} is not a function")
     made: Any
     if declared.is_pandas:
-        made = pandas_udf(with_series_hints(function), declared.returns.ddl)
+        made = pandas_udf(with_series_hints(function), declared.returns.ddl)  # type: ignore[call-overload]
         if made.evalType not in OF_ROWS:
             raise PipelineError(
                 f"{declared.place}: {declared.reference} does not return a Series for each batch of rows, by its type "
