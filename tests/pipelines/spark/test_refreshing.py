@@ -71,11 +71,11 @@ def test_a_stream_joins_the_copy(spark: SparkSession, tmp_path: Path) -> None:
     file = tmp_path / "pumps.db"
     insert(file, "a")
     records = tmp_path / "records"
+    records.mkdir()
     stream = spark.readStream.schema("name STRING, n INT").json(str(records))
     joined = stream.join(read(spark, file, Duration(3_600_000)), "name")
 
     def run_with(name: str) -> list[str]:
-        records.mkdir(exist_ok=True)
         (records / f"{name}.json").write_text(f'{{"name": "{name}", "n": 1}}\n')
         writer = joined.writeStream.format("json").trigger(availableNow=True).outputMode("append")
         query = writer.option("checkpointLocation", str(tmp_path / "c")).start(str(tmp_path / "out"))

@@ -11,6 +11,8 @@ import hashlib
 import threading
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.spark.jdbc import driver_options
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -35,6 +37,7 @@ def refreshed(session: SparkSession, origin: JdbcOrigin, refresh: Duration, read
             _CACHED.add(application)
             seconds = refresh.milliseconds / 1000
             threading.Thread(target=discard_every, args=(seconds, frame), name=view, daemon=True).start()
+    driver_options(session, origin, origin.url)
     return session.table(f"global_temp.{view}")
 
 
