@@ -68,7 +68,7 @@ def call(batch, number):
     pass
 
 
-@rigs.function(returns="DOUBLE", deterministic=False)
+@rigs.function(returns="DOUBLE")
 def squared(x):
     return x * x
 
@@ -78,7 +78,7 @@ def of_series(x):
     return x * x * x
 
 
-rigs.function("same", python="defined:squared", returns="DOUBLE")
+rigs.function("same", python="defined:squared", returns="DOUBLE", deterministic=False)
 rigs.source("plants", jdbc={"url": "jdbc:sqlite:${DATABASE:-plants}.db", "table": "plants"}, refresh="10 minutes")
 rigs.step("planted", from_="high", join={"table": "plants", "on": "id"}, expect={"e": "squared(pressure) > ${least}"})
 rigs.sink("planted", from_="planted", topic="planted", key="cubed(pressure)")
@@ -112,9 +112,9 @@ sinks:
 views:
   totals: {from: high, by: id, aggregate: {n: count(*)}}
 functions:
-  squared: {python: "defined:squared", returns: double, deterministic: false}
+  squared: {python: "defined:squared", returns: double}
   cubed: {python: "defined:of_series", returns: "array<double>", pandas: true}
-  same: {python: "defined:squared", returns: double}
+  same: {python: "defined:squared", returns: double, deterministic: false}
 """
 
 
