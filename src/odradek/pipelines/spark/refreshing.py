@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.spark.jdbc import driver_options
@@ -44,7 +45,7 @@ def refreshed(session: SparkSession, origin: JdbcOrigin, refresh: Duration, read
 def discard_every(seconds: float, frame: DataFrame) -> None:
     """Discards the copy at each interval, until Spark ends."""
     while True:
-        threading.Event().wait(seconds)
+        time.sleep(seconds)
         try:
             frame.unpersist()
             frame.persist()
