@@ -1,7 +1,7 @@
 """Decodes Avro values on Spark's workers: fastavro decodes with the writer's schema, `avro_resolution` resolves.
 
-fastavro's own resolution ignores the reader's logical types, leaves the JSON of defaults in place of bytes and times, and
-takes the first member of a union that fits.
+fastavro's own resolution ignores the reader's logical types, leaves the JSON of defaults in place of bytes and times,
+and takes the first member of a union that fits.
 """
 
 from __future__ import annotations
