@@ -57,6 +57,7 @@ views:
 """
 
 
+@pytest.mark.usefixtures("spark")  # Spark parses the type of the result
 def test_a_function_that_aggregates_is_refused(tmp_path: Path) -> None:
     (tmp_path / "functions_of_sums.py").write_text(
         "import pandas as pd\n\n\ndef total(a: pd.Series) -> float:\n    return a.sum()\n\n\nnumber = 5\n"
