@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Array, Column, Primitive, Struct, columns_ddl
+from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Primitive, Struct, columns_ddl
 from odradek.pipelines.definition.places import NOWHERE, Place
+from odradek.pipelines.definition.secrets import hidden
 from odradek.pipelines.definition.vocabulary import (
     Connector,
     Delivery,
@@ -26,6 +28,9 @@ from odradek.pipelines.definition.vocabulary import (
     StartAt,
     StateClock,
 )
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.avro_writers import WriterSchemas
 
 Settings = Mapping[str, str]
 Places = Mapping[str, Place]  # by path below a name: `from`, `window/column`, `by/hcid`
@@ -44,7 +49,7 @@ class NamedExpression:
 
 @dataclass(frozen=True, slots=True)
 class PythonReference:
-    """A function or a class by its import path, `package.module:name`; the definition's folder is searched first."""
+    """A function or a class by its import path, `package.module:name`; the folder of its file is searched first."""
 
     module: str
     name: str
@@ -53,13 +58,20 @@ class PythonReference:
     def __str__(self) -> str:
         return f"{self.module}:{self.name}"
 
+    @property
+    def directory(self) -> str:
+        """The folder of the file that names it: an included file may be in another folder than the definition."""
+        return str(Path(self.place.file).parent)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordSchema:
-    """The columns of a record; for Avro also the schema itself, which the decoder needs."""
+    """The columns of a record; for Avro also the schema itself, and those of the records' writers."""
 
     columns: tuple[Column, ...]
     avro: str | None = None  # canonical JSON
+    writer: str | None = None  # of records without a header, if it differs
+    writers: WriterSchemas | None = None  # by the id in the record's header; None: records have no header
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
     @property
@@ -137,6 +149,7 @@ class JdbcOrigin:
     table: str | None = None
     query: str | None = None
     options: Settings = field(default_factory=dict)
+    refresh: Duration | None = None  # how long its rows are cached; None: they are read in every batch
 
 
 Origin = TopicOrigin | FileOrigin | JdbcOrigin
@@ -347,6 +360,19 @@ class View:
 
 
 @dataclass(frozen=True, slots=True)
+class Function:
+    """A Python function that SQL can call, on single values or, with `is_pandas`, on pandas Series."""
+
+    name: str
+    reference: PythonReference
+    returns: ColumnType
+    is_pandas: bool = False
+    is_deterministic: bool = True
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    places: Places = field(default_factory=dict, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Pipeline:
     """A whole definition."""
 
@@ -367,9 +393,15 @@ class Pipeline:
     master: str | None = None  # Spark's master URL; None: Spark's configuration, or local[*]
     spark: Settings = field(default_factory=dict)
     connector: Connector | None = None  # None: jvm if its jars are available, otherwise python
+    functions: tuple[Function, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), compare=False, repr=False)  # values that no output may contain
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def directory(self) -> str:
         """The definition's folder, from which relative paths and import paths are resolved."""
         return str(Path(self.place.file).parent)
+
+    def without_secrets(self, text: str) -> str:
+        """The text with the values of secrets hidden, for messages, logs and files."""
+        return hidden(text, self.secrets)

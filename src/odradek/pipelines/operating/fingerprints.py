@@ -178,7 +178,7 @@ class Reader:
         pipeline = self._pipeline
         if pipeline.engine is Engine.REALTIME:
             streams = [each for each in pipeline.sources if each.name in self._streaming]
-            realtime = Fingerprint(dict(map(self._source, streams)))
+            realtime = Fingerprint(self._hidden(dict(map(self._source, streams))))
             return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: realtime}, pipeline=pipeline.name)
         flows = split_flows(pipeline, self._graph)
         ends = {f"sink {sink.name}": flow.name for flow in flows for sink in (*flow.sinks, *files_of(flow))}
@@ -224,7 +224,11 @@ class Reader:
             facts[f"view {flow.aggregate.name}"] = groups_text(content.by, content.aggregates)
         if has_state:
             facts |= {noun: self._settings[key] for key, noun in STATE_SETTINGS.items() if key in self._settings}
-        return Fingerprint(facts, types)
+        return Fingerprint(self._hidden(facts), types)
+
+    def _hidden(self, facts: Mapping[str, str]) -> dict[str, str]:
+        """Facts without the values of secrets: they are stored."""
+        return {what: self._pipeline.without_secrets(text) for what, text in facts.items()}
 
     def _has_state(self, step: Step) -> bool:
         read = [each for each in self._graph.inputs.get(step.name, ()) if each in self._streaming]

@@ -13,6 +13,7 @@ from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.compiling import Tables, errors_naming
+from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state
 from odradek.pipelines.spark.steps import StepBroken, call_function
@@ -37,7 +38,10 @@ RECORD_TYPES = {
 
 
 def with_analysed_functions(session: SparkSession, pipeline: Pipeline) -> Pipeline:
-    """The pipeline with `keeps_state` of every function that reads a stream; StepBroken if one cannot read a stream."""
+    """The pipeline with `keeps_state` of every function that reads a stream; StepBroken if one cannot read a stream.
+
+    Registers the functions of SQL first, which steps may call."""
+    register_functions(session, pipeline)
     graph = build_graph(pipeline)
     streaming = streaming_names(pipeline, graph)
     if not any(is_unknown(each) and each.name in streaming for each in pipeline.steps):

@@ -18,6 +18,7 @@ from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.expectations import Violations, has_quarantine, quarantined, violation_counts
 from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.records import rejects_of
 from odradek.pipelines.spark.sinks.batches import shown, view_rows
@@ -57,6 +58,7 @@ class Rehearsal:
         self._records = records
         self._rows = rows
         self._graph = build_graph(pipeline)
+        register_functions(session, pipeline)
         used = used_names(pipeline, self._graph)
         self._judged = [each for each in pipeline.steps if each.expectations and each.name in used]
         self._tables = Tables(session, pipeline, self._graph, self._load)

@@ -9,6 +9,7 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.flows import Flow
 from odradek.pipelines.spark.fan_out import FanOut
+from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import Range, read_once
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span: Range | None = None) -> BatchReport:
     """Reads, computes and writes everything; each run counts as one batch with its own checkpoint id."""
     graph = build_graph(pipeline)
+    register_functions(session, pipeline)
     flow = Flow(
         "batch",
         root="",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.definition.function_calls import called_functions
 from odradek.pipelines.definition.model import Sql, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
@@ -248,6 +249,9 @@ def reason_of(expectations: Sequence[Expectation], checks: Mapping[str, str]) ->
 
 def whole_pass(pipeline: Pipeline, flow: Flow, frame: DataFrame) -> Pass:
     """Compiles a flow to one pass over its root: the records of a topic as Spark reads them, or any other rows."""
+    ends = [*(each.name for each in flow.sinks), *(each.name for each in flow.views)]
+    if called_functions(pipeline, (flow.root, *flow.after, *ends)):
+        raise NotLiftable("a Python function, which Spark does not run for the elements of an array")
     source = next((each for each in pipeline.sources if each.name == flow.root), None)
     builder = PassBuilder(pipeline, flow)
     if flow.aggregate is None and source is not None and is_topic(source):
