@@ -50,10 +50,8 @@ class Template:
         count, escapes = len(self.names), self.has_text and self.is_json
 
         def render(values: dict[str, Any], time_s: float) -> str:
-            if times:
-                moment = datetime.fromtimestamp(time_s, UTC)
-                for name, pattern in times:
-                    values[name] = moment.strftime(pattern) if pattern else iso_text(moment)
+            for name, pattern in times:
+                values[name] = time_text(pattern, time_s)
             found = several(values)[:count]
             if escapes:
                 found = tuple(json_text(each) if type(each) is str else each for each in found)
@@ -63,8 +61,17 @@ class Template:
         return render
 
 
-def iso_text(moment: datetime) -> str:
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def time_text(pattern: str, time_s: float) -> str:
+    if pattern and "%f" not in pattern:
+        return second_text(pattern, int(time_s // 1))
+    moment = datetime.fromtimestamp(time_s, UTC)
+    return moment.strftime(pattern) if pattern else moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@lru_cache(1024)
+def second_text(pattern: str, second: int) -> str:
+    """The records of a second share their text."""
+    return datetime.fromtimestamp(second, UTC).strftime(pattern)
 
 
 @lru_cache(4096)
