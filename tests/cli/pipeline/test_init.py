@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.cli.conftest import Run
 
-LIMIT_S = 150
+LIMIT_S = 240
 OWN_BROKER = "odradek broker "
 
 
@@ -62,7 +62,7 @@ def test_it_overwrites_nothing(project: Path, offline: Run) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 def test_every_command_of_its_readme_works(project: Path, tmp_path: Path) -> None:
     """With a broker of the test for the README's own, and a shorter `odradek up` on a free port."""
     found = commands((project / "README.md").read_text())
@@ -75,7 +75,7 @@ def test_every_command_of_its_readme_works(project: Path, tmp_path: Path) -> Non
         for line in found:
             if line.startswith(OWN_BROKER):
                 continue
-            command = line.replace("--seconds 60", "--seconds 25 --port 0 --format json")
+            command = line.replace("--seconds 60", "--seconds 3 --port 0 --format json")
             done = subprocess.run(
                 [sys.executable, "-m", *shlex.split(command)],
                 cwd=project, env=environment, capture_output=True, text=True, timeout=LIMIT_S, check=False,

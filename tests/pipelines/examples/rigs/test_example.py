@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from odradek.pipelines.definition.loading import load_yaml
-from odradek.pipelines.definition.model import Pipeline, Sql, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.model import Pipeline, Sql, TopicTarget
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.examples.folders import find_example
-from odradek.pipelines.examples.live_view.definition import Rows
 from odradek.pipelines.examples.live_view.loading import load_view
 from odradek.pipelines.examples.simulator.loading import load_simulation
 from odradek.pipelines.examples.simulator.population import Population
@@ -64,23 +63,14 @@ def test_the_stand_in_has_the_limits_of_the_pipeline() -> None:
     assert {name: (int(lowest), int(highest)) for name, lowest, highest in rows} == LIMITS
 
 
-@pytest.mark.parametrize("file", [STANDARD, REALTIME])
-def test_the_live_view_shows_the_topics_and_views_of_the_pipeline(file: str) -> None:
-    pipeline, view = loaded(file), load_view(EXAMPLE.view, {})
-    (origin,) = [source.origin for source in pipeline.sources]
-    assert isinstance(origin, TopicOrigin)
-    assert origin.topics == view.topics[:1]
+def test_the_realtime_definition_writes_the_topics_of_the_live_view() -> None:
+    pipeline, view = loaded(REALTIME), load_view(EXAMPLE.view, {})
     written = {sink.target.topic for sink in pipeline.sinks if isinstance(sink.target, TopicTarget)}
     assert {*written, pipeline.dead_letters} == set(view.topics[1:])
-    if file == STANDARD:
-        shown = {panel.content.view for panel in view.panels if isinstance(panel.content, Rows)}
-        assert shown <= {each.name for each in pipeline.views}
 
 
-def test_the_records_have_the_topic_and_the_schema_of_the_source() -> None:
+def test_the_records_have_the_schema_of_the_source() -> None:
     simulation, source = load_simulation(EXAMPLE.simulator, {}), loaded(STANDARD).sources[0]
-    assert isinstance(source.origin, TopicOrigin)
-    assert source.origin.topics == (simulation.topic,)
     record = Population(simulation).next_record(0.0)
     assert record is not None
     assert source.format.schema is not None
