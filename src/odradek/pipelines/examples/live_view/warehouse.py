@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.pipelines.examples.live_view.definition import Rows
 
 if TYPE_CHECKING:
-    from sqlalchemy import ColumnClause
+    from sqlalchemy import ColumnClause, Engine
 
     from odradek.pipelines.examples.live_view.model import LiveViewModel
 
@@ -24,22 +24,26 @@ class WarehouseReader:
         self._model = model
         self._panels = [(panel.title, panel.content) for panel in model.view.panels if isinstance(panel.content, Rows)]
         self._read_at = float("-inf")
-        self._url = url if importlib.util.find_spec("sqlalchemy") else None
-        if self._url is None or not self._panels:
+        self._engine: Engine | None = None
+        if url is None or not self._panels or importlib.util.find_spec("sqlalchemy") is None:
             return
         from sqlalchemy import create_engine  # noqa: PLC0415 - an optional package
 
-        self._engine = create_engine(self._url, connect_args={"timeout": 1} if self._url.startswith("sqlite") else {})
+        self._engine = create_engine(url, connect_args={"timeout": 1} if url.startswith("sqlite") else {})
+
+    def close(self) -> None:
+        if self._engine is not None:
+            self._engine.dispose()
 
     def poll(self) -> None:
         now = time.monotonic()
-        if self._url is None or now - self._read_at < READ_EVERY_S:
+        if self._engine is None or now - self._read_at < READ_EVERY_S:
             return
         self._read_at = now
         for title, rows in self._panels:
-            self._read(title, rows)
+            self._read(self._engine, title, rows)
 
-    def _read(self, title: str, rows: Rows) -> None:
+    def _read(self, engine: Engine, title: str, rows: Rows) -> None:
         from sqlalchemy import column, desc, select, table  # noqa: PLC0415 - an optional package
         from sqlalchemy.exc import SQLAlchemyError  # noqa: PLC0415
 
@@ -49,7 +53,7 @@ class WarehouseReader:
             by: ColumnClause[Any] = column(rows.order_by)
             query = query.order_by(desc(by) if rows.is_descending else by)
         try:
-            with self._engine.connect() as connection:
+            with engine.connect() as connection:
                 self._model.rows[title] = [tuple(row) for row in connection.execute(query)]
         except SQLAlchemyError:
             self._model.rows.setdefault(title, None)

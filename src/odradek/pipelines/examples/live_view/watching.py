@@ -48,4 +48,5 @@ def watch(
                 shown_at = time.monotonic()
         follower.finish()
     finally:
+        reader.close()
         screen.end(model)
