@@ -48,7 +48,7 @@ def size_of(model: LiveViewModel, panel: Panel) -> Size:
         case Counts():
             return Size(3 + FRAME_LINES, max(1, len(model.tables[panel.title].counts)) + FRAME_LINES)
         case Rows():
-            return Size(3 + FRAME_LINES, len(model.rows[panel.title] or ()) + 1 + FRAME_LINES, is_greedy=True)
+            return Size(3 + FRAME_LINES, len(model.rows[panel.title] or ()) + 1 + FRAME_LINES)
         case Chart():
             return Size(4 + FRAME_LINES, 6 + FRAME_LINES, is_greedy=True)
 
