@@ -94,6 +94,7 @@ def run_streams(
         threads = local_threads(pipeline, cluster) if is_realtime else threads_for(pipeline)
         pipeline = dataclasses.replace(pipeline, master=f"local[{threads}]")
     with session_of(pipeline, callbacks.say) as session:
+        callbacks.say("Spark is ready, starting the flows")
         running = start_streams(session, pipeline, cluster, starts, options, callbacks)
         try:
             callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
