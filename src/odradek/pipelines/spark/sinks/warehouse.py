@@ -13,7 +13,7 @@ from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -48,21 +48,27 @@ class WarehouseUnavailable(PipelineError):
 
 @dataclass(frozen=True, slots=True)
 class BatchNumber:
-    """The number of a batch, and the query id of its checkpoint."""
+    """The number of a batch, the query id of its checkpoint, and the epoch of the run if it delivers exactly once."""
 
     query: str
     number: int
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """Rows for a table. With a key, a row replaces the one of its key; with `order_by`, unless that one is newer."""
+    """Rows for a table. With a key, a row replaces the one of its key; with `order_by`, unless that one is newer.
+
+    `deletions` are rows of the same columns, of which the key counts, and with `order_by` also that column: the row of
+    the key is removed unless it is newer. They are applied before the rows, so a key must not be in both.
+    """
 
     table: str
     schema: T.StructType
     rows: Iterable[tuple[Any, ...]]
     key: tuple[str, ...] = ()
     order_by: str | None = None
+    deletions: Iterable[tuple[Any, ...]] = ()
 
 
 class Warehouse:
@@ -90,7 +96,9 @@ class Warehouse:
                     apply_change(connection, table, change)
         if not is_new:
             for change in changes:
-                deque(change.rows, maxlen=0)  # Spark fails a stateful batch that is not read to its end
+                deque(
+                    chain(change.deletions, change.rows), maxlen=0
+                )  # Spark fails a stateful batch that is not read to its end
         return is_new
 
     def forget(self, *tables: str) -> None:
@@ -237,12 +245,8 @@ def begin_immediate(connection: Connection) -> None:
 
 
 def apply_change(connection: Connection, table: sa.Table, change: TableChange) -> None:
-    names = change.schema.names
-    values = [value_of(each.dataType, connection.dialect.name) for each in change.schema.fields]
-    rows = (
-        {name: make(value) for name, make, value in zip(names, values, row, strict=True)}
-        for row in map(tuple, change.rows)
-    )
+    delete_rows(connection, table, change)
+    rows = database_rows(change, change.rows, connection.dialect.name)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         refuse_null_keys(chunk, change)
         if not change.key:
@@ -252,6 +256,25 @@ def apply_change(connection: Connection, table: sa.Table, change: TableChange) -
         else:
             for row in chunk:
                 replace_row(connection, table, change, row)
+
+
+def database_rows(change: TableChange, rows: Iterable[Any], dialect: str) -> Iterator[dict[str, Any]]:
+    names = change.schema.names
+    values = [value_of(each.dataType, dialect) for each in change.schema.fields]
+    for row in map(tuple, rows):
+        yield {name: make(value) for name, make, value in zip(names, values, row, strict=True)}
+
+
+def delete_rows(connection: Connection, table: sa.Table, change: TableChange) -> None:
+    dialect = connection.dialect.name
+    named = [*change.key, *([] if change.order_by is None else [change.order_by])]
+    given = {name: sa.bindparam(f"old_{name}", type_=table.c[name].type) for name in named}
+    conditions = [table.c[name] == given[name] for name in change.key]
+    if change.order_by is not None:
+        conditions.append(is_not_newer(table.c[change.order_by], given[change.order_by], dialect))
+    rows = ({f"old_{name}": row[name] for name in named} for row in database_rows(change, change.deletions, dialect))
+    while chunk := list(islice(rows, CHUNK_ROWS)):
+        connection.execute(table.delete().where(*conditions), chunk)
 
 
 def refuse_null_keys(rows: Sequence[dict[str, Any]], change: TableChange) -> None:
@@ -274,11 +297,14 @@ def upsert(dialect: str, table: sa.Table, change: TableChange) -> Any:
         set_=changed,
         where=None
         if change.order_by is None
-        else is_not_newer(table.c[change.order_by], insert.excluded[change.order_by]),
+        else is_not_newer(table.c[change.order_by], insert.excluded[change.order_by], dialect),
     )
 
 
-def is_not_newer(present: Any, arriving: Any) -> Any:
+def is_not_newer(present: Any, arriving: Any, dialect: str) -> Any:
+    """Whether a row may be replaced: null is the least value, and text is compared by its bytes, as Spark does."""
+    if dialect == "postgresql" and isinstance(present.type, sa.String):
+        present, arriving = present.collate("C"), arriving.collate("C")
     return sa.or_(present.is_(None), arriving >= present)
 
 
