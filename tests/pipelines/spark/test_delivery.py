@@ -7,6 +7,7 @@ import shutil
 import time
 import uuid
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -132,7 +133,8 @@ def test_an_earlier_run_with_another_checkpoint_stops(kafka_stage: Stage) -> Non
     running = StandardEngine(kafka_stage.spark, pipeline, prepare_topics(pipeline)).start()
     try:
         await_condition(lambda: ids(kafka_stage, "totals") == Counter(row["id"] for row in ROWS))
-        kafka_stage.run(renamed(pipeline, checkpoints="others"))
+        later = replace(kafka_stage, spark=kafka_stage.spark.newSession())
+        later.run(renamed(pipeline, checkpoints="others"))
         written = ids(kafka_stage, "out")
         kafka_stage.produce("in", [{"id": 99, "pressure": 1}])
         with pytest.raises(PipelineFailed, match="another run of this pipeline took over") as stopped:

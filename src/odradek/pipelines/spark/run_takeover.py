@@ -48,10 +48,10 @@ def take_over(pipeline: Pipeline, flows: Sequence[Flow]) -> int:
     if not slots:
         return 0
     try:
-        epoch = max(last_mark(*each).epoch for each in slots) + 1
-        (first, split), *others = [(replace(assignment, epoch=epoch), split) for assignment, split in slots]
-        claim_split(first, split)  # one of several concurrent starts gets this epoch, and the others stop here
         with ThreadPoolExecutor(AT_ONCE) as threads:
+            epoch = max(mark.epoch for mark in threads.map(lambda each: last_mark(*each), slots)) + 1
+            (first, split), *others = [(replace(assignment, epoch=epoch), split) for assignment, split in slots]
+            claim_split(first, split)  # one of several concurrent starts gets this epoch, and the others stop here
             list(threads.map(lambda each: claim_split(*each), others))
     except TakenOver as error:
         raise RunReplaced(str(error)) from error
