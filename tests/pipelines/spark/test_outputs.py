@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.pipelines.operating.small_files import LocalFiles
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.sinks.outputs import Output, write_outputs
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
@@ -44,9 +45,9 @@ def test_a_retry_writes_what_the_failed_attempt_did_not(tmp_path: Path) -> None:
     writes.broken = {"c"}
     for _ in range(3):
         with pytest.raises(OSError, match="c"):
-            write_outputs(writes.outputs(), BATCH, WrittenOutputs(tmp_path / FILE))  # as a new process would
+            write_outputs(writes.outputs(), BATCH, WrittenOutputs(LocalFiles(tmp_path)))  # as a new process would
     writes.broken = set()
-    write_outputs(writes.outputs(), BATCH, WrittenOutputs(tmp_path / FILE))
+    write_outputs(writes.outputs(), BATCH, WrittenOutputs(LocalFiles(tmp_path)))
     assert writes.written == ["tables", "a", "b", "tables", "tables", "tables", "c"]  # tables know the batch's number
     assert not (tmp_path / FILE).exists()
 
@@ -55,7 +56,7 @@ def test_a_retry_writes_what_the_failed_attempt_did_not(tmp_path: Path) -> None:
 def test_another_batch_is_written_completely(tmp_path: Path, other: BatchNumber) -> None:
     writes = Writes("a", "b")
     writes.broken = {"b"}
-    stored = WrittenOutputs(tmp_path / FILE)
+    stored = WrittenOutputs(LocalFiles(tmp_path))
     with pytest.raises(OSError, match="b"):
         write_outputs(writes.outputs(), BATCH, stored)
     writes.broken = set()
@@ -65,7 +66,7 @@ def test_another_batch_is_written_completely(tmp_path: Path, other: BatchNumber)
 
 def test_a_file_that_was_not_written_completely_is_ignored(tmp_path: Path) -> None:
     (tmp_path / FILE).write_text('{"query": "q", "ba')
-    assert WrittenOutputs(tmp_path / FILE).of(BATCH) == frozenset()
+    assert WrittenOutputs(LocalFiles(tmp_path)).of(BATCH) == frozenset()
 
 
 FUNCTIONS = """

@@ -66,7 +66,6 @@ class FanOut:
         self._is_checked_before = bool(failing_steps.in_query(pipeline, graph, flow))
         failing = failing_steps.in_batch(pipeline, graph, flow)
         self._checked = [each for each in failing if each not in self._judged]  # owned by other flows
-        self._written = WrittenOutputs.of_flow(pipeline, flow.name)
         topics = [each.name for each in pipeline.sources if is_topic(each)]
         self._is_decoder = flow.root in topics and flow.aggregate is None
         self._parsing = [name for name in topics if name in flow.owned]
@@ -86,7 +85,8 @@ class FanOut:
         elif flow.root in self._steps:
             tables.give_rows_before_expectations(flow.root, frame)
         root = frame if self._is_checked_before else None
-        return self._write(tables, number, stamp, [frame] if is_kept else [], root, self._written)
+        written = WrittenOutputs.of_flow(batch.sparkSession, self.pipeline, flow.name)
+        return self._write(tables, number, stamp, [frame] if is_kept else [], root, written)
 
     def whole(self, session: SparkSession, load: Callable[[Source], DataFrame], stamp: BatchNumber) -> BatchReport:
         """Processes all rows as one batch."""

@@ -6,27 +6,32 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from odradek.pipelines.operating.small_files import LocalFiles
 from odradek.pipelines.spark.checkpoints import checkpoint_of
+from odradek.pipelines.spark.hadoop_files import HadoopFiles
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from pyspark.sql import SparkSession
+
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.operating.small_files import SmallFiles
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 
 FILE = "outputs.json"  # in the folder of the flow's checkpoint, with which it is removed
 
 
 class WrittenOutputs:
-    """A file that exists only after a failed batch. Without a path nothing is stored."""
+    """A file that exists only after a failed batch."""
 
-    def __init__(self, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, files: SmallFiles) -> None:
+        self._files = files
 
     @classmethod
-    def of_flow(cls, pipeline: Pipeline, flow: str) -> WrittenOutputs:
+    def of_flow(cls, session: SparkSession, pipeline: Pipeline, flow: str) -> WrittenOutputs:
         folder = checkpoint_of(pipeline, flow)
-        return cls(None if "://" in folder else Path(folder) / FILE)
+        return cls(HadoopFiles(session, folder) if "://" in folder else LocalFiles(Path(folder)))
 
     def of(self, batch: BatchNumber) -> frozenset[str]:
         """The names of the outputs of this batch that are written."""
@@ -35,18 +40,16 @@ class WrittenOutputs:
         return frozenset(found["outputs"]) if is_same else frozenset()
 
     def store(self, batch: BatchNumber, outputs: Collection[str]) -> None:
-        if self._path is not None and outputs:
+        if outputs:
             found = {"query": batch.query, "batch": batch.number, "outputs": sorted(outputs)}
-            self._path.parent.mkdir(parents=True, exist_ok=True)
-            self._path.write_text(json.dumps(found), encoding="utf-8")
+            self._files.replace(FILE, json.dumps(found))
 
     def clear(self) -> None:
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        self._files.remove(FILE)
 
     def _read(self) -> dict[str, Any]:
         try:
-            found = json.loads("{}" if self._path is None else self._path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, ValueError):  # ValueError: the process died while it wrote the file
+            found = json.loads(self._files.read(FILE) or "{}")
+        except ValueError:
             return {}
         return found if isinstance(found, dict) else {}

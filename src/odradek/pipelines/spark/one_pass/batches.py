@@ -38,7 +38,7 @@ def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, st
         tables = BatchRows(made, frame)
         transactions = transactions_of(pipeline, flow, stamp)
         outputs = outputs_of(pipeline, flow, tables, made.records_in(frame), stamp, transactions)
-        write_outputs(outputs, stamp, WrittenOutputs.of_flow(pipeline, flow.name))
+        write_outputs(outputs, stamp, WrittenOutputs.of_flow(batch.sparkSession, pipeline, flow.name))
     finally:
         if is_kept:
             frame.unpersist()
