@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -116,7 +117,7 @@ def test_the_lock_of_a_dead_process_of_this_machine_is_taken_at_once(files: Loca
 
 def test_a_holder_learns_that_it_has_lost_the_lock(files: LocalFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "RENEW_S", 0.01)
-    is_lost = leases.threading.Event()
+    is_lost = threading.Event()
     with leased(files, NAME, "first", is_lost.set):
         move_to_other_machine(files)
         holder = holder_in(files.read(NAME))
