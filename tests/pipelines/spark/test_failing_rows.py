@@ -10,15 +10,15 @@ import pytest
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
-from odradek.pipelines.spark import failing_steps
+from odradek.pipelines.planning import failing_steps
+from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.engines.running import FlowStopped, PipelineFailed, Running
 from odradek.pipelines.spark.expectations import ExpectationFailed
-from odradek.pipelines.spark.flows import split_flows
 from odradek.pipelines.spark.healing import healing_of
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.planning.flows import Flow
     from tests.pipelines.spark.stage import Stage
 
 HEAD = """

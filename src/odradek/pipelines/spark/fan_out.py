@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Otherwise
-from odradek.pipelines.spark import failing_steps
+from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.delivery import transactions_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Step
-    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.planning.flows import Flow
     from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 

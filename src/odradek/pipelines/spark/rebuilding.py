@@ -13,16 +13,18 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_streams import is_stateful
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import KeyedState, RunningAggregate, Start, TableTarget, TopicOrigin, View
 from odradek.pipelines.definition.vocabulary import SinkMode, StartAt
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.fingerprints import as_recorded
+from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.continuing import exclusive_access, fingerprints_of, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.flows import split_flows
 from odradek.pipelines.spark.launching import session_of
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.tables import drop_table, last_batch, swap_tables
@@ -87,7 +89,8 @@ def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
             f"table sink {end.name}: step '{keyed.name}' keeps state with timers, which a batch over the log cannot "
             f"repeat; empty the table and use `odradek pipeline reset {pipeline.place.file}`"
         )
-    if end.mode is not SinkMode.UPSERT and any(map(is_stateful, before)):
+    streaming = streaming_names(pipeline, graph)
+    if end.mode is not SinkMode.UPSERT and any(state_of(each, streaming) for each in before):
         raise RebuildRefused(
             f"table sink {end.name}: its rows derive from state and are appended, so that the stream would append rows "
             "of open groups again; give the sink a key"
@@ -154,12 +157,13 @@ class Rebuilding:
         shutil.rmtree(aside)
         before = self._checkpoints.definition()
         if before is not None:
-            now = fingerprints_of(self._pipeline, self._cluster)
+            now = fingerprints_of(as_recorded(self._pipeline, before), self._cluster)
             self._checkpoints.store_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
 
     def _read_offsets(self, end: View | Sink, url: str) -> Offsets | None:
         """The end offsets of the last batch that reached the database; None if there was none."""
-        flows = split_flows(self._pipeline, build_graph(self._pipeline))
+        recorded = as_recorded(self._pipeline, self._checkpoints.definition())
+        flows = split_flows(recorded, build_graph(recorded))
         flow = next(each.name for each in flows if end in (*each.views, *each.sinks))
         kept = next((each for each in self._checkpoints.flows() if each.flow == flow), None)
         batch = None if kept is None or kept.query is None else last_batch(url, kept.query)
