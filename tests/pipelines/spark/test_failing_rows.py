@@ -27,7 +27,11 @@ HEAD = """
       rows: {topic: "@in", schema: "id BIGINT, v BIGINT"}
       others: {topic: "@in", schema: "id BIGINT, v BIGINT"}
     steps:
-      good: {sql: "select id, v from rows", expect: {positive: {check: v > 0, otherwise: fail}}}
+      good:
+        sql: select id, v from rows
+        expect:
+          not zero: {check: v <> 0, otherwise: drop}  # does not hide the failure of the same row
+          positive: {check: v > 0, otherwise: fail}
 """
 # Each reads the failing step in another way; a later condition must not hide the row.
 READERS = {

@@ -57,8 +57,6 @@ def kept(frame: DataFrame, step: Step) -> DataFrame:
 
     Every query that reads the step evaluates the check itself, so that none of them commits a batch with such a row.
     """
-    out = mask(step.expectations, (Otherwise.DROP, Otherwise.QUARANTINE))
-    frame = frame.where(F.col(VIOLATED).bitwiseAND(F.lit(out)) == 0)
     for number, each in enumerate(step.expectations):
         if each.otherwise is Otherwise.FAIL:
             is_met = F.col(VIOLATED).bitwiseAND(F.lit(1 << number)) == 0
@@ -66,7 +64,8 @@ def kept(frame: DataFrame, step: Step) -> DataFrame:
             # The partition id, which is never negative, makes the condition nondeterministic: otherwise Spark would
             # evaluate conditions of later steps first, and a row that these remove would not stop the pipeline.
             frame = frame.where(F.when(is_met, F.lit(True)).otherwise(stop) | (F.spark_partition_id() < F.lit(0)))
-    return frame.drop(VIOLATED)
+    out = mask(step.expectations, (Otherwise.DROP, Otherwise.QUARANTINE))
+    return frame.where(F.col(VIOLATED).bitwiseAND(F.lit(out)) == 0).drop(VIOLATED)
 
 
 def unmet_message(frame: DataFrame, step: Step, expectation: Expectation) -> Column:
