@@ -27,6 +27,7 @@ from odradek.pipelines.definition.vocabulary import (
     SinkMode,
     StartAt,
     StateClock,
+    Tombstones,
 )
 
 if TYPE_CHECKING:
@@ -85,6 +86,14 @@ class RecordFormat:
 
     encoding: Encoding = Encoding.JSON
     schema: RecordSchema | None = None
+    tombstones: Tombstones | None = None
+
+    @property
+    def tombstone_policy(self) -> Tombstones:
+        """The policy of the definition; by default a record without a value is a row if its format has no columns."""
+        if self.tombstones is not None:
+            return self.tombstones
+        return Tombstones.DROP if self.encoding in {Encoding.JSON, Encoding.AVRO} else Tombstones.ROWS
 
 
 # The columns that every topic source has in addition to those of its records.
@@ -276,6 +285,7 @@ class TopicTarget:
     headers: tuple[NamedExpression, ...] = ()
     bootstrap_servers: str | None = None
     kafka: Settings = field(default_factory=dict)
+    deletes: str | None = None  # a SQL condition; rows that meet it are written without a value, as tombstones
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,11 +300,15 @@ class FilesTarget:
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """A table in the warehouse, or in another database if `url` is set."""
+    """A table in the warehouse, or in another database if `url` is set.
+
+    With `order_by`, a row replaces the one of its key unless that one has a greater value in this column.
+    """
 
     table: str
     key: tuple[str, ...] = ()
     url: str | None = None
+    order_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -350,13 +364,14 @@ class RunningAggregate:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table in the warehouse that is kept up to date while the pipeline runs."""
+    """A table in a database that is kept up to date while the pipeline runs."""
 
     name: str
     input: str
     content: LatestRows | RunningAggregate
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     places: Places = field(default_factory=dict, compare=False, repr=False)
+    url: str | None = None  # of another database than the warehouse
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,14 @@ from odradek.pipelines.definition.parsing_fields import Fields, topic_of
 from odradek.pipelines.definition.parsing_steps import parse_watermark
 from odradek.pipelines.definition.parsing_values import parse_moment
 from odradek.pipelines.definition.schemas import read_schema, read_writer
-from odradek.pipelines.definition.vocabulary import Duration, Encoding, FileFormat, OnDataLoss, StartAt
+from odradek.pipelines.definition.vocabulary import Duration, Encoding, FileFormat, OnDataLoss, StartAt, Tombstones
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import RecordSchema
     from odradek.pipelines.definition.places import Problems
 
 ORIGINS = ("topic", "topics", "pattern", "files", "jdbc")
-TOPIC_KEYS = ("start", "format", "bootstrap_servers", "kafka", "max_records_per_batch", "on_data_loss")
+TOPIC_KEYS = ("start", "format", "bootstrap_servers", "kafka", "max_records_per_batch", "on_data_loss", "tombstones")
 WRITER_KEYS = ("writer_schema", "writer_schemas")
 SOURCE_KEYS = (*ORIGINS, *TOPIC_KEYS, "schema", *WRITER_KEYS, "columns", "watermark", "stream", "refresh")
 LARGEST_SCHEMA_ID = 2**32 - 1  # four bytes
@@ -53,12 +53,16 @@ def parse_source(name: Scalar, node: Node, problems: Problems) -> Source | None:
         problems.error(
             fields.place_of("stream"), f"{fields.what} reads a database and cannot be a stream", "remove stream"
         )
-    record_format = parse_format(fields, is_topic=is_topic)
+    record_format = replace(parse_format(fields, is_topic=is_topic), tombstones=parse_tombstones(fields))
     columns = fields.expressions("columns")
     watermark = parse_watermark(fields)
     if origin is None:
         return None
     return Source(name.text, origin, record_format, columns, watermark, is_stream, name.place)
+
+
+def parse_tombstones(fields: Fields) -> Tombstones | None:
+    return fields.choice("tombstones", Tombstones, Tombstones.DROP) if "tombstones" in fields else None
 
 
 def parse_format(fields: Fields, *, is_topic: bool) -> RecordFormat:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import FilesTarget, KeyedState, RunningAggregate
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
+from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.spark.batch_numbers import number_of
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.connector_choice import connector_of
@@ -25,8 +28,8 @@ from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized,
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.producers import producer_options
 from odradek.pipelines.spark.records import decoded
+from odradek.pipelines.spark.run_takeover import take_over
 from odradek.pipelines.spark.sinks.batches import shown
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import keeps_state
 from odradek.pipelines.spark.steps import StepBroken
@@ -44,6 +47,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.flows import Flow
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
     from odradek.pipelines.spark.topics import Cluster
 
 # State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
@@ -80,6 +84,7 @@ class StandardEngine:
             0  # Spark starts batches at multiples of the interval; equal intervals would start at the same time
         )
         self._connector = connector_of(session, pipeline.connector)
+        self._epoch = 0  # of this run, if it delivers exactly once
 
     def start(self, *, until_caught_up: bool = False) -> Running:
         self._pipeline = with_analysed_functions(self._session, self._pipeline)
@@ -87,7 +92,9 @@ class StandardEngine:
         passes: dict[str, Pass] = {}
         reports = Reports(passes, self._report)
         running = Running(reports)
-        prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in split_flows(self._pipeline, graph)]
+        flows = split_flows(self._pipeline, graph)
+        prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
+        self._epoch = take_over(self._pipeline, flows)
         checkpoints = checkpoint_settings(self._session, self._pipeline)
         try:
             for flow, (writer, own) in prepared:
@@ -114,7 +121,9 @@ class StandardEngine:
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             return Prepared(self._file_writer(flow, frame, flow.files.target), {})
         try:
-            made = passes[flow.name] = whole_pass(self._pipeline, flow, frame)
+            is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, flow))
+            made = replace(whole_pass(self._pipeline, flow, frame), is_checked_before=is_checked_before)
+            passes[flow.name] = made
         except NotLiftable:
             self._check_steps(flow, graph, frame)
             fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
@@ -170,8 +179,8 @@ class StandardEngine:
     ) -> Callable[[DataFrame, int], None]:
         def take_batch(batch: DataFrame, number: int) -> None:
             try:
-                query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or flow.name
-                write(batch, BatchNumber(query, number))
+                running.refuse_after_failure(flow.name)
+                write(batch, number_of(batch, flow.name, number, self._epoch))
             except BaseException as error:
                 running.note(flow.name, error)
                 raise
