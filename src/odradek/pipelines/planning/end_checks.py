@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import Aggregation, RunningAggregate, Sink
+from odradek.pipelines.definition.model import Aggregation, Changes, RunningAggregate, Sink
+from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
 from odradek.pipelines.planning.queries import query_of
@@ -39,7 +40,7 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     path = [steps[name] for name in graph.upstream(end.input) if name in steps and name in streams.names]
     states = {step.name: state_of(step, streams.names) for step in path}
     grouped = [step for step in path if State.AGGREGATION in states[step.name]]
-    if isinstance(end, Sink) and end.mode is SinkMode.APPEND:
+    if end.mode is SinkMode.APPEND if isinstance(end, Sink) else isinstance(end.content, Changes):
         for step in grouped:
             check_finishes(step, end, graph, streams, problems)
         return
@@ -65,21 +66,23 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
         )
 
 
-def check_finishes(step: Step, sink: Sink, graph: Graph, streams: Streams, problems: Problems) -> None:
+def check_finishes(step: Step, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
     """Checks that groups become final: `append` writes a group once the watermark has passed its event time."""
     what = f"step '{step.name}' aggregates a stream"
-    instead = "or set mode: update on the sink"
+    is_changes = changes_of(end) is not None
+    name = f"'{end.name}' (changes)" if is_changes else f"sink '{end.name}' (mode: append)"
+    instead = "or use key: instead of changes:" if is_changes else "or set mode: update on the sink"
     marks = streams.of_inputs(step, graph)
     if not marks:
         problems.error(
             step.place,
-            f"{what} without a watermark, and sink '{sink.name}' (mode: append) writes final groups only",
+            f"{what} without a watermark, and {name} writes final groups only",
             f"{WATERMARK_HINT}, {instead}",
         )
     elif not groups_by_time(step, marks):
         problems.error(
             step.place,
-            f"{what} without grouping by event time, so no group becomes final for sink '{sink.name}' (mode: append)",
+            f"{what} without grouping by event time, so no group becomes final for {name}",
             f"add window: {{column: {min(marks)}, size: …}}, {instead}",
         )
 
