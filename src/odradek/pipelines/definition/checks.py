@@ -12,6 +12,7 @@ from odradek.pipelines.definition.checks_python import check_python
 from odradek.pipelines.definition.checks_streams import Streams, check_streams
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.known_functions import known_functions
 from odradek.pipelines.definition.vocabulary import Engine
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     Names of sources and steps that could not be parsed count as declared, so that one mistake is reported once."""
     pipeline = parsed.pipeline
     graph = build_graph(pipeline)
-    known = known_columns(pipeline, graph)
-    check_columns(pipeline, known, problems)
+    functions = known_functions(pipeline)
+    known = known_columns(pipeline, graph, functions)
+    check_columns(pipeline, known, functions, problems)
     check_python(pipeline, problems)
     check_databases(pipeline, problems)
     streams = Streams.of(pipeline, graph, known)

@@ -22,8 +22,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.python_nodes import CallSite, call_site, place_at, to_node
+from odradek.pipelines.definition.variables import expanded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.pipelines.definition.checked import Definition
     from odradek.pipelines.definition.vocabulary import Engine
 
@@ -78,8 +81,10 @@ class Pipeline:
 
         return decorate
 
-    def define(self, engine: Engine | None = None) -> Definition:
-        """Parses and checks the definition; returns the model and its problems."""
+    def define(self, engine: Engine | None = None, environment: Mapping[str, str] | None = None) -> Definition:
+        """Parses and checks the definition; returns the model and its problems.
+
+        `${NAME}` in texts is replaced from `environment`, which the commands set; without it, texts are unchanged."""
         from odradek.pipelines.definition.checked import finished  # noqa: PLC0415 - importing a definition stays cheap
         from odradek.pipelines.definition.parsing import parse_pipeline  # noqa: PLC0415
 
@@ -89,9 +94,11 @@ class Pipeline:
         sections: list[tuple[str, Node]] = [
             (section, MappingNode(tuple(entries), self._place)) for section, entries in self._entries.items() if entries
         ]
-        root = MappingNode(
+        root: Node = MappingNode(
             tuple((Scalar(key, key, node.place), node) for key, node in (*self._settings, *sections)), self._place
         )
+        if environment is not None:
+            root = expanded(root, environment, problems)
         return finished(parse_pipeline(root, problems), problems, engine)
 
     def _declare(self, section: str, name: str | None, settings: dict[str, Any], site: CallSite) -> Decorator:

@@ -22,7 +22,7 @@ def load_file(file: str, environment: Mapping[str, str], engine: Engine | None =
         return [load_yaml(file, environment, engine)]
     from odradek.pipelines.definition.python_files import load_python  # noqa: PLC0415 - YAML needs no import machinery
 
-    return load_python(file, engine)
+    return load_python(file, engine, environment)
 
 
 def load_yaml(file: str, environment: Mapping[str, str], engine: Engine | None = None) -> Definition:

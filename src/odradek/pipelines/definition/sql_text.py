@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from odradek.pipelines.definition.nearest import nearest
+
 if TYPE_CHECKING:
     from sqlglot import exp
 
@@ -17,6 +19,8 @@ DIALECT = "spark"
 # sqlglot parses Spark's window() after GROUP BY as a WINDOW clause. A stand-in of equal length keeps positions valid.
 WINDOW_FUNCTION = re.compile(r"\bwindow(?=\s*\()", re.IGNORECASE)
 WINDOW_STAND_IN = "windo_"
+FIRST_WORD = re.compile(r"\s*([A-Za-z_]\w*)")
+QUERY_WORDS = frozenset({"select", "with", "from", "values", "table"})
 QUOTED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>'|"|`|/\*)""", re.DOTALL
 )
@@ -29,6 +33,7 @@ class SqlError(Exception):
     message: str
     line: int
     column: int
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +50,15 @@ def parse_query(text: str) -> exp.Expr:
     """Parses a text that is one query, or raises `SqlError`. The result is cached: do not modify it."""
     from sqlglot import exp  # noqa: PLC0415 - takes 0.2 s, which only definitions with SQL need
 
-    statements = _parsed(text)
+    try:
+        statements = _parsed(text)
+    except SqlError as error:
+        raise _wrong_start(text) or error from error
     if len(statements) > 1:
         raise SqlError(f"expected one query, found {len(statements)} statements", *_start_of(text))
     query = statements[0]
     if not isinstance(query, exp.Query):
-        raise SqlError(f"{query.key.upper()} where a query should stand", *_start_of(text))
+        raise _wrong_start(text) or SqlError("expected a query", *_start_of(text))
     return query
 
 
@@ -141,6 +149,16 @@ def _token_error(text: str) -> SqlError:
             return SqlError(f"unterminated {match['open']}", line, column)
         position = match.end()
     return SqlError("this is not SQL", *_start_of(text))
+
+
+def _wrong_start(text: str) -> SqlError | None:
+    """The error for a text whose first word does not begin a query."""
+    word = FIRST_WORD.match(text)
+    if word is None or word[1].lower() in QUERY_WORDS:
+        return None
+    close = nearest(word[1], ["select", "with"])
+    hint = f"did you mean '{close}'?" if close else "write a query: SELECT … FROM …"
+    return SqlError("SQL must start with SELECT", *_start_of(text), hint)
 
 
 def _start_of(text: str) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import yaml
 
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, ScalarValue, shortened
 from odradek.pipelines.definition.places import Place, Segment
+from odradek.pipelines.definition.variables import report_unset
 from odradek.pipelines.definition.yaml_text import scalar_segments, substitute
 
 if TYPE_CHECKING:
@@ -150,9 +151,7 @@ class NodeReader:
             return raw, place.segments
         text, segments, missing = substitute(raw, place, self._environment)
         for name, where in missing:
-            self._problems.error(
-                where, f"the environment variable {name} is not set", f"set it, or give a default: ${{{name}:-…}}"
-            )
+            report_unset(name, where, self._problems)
         return text, segments
 
 

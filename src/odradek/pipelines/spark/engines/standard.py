@@ -70,6 +70,7 @@ class StandardEngine:
         self._session = session
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
+        self._create_topics = cluster.create_awaited
         self._report = report
         self._starts = starts or {}
         self._slow_flow_count = (
@@ -83,6 +84,7 @@ class StandardEngine:
         reports = Reports(passes, self._report)
         running = Running(reports)
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in split_flows(self._pipeline, graph)]
+        self._create_topics()
         checkpoints = checkpoint_settings(self._session, self._pipeline)
         try:
             for flow, (writer, own) in prepared:

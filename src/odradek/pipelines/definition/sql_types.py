@@ -1,0 +1,318 @@
+"""Derives the types of SQL expressions, and finds calls and operators that Spark refuses for them.
+
+Conservative: what is not known to be refused by Spark is not reported, and what is not known has no type.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Decimal, Map, Primitive, Struct
+from odradek.pipelines.definition.ddl import DdlError, parse_ddl
+from odradek.pipelines.definition.spark_functions import Answer, Functions, operate
+from odradek.pipelines.definition.sql_calls import WITH_UNIT, arguments_of
+from odradek.pipelines.definition.sql_findings import Finding
+from odradek.pipelines.definition.sql_written import is_star, name_of, start_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sqlglot import exp
+
+    from odradek.pipelines.definition.sql_scope import Scope
+
+BOOLEAN, INT, BIGINT, DOUBLE = (Primitive(name) for name in ("BOOLEAN", "INT", "BIGINT", "DOUBLE"))
+STRING, TIMESTAMP, DATE = (Primitive(name) for name in ("STRING", "TIMESTAMP", "DATE"))
+SAME_TYPE = frozenset({"max", "min", "first", "last", "any_value", "first_value", "last_value"})
+COMMON_TYPE = frozenset({"coalesce", "ifnull", "nvl", "greatest", "least"})
+TEXT_RESULT = frozenset({"concat_ws", "regexp_replace", "regexp_extract", "replace", "lpad", "rpad", "translate"})
+COMPARED = frozenset({"=", "<", "<=>", "in", "between"})
+
+
+@functools.cache
+def operators() -> dict[type[exp.Expr], str]:
+    from sqlglot import exp  # noqa: PLC0415 - parsed already, so imported already
+
+    return {
+        exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div", exp.DPipe: "||",
+        exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^", exp.EQ: "=", exp.NEQ: "=", exp.GT: "<",
+        exp.GTE: "<", exp.LT: "<", exp.LTE: "<", exp.NullSafeEQ: "<=>", exp.And: "and", exp.Or: "or",
+        exp.Like: "like", exp.ILike: "like", exp.RegexpLike: "rlike",
+    }  # fmt: skip
+
+
+def shown(kind: ColumnType | None) -> str:
+    text = "?" if kind is None else kind.ddl
+    return text if len(text) <= 60 else text[:57] + "…"
+
+
+@dataclass(slots=True)
+class Typing:
+    """Types the expressions of one SELECT; `findings` collects what Spark would refuse."""
+
+    scope: Scope
+    functions: Functions
+    aliases: frozenset[str] = frozenset()  # of the SELECT: they may stand for an expression of any type
+    findings: list[Finding] = field(default_factory=list)
+
+    def report(self, node: exp.Expr, message: str, hint: str) -> None:
+        self.findings.append(Finding(message, hint, *start_of(node)))
+
+    def type_of(self, node: exp.Expr) -> ColumnType | None:
+        """The type of an expression; None if it is not known."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        if type(node) in operators():
+            return self._operator(node, operators()[type(node)])
+        if isinstance(node, exp.Anonymous):
+            return self._call(node)
+        if isinstance(node, exp.Column):
+            return self._column(node)
+        if isinstance(node, exp.Paren | exp.Alias | exp.IgnoreNulls | exp.RespectNulls):
+            return self.type_of(node.this)
+        if isinstance(node, exp.Cast):
+            return self._cast(node)
+        if isinstance(node, exp.Literal):
+            return literal_type(node)
+        if isinstance(node, exp.Query | exp.Lambda | exp.Exists | exp.Interval | exp.Subquery):
+            return None
+        return self._other(node)
+
+    def _other(self, node: exp.Expr) -> ColumnType | None:
+        from sqlglot import exp  # noqa: PLC0415
+
+        if isinstance(node, exp.Not | exp.Neg):
+            operator = "not" if isinstance(node, exp.Not) else "-"
+            return self._judged(node, operator, operate(operator, kind := self.type_of(node.this)), (kind,))
+        if isinstance(node, exp.Case | exp.If):
+            return self._case(node)
+        if isinstance(node, exp.Between):
+            kinds = [self.type_of(node.this), self.type_of(node.args["low"]), self.type_of(node.args["high"])]
+            for other in kinds[1:]:
+                self._judged(node, "between", operate("=", kinds[0], other), (kinds[0], other))
+            return BOOLEAN
+        if isinstance(node, exp.In):
+            kind = self.type_of(node.this)
+            for each in node.expressions:
+                other = self.type_of(each)
+                self._judged(node, "in", operate("=", kind, other), (kind, other))
+            return BOOLEAN
+        if isinstance(node, exp.Bracket):
+            return self._item(node)
+        if isinstance(node, exp.Dot):
+            return self._dot(node)
+        if isinstance(node, exp.Window | exp.WithinGroup):
+            return self._around(node)
+        if isinstance(node, exp.Filter):
+            self.condition(node.expression.this, "FILTER")
+            return self.type_of(node.this)
+        simple = {exp.Boolean: BOOLEAN, exp.CurrentTimestamp: TIMESTAMP, exp.CurrentDate: DATE, exp.Is: BOOLEAN}
+        for child in node.iter_expressions():
+            self.type_of(child)
+        return simple.get(type(node))
+
+    def _around(self, node: exp.Expr) -> ColumnType | None:
+        """OVER and WITHIN GROUP: the type is that of the function."""
+        for key, value in node.args.items():
+            for child in value if isinstance(value, list) else [value]:
+                if key != "this" and hasattr(child, "walk"):
+                    self.type_of(child)
+        return self.type_of(node.this)
+
+    def condition(self, node: exp.Expr, clause: str) -> None:
+        """Types the condition of a clause, which must be a BOOLEAN."""
+        kind = self.type_of(node)
+        if operate("where", kind) is Answer.REFUSED:
+            self.report(node, f"{clause} is given {shown(kind)}, not a BOOLEAN", "write a condition, such as a > 0")
+
+    def _operator(self, node: exp.Expr, operator: str) -> ColumnType | None:
+        from sqlglot import exp  # noqa: PLC0415
+
+        left, right = self.type_of(node.this), self.type_of(node.expression)
+        if operator in {"+", "-"} and isinstance(node.expression, exp.Interval):
+            return left if left == TIMESTAMP else None
+        return self._judged(node, operator, operate(operator, left, right), (left, right))
+
+    def _judged(
+        self, node: exp.Expr, operator: str, answer: ColumnType | Answer, types: Sequence[ColumnType | None]
+    ) -> ColumnType | None:
+        if answer is Answer.REFUSED:
+            both = " and ".join(map(shown, types))
+            if operator in COMPARED:
+                self.report(node, f"{both} cannot be compared", "compare values of one type, or fields of a struct")
+            else:
+                self.report(node, f"'{operator.upper()}' cannot be applied to {both}", "cast them, or use a field")
+        return None if isinstance(answer, Answer) else answer
+
+    def _cast(self, node: exp.Cast) -> ColumnType | None:
+        kind = self.type_of(node.this)
+        target = declared_type(node.args["to"].sql(dialect="spark"))
+        if target is not None and operate(f"cast {target.ddl}", kind) is Answer.REFUSED:
+            self.report(node, f"{shown(kind)} cannot be cast to {target.ddl}", "cast a field or an element of it")
+        return target
+
+    def _case(self, node: exp.Expr) -> ColumnType | None:
+        from sqlglot import exp  # noqa: PLC0415
+
+        branches = node.args["ifs"] if isinstance(node, exp.Case) else [node]
+        subject = node.args.get("this") if isinstance(node, exp.Case) else None
+        if subject is not None:
+            self.type_of(subject)
+        results = []
+        for each in branches:
+            if subject is None:
+                self.condition(each.this, "WHEN" if isinstance(node, exp.Case) else "IF")
+            else:
+                self.type_of(each.this)
+            results.append(each.args.get("true"))
+        results.append(node.args.get("default") if isinstance(node, exp.Case) else node.args.get("false"))
+        types = [self.type_of(each) for each in results if each is not None]
+        return self._common(node, types, "CASE" if isinstance(node, exp.Case) else "IF")
+
+    def _common(self, node: exp.Expr, types: Sequence[ColumnType | None], what: str) -> ColumnType | None:
+        """The common type of several results."""
+        found = types[0] if types else None
+        for each in types[1:]:
+            if each == found:
+                continue
+            answer = operate("if", found, each)
+            if answer is Answer.REFUSED:
+                self.report(node, f"the results of {what} are {shown(found)} and {shown(each)}", "cast one of them")
+            found = None if isinstance(answer, Answer) else answer
+        return found
+
+    def _column(self, node: exp.Column) -> ColumnType | None:
+        from sqlglot import exp  # noqa: PLC0415
+
+        parts = list(node.parts)
+        if any(isinstance(part, exp.Star) for part in parts):
+            return None
+        kind: ColumnType | None
+        first = parts.pop(0)
+        if parts and first.name.lower() in self.scope.tables:
+            columns = self.scope.tables[first.name.lower()]
+            kind = None if columns is None else columns.type_of(parts.pop(0).name)
+        else:
+            kind = None if first.name.lower() in self.aliases else self.scope.type_of(first.name)
+        for part in parts:
+            kind = self.field(kind, part, node)
+        return kind
+
+    def field(self, kind: ColumnType | None, part: exp.Expr, node: exp.Expr) -> ColumnType | None:
+        """The type of a field of a struct, of the structs in an array, or of a map's value."""
+        if isinstance(kind, Struct):
+            return next((each.type for each in kind.fields if each.name.lower() == part.name.lower()), None)
+        if isinstance(kind, Map):
+            return kind.value
+        if isinstance(kind, Array) and isinstance(kind.element, Struct):
+            found = self.field(kind.element, part, node)
+            return None if found is None else Array(found)
+        if kind is not None and kind != Primitive("VARIANT"):
+            name = node.sql(dialect="spark").partition(f".{part.name}")[0]
+            self.report(
+                part, f"'{part.name}' is read as a field of {name}, which is {shown(kind)}", "only a STRUCT has fields"
+            )
+        return None
+
+    def _dot(self, node: exp.Dot) -> ColumnType | None:
+        from sqlglot import exp  # noqa: PLC0415
+
+        kind = self.type_of(node.this)
+        return self.field(kind, node.expression, node) if isinstance(node.expression, exp.Identifier) else None
+
+    def _item(self, node: exp.Bracket) -> ColumnType | None:
+        kind = self.type_of(node.this)
+        index = [self.type_of(each) for each in node.expressions]
+        if len(index) != 1:
+            return None
+        if isinstance(kind, Array):
+            return kind.element
+        if isinstance(kind, Map):
+            return kind.value
+        if not isinstance(kind, Struct):
+            self._judged(node, "[]", operate("[]", kind, index[0]), (kind, index[0]))
+        return None
+
+    def _call(self, node: exp.Anonymous) -> ColumnType | None:
+        from sqlglot import exp  # noqa: PLC0415
+
+        name = name_of(node)
+        arguments = arguments_of(node)
+        types = [self.type_of(each) for each in arguments]
+        if isinstance(node.parent, exp.Dot) or not self.functions.is_known(name):
+            return None  # names are checked for the whole query at once
+        if any(
+            isinstance(each, exp.Star | exp.Lambda | exp.Kwarg | exp.PropertyEQ) or is_star(each) for each in arguments
+        ):
+            return BIGINT if name == "count" else None
+        if name in WITH_UNIT and len(types) != 2:
+            return None
+        return self._called(node, name, types)
+
+    def _called(self, node: exp.Anonymous, name: str, types: Sequence[ColumnType | None]) -> ColumnType | None:
+        if not self.functions.takes(name, len(types)):
+            return None  # checked with the names
+        if name in {"struct", "named_struct", "array", "collect_list", "collect_set"} and self.functions.is_spark(name):
+            return built_type(name, node.expressions, types)
+        if name in COMMON_TYPE and len(types) > 1 and self.functions.is_spark(name):
+            return self._common(node, types, name)
+        if name == "count" and self.functions.is_spark(name):
+            return BIGINT
+        answer = self.functions.call(name, types)
+        if answer is Answer.REFUSED:
+            self.report(node, f"{name} does not take {' and '.join(map(shown, types))}", hint_for(name, types))
+        if not isinstance(answer, Answer):
+            return answer
+        if name in SAME_TYPE and answer is not Answer.REFUSED:
+            return types[0]
+        return STRING if name in TEXT_RESULT and self.functions.is_spark(name) else None
+
+
+def hint_for(name: str, types: Sequence[ColumnType | None]) -> str:
+    if name.startswith(("explode", "posexplode", "inline")):
+        return "it takes an ARRAY or a MAP"
+    if any(isinstance(each, Struct) for each in types):
+        return "use a field of the struct"
+    return "cast the argument, or use another function"
+
+
+def literal_type(node: exp.Literal) -> ColumnType | None:
+    text = str(node.this)
+    if node.is_string:
+        return STRING
+    if text.isdigit():
+        return INT if int(text) < 2**31 else BIGINT if int(text) < 2**63 else None
+    whole, dot, rest = text.partition(".")
+    if dot and (whole + rest).isdigit():
+        digits = len((whole + rest).lstrip("0")) or 1
+        return Decimal(max(digits, len(rest)), len(rest)) if max(digits, len(rest)) <= 38 else None
+    return DOUBLE if "e" in text.lower() else None
+
+
+@functools.lru_cache(maxsize=256)
+def declared_type(text: str) -> ColumnType | None:
+    try:
+        columns = parse_ddl(f"x {text}")
+    except DdlError:
+        return None
+    return columns[0].type if len(columns) == 1 else None
+
+
+def built_type(name: str, arguments: Sequence[exp.Expr], types: Sequence[ColumnType | None]) -> ColumnType | None:
+    """The type of a struct or an array that is built from values of known types."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if name in {"array", "collect_list", "collect_set"}:
+        return Array(types[0]) if types and types[0] is not None and len(set(types)) == 1 else None
+    if name == "named_struct":
+        if len(types) % 2 or not all(isinstance(each, exp.Literal) and each.is_string for each in arguments[::2]):
+            return None
+        names, kinds = [str(each.this) for each in arguments[::2]], types[1::2]
+    else:
+        if not all(isinstance(each, exp.Alias | exp.Column) for each in arguments):
+            return None
+        names, kinds = [each.alias_or_name for each in arguments], types
+    fields = [Column(each, kind) for each, kind in zip(names, kinds, strict=True) if kind is not None]
+    return Struct(tuple(fields)) if len(fields) == len(kinds) and fields else None
