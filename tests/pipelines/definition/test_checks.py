@@ -103,8 +103,14 @@ def test_a_topic_read_and_written_is_a_warning() -> None:
         ("select id + reading as x from rigs", "'+' cannot be applied to BIGINT and STRUCT"),
         ("select id from rigs where id", "WHERE is given BIGINT, not a BOOLEAN"),
         ("select id from rigs union all select id, at from rigs", "UNION of a query with 1 columns and one with 2"),
-        ("select at from rigs union all select reading from rigs", "column 1 of UNION is TIMESTAMP in one query and STR"),
-        ("select id from rigs join pumps on rigs.id = pumps.id", "the column 'id' is in rigs and in pumps; write rigs.id"),
+        (
+            "select at from rigs union all select reading from rigs",
+            "column 1 of UNION is TIMESTAMP in one query and STR",
+        ),
+        (
+            "select id from rigs join pumps on rigs.id = pumps.id",
+            "the column 'id' is in rigs and in pumps; write rigs.id",
+        ),
         ("select r.id from rigs r join pumps p on r.reading = p.name", "cannot be compared"),
         ("select explode(id) x from rigs", "explode does not take BIGINT; it takes an ARRAY or a MAP"),
         ("select 1 a; select 2 b", "expected one query, found 2 statements"),
@@ -181,8 +187,14 @@ def test_columns_that_are_not_there(text: str, said: str) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("steps: {s: {sql: select id from rigs, expect: {e: id + 1}}}\n" + OUT, "expectation 'e' of step 's' is BIGINT"),
-        ("steps: {s: {sql: select id from rigs, expect: {e: sum(id) > 1}}}\n" + OUT, "the aggregate function sum is used"),
+        (
+            "steps: {s: {sql: select id from rigs, expect: {e: id + 1}}}\n" + OUT,
+            "expectation 'e' of step 's' is BIGINT",
+        ),
+        (
+            "steps: {s: {sql: select id from rigs, expect: {e: sum(id) > 1}}}\n" + OUT,
+            "the aggregate function sum is used",
+        ),
         ("sinks: {o: {from: rigs, topic: t, key: agv(id)}}", "key of sink 'o': there is no function 'agv'"),
         ("views: {o: {from: rigs, by: id, aggregate: {n: upper(id)}}}", "aggregate 'n' of view 'o' has no aggregate"),
         ("views: {o: {from: rigs, by: id, aggregate: {n: sum(id) + _offset}}}", "'_offset' is neither grouped"),
@@ -195,7 +207,8 @@ def test_columns_that_are_not_there(text: str, said: str) -> None:
             "watermark of step 's' uses the column 'day' of type DATE, which is not a timestamp",
         ),
         (
-            "steps: {a: {sql: 'select reading as name from rigs'}, s: {from: a, join: {table: pumps, on: name}}}\n" + OUT,
+            "steps: {a: {sql: 'select reading as name from rigs'}, s: {from: a, join: {table: pumps, on: name}}}\n"
+            + OUT,
             "step 's' joins 'name' of type STRUCT<pressure: DOUBLE, unit: STRING> with STRING",
         ),
     ],
@@ -210,7 +223,9 @@ def test_settings_that_change_the_analysis_turn_its_checks_off() -> None:
 
 
 def test_functions_that_python_code_registers_are_known(tmp_path: Path) -> None:
-    (tmp_path / "own.py").write_text("def step(rigs):\n    rigs.sparkSession.udf.register('mine', str)\n    return rigs\n")
+    (tmp_path / "own.py").write_text(
+        "def step(rigs):\n    rigs.sparkSession.udf.register('mine', str)\n    return rigs\n"
+    )
     (tmp_path / "p.yml").write_text(
         SOURCE + "steps: {a: {from: rigs, python: own:step}, s: {sql: select mine(id) m from rigs}}\n" + OUT
     )

@@ -11,6 +11,7 @@ from odradek.cli.framework.commands import group
             "odradek.cli.pipeline.validate:validate",
             "Check definitions and report every error with its line.",
         ),
+        "schema": ("odradek.cli.pipeline.schema:schema", "Print the JSON Schema of definitions, for editors."),
         "graph": ("odradek.cli.pipeline.graph:graph", "Draw the lineage of a pipeline."),
         "test": ("odradek.cli.pipeline.test:test", "Test pipelines: given rows, expected rows, no broker."),
         "run": ("odradek.cli.pipeline.run:run", "Run a pipeline until Ctrl-C."),

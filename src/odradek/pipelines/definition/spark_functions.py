@@ -35,6 +35,12 @@ ANY_NUMBER = 9  # this count of arguments stands for any number from there on
 SAFE_RESULTS = {"m": "b", "r": "bs", "A": "b"}  # results that do not depend on the types inside the container
 
 
+# Spark's grammar has these, its list of functions has not.
+OF_GRAMMAR = frozenset(
+    {"cast", "dateadd", "extract", "identifier", "timestampadd", "timestampdiff", "trim", "try_cast"}
+)
+
+
 class Answer(Enum):
     """Spark's answer to a call where it is not a type."""
 
@@ -92,7 +98,7 @@ class Functions:
         return [*table()["functions"], *self.declared]
 
     def is_known(self, name: str) -> bool:
-        return self.is_open or name in table()["functions"] or name in self.declared
+        return self.is_open or name in table()["functions"] or name in self.declared or name in OF_GRAMMAR
 
     def is_spark(self, name: str) -> bool:
         return name in table()["functions"] and name not in self.declared
@@ -152,13 +158,13 @@ def looked_up(row: str, letters: Sequence[str]) -> str:
 def refuses_alike(row: str, known: Sequence[ColumnType], *, is_operator: bool) -> bool:
     """Whether the refusal holds for types that were not tried themselves.
 
-    A function may relate the types inside a container to another argument (`array_contains`); an operator relates
-    containers of one kind only.
+    A function may relate the types inside a container to another argument (`array_contains`). An operator that refuses
+    two containers of one type refuses all of their kind.
     """
     vague = [number for number, kind in enumerate(known) if is_container(kind) and not exact_letter(kind, PAIRED)]
-    if not vague or len(known) == 1:
+    if not vague or len(known) == 1 or is_operator:
         return True
-    if is_operator:
-        return len({type(kind) for kind in known}) == len(known)
+    if any(isinstance(known[number], Array) for number in vague):
+        return False
     options = [letters_of(kind, PAIRED) if number in vague else PAIRED for number, kind in enumerate(known)]
     return all(looked_up(row, letters) == REFUSED for letters in itertools.product(*options))

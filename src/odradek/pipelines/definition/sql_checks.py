@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.column_types import Primitive, Struct
 from odradek.pipelines.definition.spark_functions import Answer, operate
 from odradek.pipelines.definition.sql_calls import wrong_calls
 from odradek.pipelines.definition.sql_columns import scope_of, with_ctes
 from odradek.pipelines.definition.sql_findings import Finding
-from odradek.pipelines.definition.sql_groups import GENERATOR, Grouping, below
+from odradek.pipelines.definition.sql_groups import GENERATOR, WINDOWS, Grouping, below
 from odradek.pipelines.definition.sql_scope import Scope
 from odradek.pipelines.definition.sql_text import place_in
-from odradek.pipelines.definition.sql_types import Typing, shown
+from odradek.pipelines.definition.sql_types import DATE, STRING, TIMESTAMP, Typing, shown
 from odradek.pipelines.definition.sql_written import is_star, name_of, start_of, written_expression, written_query
 
 if TYPE_CHECKING:
@@ -104,29 +105,64 @@ class QueryCheck:
             return
         scope = scope_of(select, tables, self.functions)
         aliases = frozenset(each.alias.lower() for each in select.expressions if each.alias)
+        yield from self._columns(select, scope)
+        yield from self._clauses(select, Typing(scope, self.functions), Typing(scope, self.functions, aliases))
+        yield from Grouping(select, scope, self.functions).findings()
+        yield from self._keys_joined(joins, scope)
+        yield from self._ambiguous(select, scope, aliases)
+        yield from self._generators(select)
+
+    def _columns(self, select: exp.Select, scope: Scope) -> Iterator[Finding]:
+        """The expressions of the SELECT; each may use the names of those before it."""
+        from sqlglot import exp  # noqa: PLC0415
+
         typing = Typing(scope, self.functions)
         for projection in select.expressions:
             if not is_star(projection):
-                typing.type_of(projection)
-        where = select.args.get("where")
-        if where is not None:
-            typing.condition(where.this, "WHERE")
-        for join in joins:
+                kind = typing.type_of(projection)
+                if isinstance(projection, exp.Alias):
+                    typing.named.setdefault(projection.alias.lower(), kind)
+            elif isinstance(projection, exp.Column):
+                yield from self._starred(projection, typing)
+        yield from typing.findings
+
+    def _clauses(self, select: exp.Select, typing: Typing, after: Typing) -> Iterator[Finding]:
+        """The other clauses; HAVING, GROUP BY and ORDER BY, typed by `after`, may name columns of the result."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        conditions = [("WHERE", select.args.get("where"), typing), ("HAVING", select.args.get("having"), after)]
+        for word, clause, chosen in conditions:
+            if clause is not None:
+                chosen.condition(clause.this, word)
+        for join in select.args.get("joins") or []:
             if join.args.get("on") is not None:
                 typing.condition(join.args["on"], "ON")
         for lateral in select.args.get("laterals") or []:
             if isinstance(lateral.this, exp.Anonymous):
                 typing.type_of(lateral.this)
-        having = select.args.get("having")
-        after = Typing(scope, self.functions, aliases)
-        if having is not None:
-            after.condition(having.this, "HAVING")
+        group, order = select.args.get("group"), select.args.get("order")
+        for key in group.expressions if group is not None else ():
+            if isinstance(key, exp.Anonymous):
+                self._time_window(key, after)
+        for key in order.expressions if order is not None else ():
+            after.order(key, after.type_of(key.this), "ORDER BY")
         yield from typing.findings
         yield from after.findings
-        yield from Grouping(select, scope, self.functions).findings()
-        yield from self._keys_joined(joins, scope)
-        yield from self._ambiguous(select, scope, aliases)
-        yield from self._generators(select)
+
+    def _starred(self, star: exp.Column, typing: Typing) -> Iterator[Finding]:
+        """`column.*`: only a struct has fields."""
+        path = star.parts[:-1]
+        if len(path) == 1 and path[0].name.lower() not in typing.scope.tables:
+            kind = typing.scope.type_of(path[0].name)
+            if kind is not None and not isinstance(kind, Struct):
+                yield Finding(f"'{path[0].name}.*' is of {shown(kind)}", "only a STRUCT has fields", *start_of(path[0]))
+
+    def _time_window(self, call: exp.Expr, typing: Typing) -> None:
+        """The first argument of `window` and `session_window` is a time."""
+        kind = typing.type_of(call.expressions[0]) if call.expressions else None
+        is_time = kind is None or kind in (TIMESTAMP, DATE, STRING) or kind == Primitive("TIMESTAMP_NTZ")
+        if name_of(call) in WINDOWS and not is_time and not isinstance(kind, Struct):
+            typing.report(call, f"{name_of(call)} is given {shown(kind)}", "give it a TIMESTAMP")
 
     def _keys_joined(self, joins: list[exp.Expr], scope: Scope) -> Iterator[Finding]:
         """Columns of USING whose types cannot be compared."""
@@ -145,7 +181,8 @@ class QueryCheck:
         from sqlglot import exp  # noqa: PLC0415
 
         joins = select.args.get("joins") or []
-        hidden = any(join.args.get("using") or join.args.get("kind") in SIDES_HIDDEN for join in joins)
+        hidden = any(join.args.get("kind") in SIDES_HIDDEN for join in joins)
+        merged = {name.name.lower() for join in joins for name in join.args.get("using") or []}
         if not scope.is_known or hidden or any(join.args.get("method") for join in joins):
             return
         clauses = [*select.expressions, select.args.get("where"), *(join.args.get("on") for join in joins)]
@@ -155,7 +192,7 @@ class QueryCheck:
                     continue
                 first = column.parts[0]
                 qualified = len(column.parts) > 1 and first.name.lower() in scope.tables
-                if qualified or first.name.lower() in aliases | scope.extra:
+                if qualified or first.name.lower() in aliases | scope.extra | merged:
                     continue
                 owners = [alias for alias, each in scope.tables.items() if each is not None and first.name in each]
                 if len(owners) > 1:

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import ColumnType
     from odradek.pipelines.definition.sql_scope import Tables
 
-# Words that sqlglot parses as columns, and Spark as units or as the current time.
+# Words that sqlglot parses as columns, and Spark as units, as the current time, or as the window of GROUP BY.
 NOT_COLUMNS = frozenset({
     "year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond",
     "current_date", "current_timestamp", "current_time", "current_user", "current_timezone", "current_catalog",
     "current_database", "now", "user", "session_user",
+    "window", "session_window",
 })  # fmt: skip
 
 

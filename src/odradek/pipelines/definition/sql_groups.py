@@ -79,6 +79,13 @@ class Grouping:
 
         return isinstance(node, exp.Anonymous) and self.functions.kind(name_of(node)) == kind
 
+    def _is_scalar(self, node: exp.Expr) -> bool:
+        from sqlglot import exp  # noqa: PLC0415
+
+        if not isinstance(node, exp.Anonymous) or not self.functions.is_spark(name_of(node)):
+            return False
+        return self.functions.kind(name_of(node)) not in {AGGREGATE, OVER_ONLY, ""}
+
     def _is_grouped(self) -> bool:
         of_projections = any(self.aggregates(each) for each in self.select.expressions)
         return bool(self.select.args.get("group") or self.select.args.get("having") or of_projections)
@@ -101,6 +108,9 @@ class Grouping:
             for each in inside:
                 if self._is(each, AGGREGATE) and id(each) not in over:
                     yield from self._nested(each)
+                if isinstance(each, exp.Window) and self._is_scalar(function_of_over(each)):
+                    name = name_of(function_of_over(each))
+                    yield Finding(f"OVER is applied to {name}, which is no aggregate", "remove OVER", *start_of(each))
                 if self._is(each, OVER_ONLY) and id(each) not in over:
                     yield Finding(f"{name_of(each)} is used without OVER", "add OVER (…)", *place_in(each))
 
@@ -125,7 +135,9 @@ class Grouping:
         found: list[exp.Expr] = []
         by_alias = {each.alias.lower(): each.this for each in self.select.expressions if isinstance(each, exp.Alias)}
         for each in group.expressions:
-            if isinstance(each, exp.Tuple | exp.Paren) or (isinstance(each, exp.Column) and each.name.lower() == "all"):
+            if isinstance(each, exp.Tuple | exp.Paren | exp.Rollup | exp.Cube | exp.GroupingSets) or (
+                isinstance(each, exp.Column) and each.name.lower() == "all"
+            ):
                 return None
             if isinstance(each, exp.Literal) and str(each.this).isdigit():
                 number = int(each.this) - 1
@@ -147,6 +159,7 @@ class Grouping:
         if having is not None:  # HAVING looks for a name in the result first
             found += [each for each in self._loose(having.this, texts, keys) if self._path(each)[0] not in aliases]
         reported: set[tuple[str, ...]] = set()
+        yield from self._star(keys)
         for column in found:
             path = self._path(column)
             if path not in reported:
@@ -156,6 +169,21 @@ class Grouping:
                     f"'{name}' is neither grouped nor aggregated",
                     f"add it to GROUP BY, or use an aggregate function, such as max({name})",
                     *start_of(column),
+                )
+
+    def _star(self, keys: list[exp.Expr]) -> Iterator[Finding]:
+        """`*` among groups: every column of the tables must be grouped."""
+        from sqlglot import exp  # noqa: PLC0415
+
+        stars = [each for each in self.select.expressions if isinstance(each, exp.Star) and not any(each.args.values())]
+        grouped = {self._path(each)[0] for each in keys if isinstance(each, exp.Column)}
+        if stars and self.scope.is_known and not self.scope.extra:
+            loose = [name for name in self.scope.all_columns().names if name.lower() not in grouped]
+            if loose:
+                yield Finding(
+                    f"* includes '{loose[0]}', which is neither grouped nor aggregated",
+                    "name the columns of the groups",
+                    *start_of(stars[0]),
                 )
 
     def _loose(self, node: exp.Expr, texts: set[str], keys: list[exp.Expr]) -> Iterator[exp.Expr]:

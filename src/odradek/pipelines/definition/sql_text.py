@@ -21,6 +21,8 @@ WINDOW_FUNCTION = re.compile(r"\bwindow(?=\s*\()", re.IGNORECASE)
 WINDOW_STAND_IN = "windo_"
 FIRST_WORD = re.compile(r"\s*([A-Za-z_]\w*)")
 QUERY_WORDS = frozenset({"select", "with", "from", "values", "table"})
+SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY")
+NO_PARENTHESES = ("CASE", "IF")
 QUOTED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>'|"|`|/\*)""", re.DOTALL
 )
@@ -94,19 +96,44 @@ def reading_dialect() -> Any:
     return Spark4
 
 
+@functools.cache
+def writing_dialect() -> Any:
+    """The dialect with every function call as it is written; sqlglot would translate names and refuse some calls."""
+    reading = reading_dialect()
+    parsers = reading.Parser.FUNCTION_PARSERS
+    plain = reading.Parser.NO_PAREN_FUNCTION_PARSERS
+
+    class Written(reading):  # type: ignore[misc]
+        class Parser(reading.Parser):  # type: ignore[misc]
+            FUNCTIONS: ClassVar[dict[str, Any]] = {}
+            FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+                name: parse for name, parse in parsers.items() if name in SPECIAL_SYNTAX
+            }
+            NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+                name: parse for name, parse in plain.items() if name in NO_PARENTHESES
+            }
+
+    return Written
+
+
 def _parsed(text: str) -> list[exp.Expr]:
     import sqlglot  # noqa: PLC0415
-    from sqlglot.errors import ParseError, TokenError  # noqa: PLC0415
+    from sqlglot.errors import SqlglotError, TokenError  # noqa: PLC0415
 
+    readable = WINDOW_FUNCTION.sub(WINDOW_STAND_IN, text)
+    found: list[Any] = []
     try:
-        readable = WINDOW_FUNCTION.sub(WINDOW_STAND_IN, text)
-        statements = [each for each in sqlglot.parse(readable, read=reading_dialect()) if each is not None]
-    except ParseError as error:
-        raise _parse_error(text, error) from error
+        found = sqlglot.parse(readable, read=reading_dialect())
     except TokenError as error:
         raise _token_error(text) from error
     except RecursionError as error:
         raise SqlError("nested too deeply", 1, 1) from error
+    except Exception as error:  # sqlglot fails in many ways for arguments that it does not expect
+        try:
+            found = sqlglot.parse(readable, read=writing_dialect())
+        except SqlglotError:
+            raise _parse_error(text, error) from error
+    statements = [each for each in found if each is not None]
     if not statements:
         raise SqlError("the SQL is empty", 1, 1)
     return statements

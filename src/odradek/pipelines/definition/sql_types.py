@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Decimal, Map, Primitive, Struct
 from odradek.pipelines.definition.ddl import DdlError, parse_ddl
 from odradek.pipelines.definition.spark_functions import Answer, Functions, operate
-from odradek.pipelines.definition.sql_calls import WITH_UNIT, arguments_of
+from odradek.pipelines.definition.sql_calls import WITH_UNIT, arguments_of, is_qualified
 from odradek.pipelines.definition.sql_findings import Finding
 from odradek.pipelines.definition.sql_written import is_star, name_of, start_of
 
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 BOOLEAN, INT, BIGINT, DOUBLE = (Primitive(name) for name in ("BOOLEAN", "INT", "BIGINT", "DOUBLE"))
 STRING, TIMESTAMP, DATE = (Primitive(name) for name in ("STRING", "TIMESTAMP", "DATE"))
 SAME_TYPE = frozenset({"max", "min", "first", "last", "any_value", "first_value", "last_value"})
+BUILDERS = frozenset({"struct", "named_struct", "array", "map", "collect_list", "collect_set"})
+OF_ARRAYS = frozenset({"transform", "filter", "exists", "forall", "aggregate", "reduce", "zip_with"})
+OF_MAPS = frozenset({"map_filter", "transform_keys", "transform_values", "map_zip_with"})
+# Functions whose first two arguments are the same with more arguments.
+FIRST_TWO = frozenset({"substring", "substr", "lpad", "rpad", "regexp_extract", "split"})
 COMMON_TYPE = frozenset({"coalesce", "ifnull", "nvl", "greatest", "least"})
 TEXT_RESULT = frozenset({"concat_ws", "regexp_replace", "regexp_extract", "replace", "lpad", "rpad", "translate"})
 COMPARED = frozenset({"=", "<", "<=>", "in", "between"})
@@ -55,6 +60,7 @@ class Typing:
     scope: Scope
     functions: Functions
     aliases: frozenset[str] = frozenset()  # of the SELECT: they may stand for an expression of any type
+    named: dict[str, ColumnType | None] = field(default_factory=dict)  # earlier columns of the SELECT, by alias
     findings: list[Finding] = field(default_factory=list)
 
     def report(self, node: exp.Expr, message: str, hint: str) -> None:
@@ -196,6 +202,8 @@ class Typing:
             kind = None if columns is None else columns.type_of(parts.pop(0).name)
         else:
             kind = None if first.name.lower() in self.aliases else self.scope.type_of(first.name)
+            if self.scope.is_known and not self.scope.tables_with(first.name):
+                kind = self.named.get(first.name.lower())
         for part in parts:
             kind = self.field(kind, part, node)
         return kind
@@ -228,11 +236,13 @@ class Typing:
         if len(index) != 1:
             return None
         if isinstance(kind, Array):
+            if index[0] in (STRING, DOUBLE, BOOLEAN, TIMESTAMP, DATE):
+                self.report(node, f"an element of an ARRAY is read by {shown(index[0])}", "use a number: items[0]")
             return kind.element
         if isinstance(kind, Map):
             return kind.value
-        if not isinstance(kind, Struct):
-            self._judged(node, "[]", operate("[]", kind, index[0]), (kind, index[0]))
+        if kind is not None and not isinstance(kind, Struct) and kind != Primitive("VARIANT"):
+            self.report(node, f"an element is read from {shown(kind)}", "only ARRAY, MAP and STRUCT have elements")
         return None
 
     def _call(self, node: exp.Anonymous) -> ColumnType | None:
@@ -241,8 +251,9 @@ class Typing:
         name = name_of(node)
         arguments = arguments_of(node)
         types = [self.type_of(each) for each in arguments]
-        if isinstance(node.parent, exp.Dot) or not self.functions.is_known(name):
+        if is_qualified(node) or not self.functions.is_known(name):
             return None  # names are checked for the whole query at once
+        self._higher_order(node, name, types)
         if any(
             isinstance(each, exp.Star | exp.Lambda | exp.Kwarg | exp.PropertyEQ) or is_star(each) for each in arguments
         ):
@@ -254,20 +265,44 @@ class Typing:
     def _called(self, node: exp.Anonymous, name: str, types: Sequence[ColumnType | None]) -> ColumnType | None:
         if not self.functions.takes(name, len(types)):
             return None  # checked with the names
-        if name in {"struct", "named_struct", "array", "collect_list", "collect_set"} and self.functions.is_spark(name):
+        if name in BUILDERS and self.functions.is_spark(name):
+            self._refused(node, name, types)
+            if name == "array":
+                self._common(node, types, name)
             return built_type(name, node.expressions, types)
         if name in COMMON_TYPE and len(types) > 1 and self.functions.is_spark(name):
+            if name in {"greatest", "least"}:
+                self.order(node, types[0], name)
             return self._common(node, types, name)
         if name == "count" and self.functions.is_spark(name):
             return BIGINT
-        answer = self.functions.call(name, types)
-        if answer is Answer.REFUSED:
-            self.report(node, f"{name} does not take {' and '.join(map(shown, types))}", hint_for(name, types))
+        if name in FIRST_TWO and len(types) > 2:
+            self._refused(node, name, types[:2])
+        answer = self._refused(node, name, types)
         if not isinstance(answer, Answer):
             return answer
         if name in SAME_TYPE and answer is not Answer.REFUSED:
             return types[0]
         return STRING if name in TEXT_RESULT and self.functions.is_spark(name) else None
+
+    def _refused(self, node: exp.Expr, name: str, types: Sequence[ColumnType | None]) -> ColumnType | Answer:
+        """The answer to a call; a refusal is reported."""
+        answer = self.functions.call(name, types)
+        if answer is Answer.REFUSED:
+            self.report(node, f"{name} does not take {' and '.join(map(shown, types))}", hint_for(name, types))
+        return answer
+
+    def _higher_order(self, node: exp.Expr, name: str, types: Sequence[ColumnType | None]) -> None:
+        """Functions of a container and a lambda."""
+        wanted = Array if name in OF_ARRAYS else Map if name in OF_MAPS else None
+        if wanted is None or not types or types[0] is None or not self.functions.is_spark(name):
+            return
+        if not isinstance(types[0], wanted):
+            self.report(node, f"{name} does not take {shown(types[0])}", f"it takes {wanted.__name__.upper()}")
+
+    def order(self, node: exp.Expr, kind: ColumnType | None, what: str) -> None:
+        if operate("order by", kind) is Answer.REFUSED:
+            self.report(node, f"{what} is given {shown(kind)}, which has no order", "use a field or an element of it")
 
 
 def hint_for(name: str, types: Sequence[ColumnType | None]) -> str:
@@ -306,6 +341,8 @@ def built_type(name: str, arguments: Sequence[exp.Expr], types: Sequence[ColumnT
 
     if name in {"array", "collect_list", "collect_set"}:
         return Array(types[0]) if types and types[0] is not None and len(set(types)) == 1 else None
+    if name == "map":
+        return Map(types[0], types[1]) if len(types) == 2 and types[0] is not None and types[1] is not None else None
     if name == "named_struct":
         if len(types) % 2 or not all(isinstance(each, exp.Literal) and each.is_string for each in arguments[::2]):
             return None

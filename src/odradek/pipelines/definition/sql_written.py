@@ -7,34 +7,12 @@ of Spark's functions.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.sql_text import WINDOW_FUNCTION, WINDOW_STAND_IN, SqlError, place_in, reading_dialect
+from odradek.pipelines.definition.sql_text import WINDOW_FUNCTION, WINDOW_STAND_IN, place_in, writing_dialect
 
 if TYPE_CHECKING:
     from sqlglot import exp
-
-SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY")
-NO_PARENTHESES = ("CASE", "IF")
-
-
-@functools.cache
-def writing_dialect() -> Any:
-    reading = reading_dialect()
-    parsers = reading.Parser.FUNCTION_PARSERS
-    plain = reading.Parser.NO_PAREN_FUNCTION_PARSERS
-
-    class Written(reading):  # type: ignore[misc]
-        class Parser(reading.Parser):  # type: ignore[misc]
-            FUNCTIONS: ClassVar[dict[str, Any]] = {}
-            FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-                name: parse for name, parse in parsers.items() if name in SPECIAL_SYNTAX
-            }
-            NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
-                name: parse for name, parse in plain.items() if name in NO_PARENTHESES
-            }
-
-    return Written
 
 
 @functools.lru_cache(maxsize=1024)
@@ -46,7 +24,7 @@ def written_query(text: str) -> exp.Expr | None:
 
     try:
         found = sqlglot.parse(WINDOW_FUNCTION.sub(WINDOW_STAND_IN, text), read=writing_dialect())
-    except (SqlglotError, RecursionError, SqlError):
+    except (SqlglotError, RecursionError):
         return None
     statements = [each for each in found if each is not None]
     return statements[0] if len(statements) == 1 and isinstance(statements[0], exp.Query) else None
