@@ -214,7 +214,8 @@ def main() -> None:
         path = RECORDED / f"functions-{pyspark.__version__}.json"
         with plain_session() as session:
             create_tables(session, {"probe": ", ".join(f"{COLUMNS[each]} {ddl}" for each, ddl in ARGUMENTS.items())})
-            found = {"version": pyspark.__version__, "functions": {}} if only is None else json.loads(path.read_text())
+            nothing: dict[str, Any] = {"version": pyspark.__version__, "functions": {}}
+            found = nothing if only is None else json.loads(path.read_text())
             if only is None:
                 found["operators"] = recorded_operators(session)
             for name, kind in sorted(kinds(session).items()):

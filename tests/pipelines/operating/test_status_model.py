@@ -153,14 +153,6 @@ def test_late_rows_are_a_total_that_survives_a_restart() -> None:
     assert (status.late_rows, status.flows[0].watermark) == (8, "2026-11-15T10:53:00.000Z")
 
 
-def test_rows_written_are_counted_by_sink() -> None:
-    found = model()
-    for rows in (3, 4):
-        event = {"kind": "batch", "flow": "readings", "rejected": 0, "violations": [], "written": {"sink out": rows}}
-        found.take(event, BEGAN_S)
-    assert found.snapshot(BEGAN_S).flows[0].written == {"sink out": 7}
-
-
 def test_the_lag_is_unknown_before_the_first_batch() -> None:
     assert model().snapshot(BEGAN_S).lag is None
     assert "lag unknown before the first batch" in figures_line(model().snapshot(BEGAN_S))

@@ -18,14 +18,14 @@ from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus
 @command(
     examples=[
         ("all started pipelines", "odradek pipeline status"),
-        ("watermark, late rows, state and rows written of one", "odradek pipeline status rigs"),
+        ("watermark, late rows and state of one", "odradek pipeline status rigs"),
         ("all figures of one", "odradek pipeline status rigs --format json | jq ."),
     ]
 )
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
 @format_option
 def status(names: tuple[str, ...], as_json: bool) -> None:
-    """Show state, rates and lag of the started pipelines; of named ones also each flow and sink.
+    """Show state, rates and lag of the started pipelines; of named ones also of each flow.
 
     Rates are records per second: written to the topics, and processed. LAG is that of the flow that is furthest behind.
     LATE counts rows that were dropped because their event time was before the watermark. `odradek pipeline forget`
@@ -50,15 +50,11 @@ def status(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def print_details(each: PipelineStatus) -> None:
-    """The flows of a pipeline, and the rows written to its sinks and views."""
+    """The flows of a pipeline: batches, lag, watermark, late rows and state."""
     if each.flows:
         say(f"\n{each.name}: flows since it was started")
         titles = ["FLOW", "BATCHES", "LAG", "WATERMARK", "LATE", "STATE ROWS", "STATE SIZE"]
         print_columns(titles, [flow_row(flow) for flow in each.flows])
-    written = [(end, rows) for flow in each.flows for end, rows in flow.written.items()]
-    if written:
-        say("")
-        print_columns(["WRITTEN TO", "ROWS"], written)
 
 
 def flow_row(flow: FlowStatus) -> tuple[object, ...]:

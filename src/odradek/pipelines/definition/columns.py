@@ -68,8 +68,11 @@ def record_columns(source: Source) -> Columns | None:
 
 
 def source_columns(source: Source, functions: Functions | None = None) -> Columns | None:
-    found = record_columns(source)
-    for each in source.columns if found is not None else ():
+    record = record_columns(source)
+    if record is None:
+        return None
+    found = record
+    for each in source.columns:
         found = Columns({**found.types, each.name: expression_type(each.expression, found, functions)})
     return found
 

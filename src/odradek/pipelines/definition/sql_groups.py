@@ -44,7 +44,7 @@ def function_of_over(window: exp.Expr) -> exp.Expr:
     """The function that OVER applies to."""
     from sqlglot import exp  # noqa: PLC0415
 
-    found = window.this
+    found: exp.Expr = window.this
     while isinstance(found, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
         found = found.this
     return found

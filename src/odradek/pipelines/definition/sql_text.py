@@ -99,12 +99,12 @@ def reading_dialect() -> Any:
 @functools.cache
 def writing_dialect() -> Any:
     """The dialect with every function call as it is written; sqlglot would translate names and refuse some calls."""
-    reading = reading_dialect()
+    reading: Any = reading_dialect()
     parsers = reading.Parser.FUNCTION_PARSERS
     plain = reading.Parser.NO_PAREN_FUNCTION_PARSERS
 
-    class Written(reading):  # type: ignore[misc]
-        class Parser(reading.Parser):  # type: ignore[misc]
+    class Written(reading):  # type: ignore[misc,valid-type]
+        class Parser(reading.Parser):  # type: ignore[misc,name-defined]
             FUNCTIONS: ClassVar[dict[str, Any]] = {}
             FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
                 name: parse for name, parse in parsers.items() if name in SPECIAL_SYNTAX

@@ -9,8 +9,8 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Decimal, Map, Primitive, Struct
-from odradek.pipelines.definition.ddl import DdlError, parse_ddl
+from odradek.pipelines.definition.built_types import built_type, declared_type, literal_type
+from odradek.pipelines.definition.column_types import Array, ColumnType, Map, Primitive, Struct
 from odradek.pipelines.definition.spark_functions import Answer, Functions, operate
 from odradek.pipelines.definition.sql_calls import WITH_UNIT, arguments_of, is_qualified
 from odradek.pipelines.definition.sql_findings import Finding
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.sql_scope import Scope
 
-BOOLEAN, INT, BIGINT, DOUBLE = (Primitive(name) for name in ("BOOLEAN", "INT", "BIGINT", "DOUBLE"))
+BOOLEAN, BIGINT, DOUBLE = (Primitive(name) for name in ("BOOLEAN", "BIGINT", "DOUBLE"))
 STRING, TIMESTAMP, DATE = (Primitive(name) for name in ("STRING", "TIMESTAMP", "DATE"))
 SAME_TYPE = frozenset({"max", "min", "first", "last", "any_value", "first_value", "last_value"})
 BUILDERS = frozenset({"struct", "named_struct", "array", "map", "collect_list", "collect_set"})
@@ -117,7 +117,7 @@ class Typing:
         simple = {exp.Boolean: BOOLEAN, exp.CurrentTimestamp: TIMESTAMP, exp.CurrentDate: DATE, exp.Is: BOOLEAN}
         for child in node.iter_expressions():
             self.type_of(child)
-        return simple.get(type(node))
+        return next((kind for known, kind in simple.items() if type(node) is known), None)
 
     def _around(self, node: exp.Expr) -> ColumnType | None:
         """OVER and WITHIN GROUP: the type is that of the function."""
@@ -311,45 +311,3 @@ def hint_for(name: str, types: Sequence[ColumnType | None]) -> str:
     if any(isinstance(each, Struct) for each in types):
         return "use a field of the struct"
     return "cast the argument, or use another function"
-
-
-def literal_type(node: exp.Literal) -> ColumnType | None:
-    text = str(node.this)
-    if node.is_string:
-        return STRING
-    if text.isdigit():
-        return INT if int(text) < 2**31 else BIGINT if int(text) < 2**63 else None
-    whole, dot, rest = text.partition(".")
-    if dot and (whole + rest).isdigit():
-        digits = len((whole + rest).lstrip("0")) or 1
-        return Decimal(max(digits, len(rest)), len(rest)) if max(digits, len(rest)) <= 38 else None
-    return DOUBLE if "e" in text.lower() else None
-
-
-@functools.lru_cache(maxsize=256)
-def declared_type(text: str) -> ColumnType | None:
-    try:
-        columns = parse_ddl(f"x {text}")
-    except DdlError:
-        return None
-    return columns[0].type if len(columns) == 1 else None
-
-
-def built_type(name: str, arguments: Sequence[exp.Expr], types: Sequence[ColumnType | None]) -> ColumnType | None:
-    """The type of a struct or an array that is built from values of known types."""
-    from sqlglot import exp  # noqa: PLC0415
-
-    if name in {"array", "collect_list", "collect_set"}:
-        return Array(types[0]) if types and types[0] is not None and len(set(types)) == 1 else None
-    if name == "map":
-        return Map(types[0], types[1]) if len(types) == 2 and types[0] is not None and types[1] is not None else None
-    if name == "named_struct":
-        if len(types) % 2 or not all(isinstance(each, exp.Literal) and each.is_string for each in arguments[::2]):
-            return None
-        names, kinds = [str(each.this) for each in arguments[::2]], types[1::2]
-    else:
-        if not all(isinstance(each, exp.Alias | exp.Column) for each in arguments):
-            return None
-        names, kinds = [each.alias_or_name for each in arguments], types
-    fields = [Column(each, kind) for each, kind in zip(names, kinds, strict=True) if kind is not None]
-    return Struct(tuple(fields)) if len(fields) == len(kinds) and fields else None

@@ -83,7 +83,6 @@ def flow_families(status: PipelineStatus) -> list[Family]:
     memory = Family("state_memory_bytes", "gauge", "Memory used by the state of a flow.")
     late = Family("late_rows_total", "counter", "Rows dropped because their event time was before the watermark.")
     mark = Family("watermark_timestamp_seconds", "gauge", "Watermark of a flow, in seconds since 1970.")
-    written = Family("written_rows_total", "counter", "Rows written to a sink or view.")
     for flow in status.flows:
         mine = {"pipeline": status.name, "flow": flow.name}
         batches.add(flow.batches, **mine)
@@ -98,13 +97,11 @@ def flow_families(status: PipelineStatus) -> list[Family]:
         late.add(flow.late_rows, **mine)
         if flow.watermark is not None:
             mark.add(datetime.fromisoformat(flow.watermark).timestamp(), **mine)
-        for end, records in flow.written.items():
-            written.add(records, **mine, sink=end)
         for topic, records in flow.read.items():
             read.add(records, **mine, topic=topic)
         for topic, records in flow.lag.items():
             lag.add(records, **mine, topic=topic)
-    return [batches, duration, began, arriving, processed, read, lag, unparsed, rows, memory, late, mark, written]
+    return [batches, duration, began, arriving, processed, read, lag, unparsed, rows, memory, late, mark]
 
 
 def batch_time_s(flow: FlowStatus) -> float:

@@ -42,7 +42,6 @@ class FlowStatus:
     unparsed: int = 0
     watermark: str | None = None  # event time, ISO 8601; None before it has advanced
     late_rows: int = 0  # dropped because their event time was before the watermark, since the pipeline was started
-    written: dict[str, int] = field(default_factory=dict)  # rows by sink or view since the pipeline was started
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,9 +145,7 @@ class StatusModel:
 
     def _take_batch(self, event: Event) -> None:
         flow = self.flow(event["flow"])
-        written = Counter(flow.status.written)
-        written.update(event.get("written") or {})
-        flow.status = replace(flow.status, unparsed=flow.status.unparsed + event["rejected"], written=dict(written))
+        flow.status = replace(flow.status, unparsed=flow.status.unparsed + event["rejected"])
         for each in event["violations"]:
             self._violations[each["step"], each["expectation"], each["otherwise"]] += each["rows"]
 

@@ -73,7 +73,7 @@ class Columns:
 
     def name_of(self, node: exp.Expr) -> str:
         """The lower-case name of a column of this table."""
-        parts = [part.name.lower() for part in node.parts]  # type: ignore[attr-defined]
+        parts: list[str] = [part.name.lower() for part in node.parts]  # type: ignore[attr-defined]
         if len(parts) == 2 and parts[0] == self._alias:
             parts = parts[1:]
         if len(parts) != 1 or parts[0] not in self._by_name:
@@ -135,7 +135,8 @@ def aggregate(node: exp.Expr, call: exp.Expr, columns: Columns) -> Item:
         raise NotDirect(f"it calls {name}")
     (argument,) = arguments
     if isinstance(argument, exp.Star) and name == "count" and not any(argument.args.values()):
-        value, shown = sa.func.count(), "count(1)"
+        value: Any = sa.func.count()
+        shown = "count(1)"
     elif isinstance(argument, exp.Column) and not is_star(argument):
         column = columns.name_of(argument)
         kind = kind_of(columns.column(column))
