@@ -14,6 +14,7 @@ from odradek.cli.framework.commands import group
         "schema": ("odradek.cli.pipeline.schema:schema", "Print the JSON Schema of definitions, for editors."),
         "graph": ("odradek.cli.pipeline.graph:graph", "Draw the lineage of a pipeline."),
         "test": ("odradek.cli.pipeline.test:test", "Test pipelines: given rows, expected rows, no broker."),
+        "preview": ("odradek.cli.pipeline.preview:preview", "Show rows of a step from the last records of its topics."),
         "run": ("odradek.cli.pipeline.run:run", "Run a pipeline until Ctrl-C."),
         "start": ("odradek.cli.pipeline.start:start", "Start pipelines in the background."),
         "stop": ("odradek.cli.pipeline.stop:stop", "Stop started pipelines."),

@@ -191,7 +191,11 @@ class Answer:
 def ask(session: SparkSession, text: str, readers: Mapping[str, Callable[[SparkSession], DataFrame]]) -> Answer:
     for name, read in readers.items():
         read(session).createOrReplaceTempView(quoted(name))
-    frame = session.sql(text)
+    return answer_of(session.sql(text))
+
+
+def answer_of(frame: DataFrame) -> Answer:
+    """The rows of a frame, as JSON values."""
     names = distinct_names(frame.columns)
     row = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), JSON_OPTIONS)
     found = frame.toDF(*names).select(row).toLocalIterator() if names else iter(())
