@@ -58,7 +58,14 @@ KEY_PROBLEM = re.compile(r"unknown key|has no |has none of|has both|is empty|inp
 
 def accepts(schema: dict[str, Any], value: Any) -> bool:
     """Whether a value is valid; the part of JSON Schema that the definition's schema uses."""
-    kinds = {"string": str, "object": dict, "array": list, "boolean": bool, "number": (int, float), "integer": int}
+    kinds: dict[str, Any] = {
+        "string": str,
+        "object": dict,
+        "array": list,
+        "boolean": bool,
+        "number": (int, float),
+        "integer": int,
+    }
     wanted = schema.get("type", [])
     names = [wanted] if isinstance(wanted, str) else wanted
     if names and not any(each == "null" if value is None else isinstance(value, kinds.get(each, ())) for each in names):

@@ -17,6 +17,8 @@ from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.topics import Cluster, TopicMissing, check_topics
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.pipelines.definition.model import Pipeline
     from tests.pipelines.spark.stage import Stage
 
@@ -193,7 +195,7 @@ def test_a_definition_that_spark_refuses_leaves_no_topics(stage: Stage, engine: 
     """
     pipeline = unchecked(stage, text)
     cluster = check_topics(pipeline)
-    run = {
+    run: dict[str, Callable[[], object]] = {
         "batch": lambda: run_batch(stage.spark, pipeline, cluster),
         "standard": lambda: StandardEngine(stage.spark, pipeline, cluster).start(until_caught_up=True),
     }

@@ -103,8 +103,8 @@ def writing_dialect() -> Any:
     parsers = reading.Parser.FUNCTION_PARSERS
     plain = reading.Parser.NO_PAREN_FUNCTION_PARSERS
 
-    class Written(reading):  # type: ignore[misc,valid-type]
-        class Parser(reading.Parser):  # type: ignore[misc,name-defined]
+    class Written(reading):  # type: ignore[misc]
+        class Parser(reading.Parser):  # type: ignore[misc]
             FUNCTIONS: ClassVar[dict[str, Any]] = {}
             FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
                 name: parse for name, parse in parsers.items() if name in SPECIAL_SYNTAX

@@ -54,9 +54,10 @@ def preview(
 
 
 def checked_name(pipeline: Pipeline, name: str) -> str:
-    known = {each.name.lower(): each.name for each in (*pipeline.sources, *pipeline.steps)}
+    names = [each.name for each in pipeline.sources] + [each.name for each in pipeline.steps]
+    known = {each.lower(): each for each in names}
     if name.lower() not in known:
-        hint = suggestion(name, known.values(), what="it has")
+        hint = suggestion(name, names, what="it has")
         raise PipelineError(f"{pipeline.name} has no source or step '{name}'; {hint}")
     return known[name.lower()]
 
