@@ -218,9 +218,12 @@ def answer(
             names = distinct_names(found.names)
             yield Answer(names, as_objects(names, found))
             return
-    session = start_session(
-        "odradek sql", {**settings, **context.pipeline.spark}, master, say, has_connector=catalog.reads_topics
-    )
+    try:
+        session = start_session(
+            "odradek sql", {**settings, **context.pipeline.spark}, master, say, has_connector=catalog.reads_topics
+        )
+    except PySparkException as error:
+        raise PipelineError(f"Spark did not start: {plain_message(error)}; it needs Java 17") from error
     try:
         yield ask(session, text, readers)
     except PySparkException as error:
