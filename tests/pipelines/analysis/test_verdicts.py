@@ -14,7 +14,7 @@ from tests.pipelines.analysis.corpus import TABLES, hand_written
 from tests.pipelines.analysis.record_verdicts import read_verdicts
 
 KNOWN = {name: Columns({each.name: each.type for each in parse_ddl(ddl)}) for name, ddl in TABLES.items()}
-LEAST_FOUND = {"hand-written": 0.85, "generated": 0.75}
+LEAST_FOUND = {"hand-written": 0.9, "generated": 0.88}
 
 
 def found_in(query: str) -> list[str]:
@@ -42,7 +42,7 @@ def test_nothing_is_reported_that_a_version_of_spark_accepts() -> None:
 
 
 @pytest.mark.parametrize("part", LEAST_FOUND)
-def test_most_of_what_spark_refuses_is_found(part: str, record_property: pytest.TestReport) -> None:
+def test_most_of_what_spark_refuses_is_found(part: str) -> None:
     by_hand = set(hand_written())
     refused = [query for query in REFUSED if (query in by_hand) == (part == "hand-written")]
     missed = {query: REFUSED[query] for query in refused if not found_in(query)}

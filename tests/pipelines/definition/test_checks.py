@@ -138,6 +138,7 @@ def test_sql_that_is_wrong(sql: str, said: str) -> None:
         "select case when id > 1 then 'a' else 'b' end as kind from rigs",
         "select x.a from (select id as a from rigs) x",
         "select value, _key from raw",
+        "select /*+ broadcast(p) */ r.id from rigs r join pumps p on r.id = p.id",
     ],
 )
 def test_sql_that_is_right(sql: str) -> None:

@@ -42,8 +42,8 @@ def wrong_calls(tree: exp.Expr, functions: Functions) -> Iterator[Finding]:
     from sqlglot import exp  # noqa: PLC0415
 
     for call in tree.find_all(exp.Anonymous):
-        if isinstance(call.parent, exp.Table) or is_qualified(call):
-            continue  # a function of another catalog, or a table function
+        if isinstance(call.parent, exp.Table) or is_qualified(call) or call.find_ancestor(exp.Hint) is not None:
+            continue  # a table function, a function of another catalog, or a hint
         name = name_of(call)
         if not functions.is_known(name):
             close = similar_name(name, functions.names)

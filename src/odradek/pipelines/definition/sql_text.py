@@ -200,8 +200,8 @@ def tables_read(query: exp.Expr) -> list[TableRead]:
     named = {each.alias.lower() for each in query.find_all(exp.CTE)}
     found = []
     for table in query.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier):
-            continue  # a table function
+        if not isinstance(table.this, exp.Identifier) or table.find_ancestor(exp.Hint) is not None:
+            continue  # a table function, or an alias in a hint
         name = ".".join(part.name for part in table.parts)
         if name.lower() not in named:
             found.append(TableRead(name, *place_in(table.parts[0])))
