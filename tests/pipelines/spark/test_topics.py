@@ -30,6 +30,7 @@ sources:
   readings:
     topic: "@in"
     schema: "id BIGINT NOT NULL, pressure DOUBLE, meter STRUCT<unit: STRING>"
+    tombstones: dead_letters
 steps:
   good:
     sql: |
@@ -66,7 +67,7 @@ REASONS = [
     "does not fit the schema",
     "missing field",
     "no value",
-    "plausible",
+    "expectation 'plausible' not met",
     "not JSON",
     "does not fit the schema",
     "not JSON",

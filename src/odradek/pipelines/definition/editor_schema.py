@@ -97,7 +97,11 @@ def source() -> Schema:
         "kafka": SETTINGS,
         "max_records_per_batch": COUNT,
         "on_data_loss": choice(OnDataLoss),
+        "tombstones": TEXT,
         "schema": record_schema,
+        "writer_schema": record_schema,
+        "writer_schemas": {"type": "object"},
+        "refresh": DURATION,
         "columns": SETTINGS,
         "watermark": watermark(),
         "stream": FLAG,
@@ -111,7 +115,7 @@ def expectations() -> Schema:
 
 
 def view(path: str, keys: Iterable[str], required: Iterable[str] = ()) -> Schema:
-    schemas = {"from": WORDS, "key": WORDS, "order_by": TEXT, "by": WORDS, "aggregate": SOME_SETTINGS}
+    schemas = {"from": WORDS, "key": WORDS, "order_by": TEXT, "by": WORDS, "aggregate": SOME_SETTINGS, "url": TEXT}
     return mapping(path, picked(keys, schemas), required, oneOf=one_of(["key", "aggregate"]))
 
 
@@ -161,6 +165,8 @@ def sink() -> Schema:
         "headers": SETTINGS,
         "bootstrap_servers": TEXT,
         "kafka": SETTINGS,
+        "deletes": TEXT,
+        "order_by": TEXT,
         "url": TEXT,
     }
     return mapping("sink", picked(SINK_KEYS, schemas), ["from"], oneOf=one_of(TARGETS))
@@ -182,6 +188,10 @@ def definition_schema() -> Schema:
         "master": TEXT,
         "spark": SETTINGS,
         "connector": choice(Connector),
+        "include": WORDS,
+        "parameters": {"type": "object"},
+        "profiles": {"type": "object"},
+        "functions": {"type": "object"},
         "sources": by_name(source()),
         "steps": by_name(step()),
         "sinks": by_name(sink()),
