@@ -40,7 +40,7 @@ def declared_type(text: str) -> ColumnType | None:
 
 def built_type(name: str, arguments: Sequence[exp.Expr], types: Sequence[ColumnType | None]) -> ColumnType | None:
     """The type of a struct or an array that is built from values of known types."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - parsed already, so imported already
 
     if name in {"array", "collect_list", "collect_set"}:
         return Array(types[0]) if types and types[0] is not None and len(set(types)) == 1 else None
