@@ -62,11 +62,13 @@ class RealtimeEngine:
         self._session = session
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
+        self._create_topics = cluster.create_awaited
 
     def start(self) -> Running:
         passes: dict[str, Pass] = {}
         writer: Any = self._writer(passes)  # missing in PySpark's type annotations
         running = Running(Reports(passes, self._report))
+        self._create_topics()
         with query_settings(self._session, checkpoint_settings(self._session, self._pipeline)):
             running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
         return running
