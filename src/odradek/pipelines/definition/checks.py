@@ -9,6 +9,7 @@ from odradek.pipelines.definition.checks_databases import check_databases
 from odradek.pipelines.definition.checks_engines import check_engine
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_python import check_python
+from odradek.pipelines.definition.checks_reserved import check_reserved
 from odradek.pipelines.definition.checks_streams import Streams, check_streams
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
@@ -27,6 +28,7 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     graph = build_graph(pipeline)
     known = known_columns(pipeline, graph)
     check_columns(pipeline, known, problems)
+    check_reserved(pipeline, known, problems)
     check_python(pipeline, problems)
     check_databases(pipeline, problems)
     streams = Streams.of(pipeline, graph, known)
