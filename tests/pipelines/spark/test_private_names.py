@@ -23,7 +23,7 @@ PLANNED = [key for key, name in NAMES.items() if name.use is PLANNING]
 STORED = [key for key, name in NAMES.items() if name.use is CHECKPOINTS]
 DEFINITION = """
 sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE"}}
-steps: {high: {sql: select id, pressure * 2 as twice from readings where pressure > 1}}
+steps: {high: {sql: "select id, pressure * 2 as twice from readings where pressure > 1"}}
 sinks: {all: {from: high, topic: "@out", key: id}}
 """
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
@@ -124,14 +124,14 @@ class RowColumns:
             return
         try:
             self._frame = self._frame.withColumns({name: F.expr(text) for name, text in added.items()})
-        except (AnalysisException, ParseException) as error:
+        except PySparkException as error:
             raise NotLiftable(", ".join(added)) from error
 
     def type_of(self, rows: Rows, expression: str) -> T.DataType:
         """The type of an expression over single rows."""
         try:
             kind = self.frame.select(F.expr(rows.mapped(expression)).alias("it")).schema["it"].dataType
-        except (AnalysisException, ParseException) as error:
+        except PySparkException as error:
             raise NotLiftable(expression) from error
         return kind.elementType if rows.is_many and isinstance(kind, T.ArrayType) else kind
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.one_pass.expressions import Expression, parse_expression
@@ -75,7 +75,7 @@ def plain_schema(session: SparkSession, text: str, table: str, schema: T.StructT
     session.createDataFrame([], schema).createOrReplaceTempView(table)
     try:
         return session.sql(text).schema
-    except (AnalysisException, ParseException) as error:
+    except PySparkException as error:
         raise NotLiftable(text) from error
 
 
