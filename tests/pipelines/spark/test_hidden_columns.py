@@ -63,7 +63,7 @@ from pyspark.sql import functions as F
 def names(frame):
     return frame.select(F.lit(" ".join(frame.columns)).alias("names"))
 """
-RECORDS = [
+RECORDS: list[tuple[Any, ...]] = [
     (b"k", json.dumps({"id": number, "pump": number % 2}).encode(), "in", 0, number, None, []) for number in range(4)
 ]
 

@@ -11,6 +11,7 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, branches, whole_flow
+from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.sources import read_once
@@ -170,3 +171,25 @@ def test_records_leave_while_the_batch_runs(stage: Stage) -> None:
     finally:
         running.stop()
     check_outputs(stage)
+
+
+def test_a_row_that_must_stop_the_pipeline_needs_one_pass(stage: Stage) -> None:
+    """Branches drop such rows, and go on."""
+    fill(stage)
+    pipeline = stage.pipeline("""
+        sources: {readings: {topic: "@in", schema: "id BIGINT"}}
+        steps:
+          each: {sql: "select explode(array(id)) as id from readings", expect: {low: {check: id < 5, otherwise: fail}}}
+        sinks: {all: {from: each, topic: "@out"}}
+        """)
+    engine = RealtimeEngine(stage.spark, renamed(pipeline, engine=Engine.REALTIME), prepare_topics(pipeline))
+    with pytest.raises(PipelineError, match=r"cannot stop at rows of step 'each'.*explode\(\).*use engine: standard"):
+        engine.start()
+
+
+def test_an_older_spark_is_refused_with_a_way_out(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.1.1")
+    stage.create("in")
+    pipeline = stage.pipeline(DEFINITION)
+    with pytest.raises(PipelineError, match=r"needs PySpark 4.3, and 4.1.1 is installed; install .* engine: standard"):
+        RealtimeEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.model import Pipeline, Source, Step
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.definition.table_columns import Columns
 
@@ -15,7 +15,8 @@ RESERVED = frozenset({"__origin", "__rejected", "__violated"})
 
 
 def check_reserved(pipeline: Pipeline, known: Mapping[str, Columns | None], problems: Problems) -> None:
-    for thing in (*pipeline.sources, *pipeline.steps):
+    things: list[Source | Step] = [*pipeline.sources, *pipeline.steps]
+    for thing in things:
         columns = known.get(thing.name)
         for name in () if columns is None else columns.types:
             if name.lower() in RESERVED:

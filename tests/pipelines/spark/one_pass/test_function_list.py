@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -16,9 +17,17 @@ from tests.pipelines.spark.one_pass.recording import FILE, is_same
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+
+class Call(NamedTuple):
+    """An expression over the columns c0, c1, …, and their literals."""
+
+    text: str
+    values: list[str]
+
+
 pytestmark = pytest.mark.spark
 
-CALLS: dict[str, dict[str, object]] = json.loads(FILE.read_text())
+CALLS = {name: Call(each["call"], each["values"]) for name, each in json.loads(FILE.read_text()).items()}
 CLOCKS = set(CLOCK.split())
 UNSAFE_GROUPS = ("agg_funcs", "generator_funcs", "window_funcs")
 GRAMMAR = {*INFIX_WORDS, "case", "in", "not"}  # operators, of which the function list has some
@@ -35,13 +44,14 @@ def test_each_safe_function_is_called_or_a_clock(spark: SparkSession) -> None:
 
 def test_safe_functions_are_neither_aggregates_nor_generators_nor_random(spark: SparkSession) -> None:
     catalog = spark._jsparkSession.sessionState().catalog()
+    assert spark._jvm is not None
     identifier = spark._jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
     for name in SAFE_FUNCTIONS & functions_of(spark):
         info = catalog.lookupFunctionInfo(identifier(name))
         assert info.getGroup() not in UNSAFE_GROUPS, name
     for name, call in CALLS.items():
-        values = ", ".join(f"{value} as c{number}" for number, value in enumerate(call["values"]))  # type: ignore[arg-type]
-        plan = spark.sql(f"select {call['call']} as it from (select {values})")._jdf.queryExecution().analyzed()
+        values = ", ".join(f"{value} as c{number}" for number, value in enumerate(call.values))
+        plan = spark.sql(f"select {call.text} as it from (select {values})")._jdf.queryExecution().analyzed()
         assert plan.deterministic(), name
 
 
@@ -58,11 +68,10 @@ def test_functions_have_the_same_results_in_one_pass(spark: SparkSession) -> Non
     for start in range(0, len(names), CHUNK):
         columns, calls = [], []
         for name in names[start : start + CHUNK]:
-            text = str(CALLS[name]["call"])
-            values: list[str] = CALLS[name]["values"]  # type: ignore[assignment]
+            text, values = CALLS[name]
             for number in reversed(range(len(values))):
                 columns.append(f"{values[number]} as {name}_{number}")
-                text = text.replace(f"c{number}", f"{name}_{number}")
+                text = re.sub(rf"\bc{number}\b", f"{name}_{number}", text)
             calls.append(f"{text} as {name}")
         frame = spark.sql(f"select {', '.join(columns)}").coalesce(1)
         query = f"select {', '.join(calls)} from readings"
@@ -78,9 +87,5 @@ def test_the_clock_is_the_same_in_all_columns(spark: SparkSession, name: str) ->
 @pytest.mark.soak
 @pytest.mark.timeout(1800)
 def test_each_function_has_the_same_result_alone(spark: SparkSession) -> None:
-    different = [
-        name
-        for name, call in CALLS.items()
-        if name in functions_of(spark) and not is_same(spark, str(call["call"]), call["values"])  # type: ignore[arg-type]
-    ]
+    different = [name for name, call in CALLS.items() if name in functions_of(spark) and not is_same(spark, *call)]
     assert different == []
