@@ -11,8 +11,8 @@ from pyspark.errors import AnalysisException
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.model import TopicTarget
+from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.compiling import Tables
-from odradek.pipelines.spark.flows import split_flows
 from odradek.pipelines.spark.hidden_columns import ORIGIN, HiddenColumn, has_origin, without_hidden, without_stars
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable

@@ -1,4 +1,4 @@
-"""All checks of a definition that need neither Spark nor a broker."""
+"""The checks of a definition that need no plan: names, columns, imports, databases, engines."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from odradek.pipelines.definition.checks_engines import check_engine
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_python import check_python
 from odradek.pipelines.definition.checks_reserved import check_reserved
-from odradek.pipelines.definition.checks_streams import Streams, check_streams
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.vocabulary import Engine
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.parsing import Parsed
     from odradek.pipelines.definition.places import Problems
 
 
-def check_pipeline(parsed: Parsed, problems: Problems) -> None:
-    """Runs all checks and reports every problem.
+def check_definition(parsed: Parsed, problems: Problems) -> None:
+    """Reports every problem.
 
     Names of sources and steps that could not be parsed count as declared, so that one mistake is reported once."""
     pipeline = parsed.pipeline
@@ -31,8 +29,5 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     check_reserved(pipeline, known, problems)
     check_python(pipeline, problems)
     check_databases(pipeline, problems)
-    streams = Streams.of(pipeline, graph, known)
-    if pipeline.engine is not Engine.BATCH:
-        check_streams(pipeline, graph, streams, problems)
-    check_engine(pipeline, graph, streams, problems)
+    check_engine(pipeline, problems)
     check_names(parsed, graph, problems)

@@ -17,6 +17,8 @@ from py4j.protocol import Py4JError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import DataFrame
+
 Result = TypeVar("Result")
 LOG = logging.getLogger("odradek.pipelines")
 
@@ -30,6 +32,7 @@ class Use:
 
 
 PLANNING = Use("optimize the plan of a query once, before it starts", "Spark optimizes the plan of every batch")
+STATE = Use("find out whether a Python step keeps state", "the streaming query computes it, as if it kept state")
 CHECKPOINTS = Use("write local checkpoints without starting processes", "Spark's default writes the checkpoints")
 
 
@@ -47,6 +50,9 @@ NAMES = {
     "jvm": PrivateName("_jvm", PLANNING),
     "execution": PrivateName("queryExecution", PLANNING),
     "analyzed": PrivateName("analyzed", PLANNING),
+    "is streaming": PrivateName("isStreaming", STATE),
+    "node": PrivateName("nodeName", STATE),
+    "children": PrivateName("children", STATE),
     "contains": PrivateName("containsPattern", PLANNING),
     "state": PrivateName("sessionState", PLANNING),
     "optimizer": PrivateName("optimizer", PLANNING),
@@ -68,6 +74,7 @@ CONSTANTS = {
     "spark.sql.streaming.checkpointFileManagerClass": "setting; ignored by a Spark that does not know it",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "setting; ignored by a Spark that does not know it",
     "spark.sql.streaming.noDataMicroBatches.enabled": "setting; without it `--until-caught-up` may not end with timers",
+    "spark.watermarkDelayMs": "metadata of a column of event time; without it no key of a deduplication is forgotten",
     "sql.streaming.queryId": "local property of a batch's job; the batch fails without it",
     "Initializing sources": "status of a query; without it Python sources start concurrently",
     "Python worker failed to connect back": "message; without it a Python source that starts late is a failure",
@@ -81,6 +88,11 @@ _warned: set[Use] = set()
 def private(thing: Any, key: str) -> Any:
     """The member of an object, or the class or method below the JVM's packages, with the path of `NAMES`."""
     return reduce(getattr, NAMES[key].path.split("."), thing)
+
+
+def analysed_plan(frame: DataFrame) -> Any:
+    """The plan of a frame with all names resolved."""
+    return private(private(private(frame, "frame"), "execution")(), "analyzed")()
 
 
 def or_plainly(use: Use, action: Callable[[], Result], otherwise: Result) -> Result:

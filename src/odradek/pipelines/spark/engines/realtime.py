@@ -18,6 +18,8 @@ from odradek.pipelines.definition.model import ConsoleTarget, TopicOrigin, Topic
 from odradek.pipelines.definition.spark_version import REALTIME_HINT, realtime_refusal
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW as FLOW
+from odradek.pipelines.planning.flows import Flow
+from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
@@ -26,7 +28,6 @@ from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.expectations import has_quarantine, quarantined
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.flows import Flow, streaming_names
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.producers import producer_of, producer_options

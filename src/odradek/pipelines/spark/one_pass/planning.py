@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
-from odradek.pipelines.spark.private_names import PLANNING, or_plainly, private
+from odradek.pipelines.spark.private_names import PLANNING, analysed_plan, or_plainly, private
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,7 +27,7 @@ def optimized(frame: DataFrame) -> DataFrame:
 def with_optimized_plan(frame: DataFrame) -> DataFrame:
     session = frame.sparkSession
     jvm = private(session, "jvm")
-    plan = private(private(private(frame, "frame"), "execution")(), "analyzed")()
+    plan = analysed_plan(frame)
     has_words = not private(jvm, "clock words").apply(plan).fastEquals(plan)  # cast('today' as date)
     if has_words or private(plan, "contains")(private(jvm, "clock pattern")()):
         return frame

@@ -1,0 +1,51 @@
+"""Whether the plan of a streaming frame keeps state, read from the plan as Spark has analysed it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.spark.private_names import STATE, analysed_plan, or_plainly, private
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Operators that handle each row of a stream by itself. Any other operator over a stream counts as stateful, and is left
+# to the streaming query, in which Spark either keeps its state or refuses it.
+STATELESS = frozenset(
+    """
+    CTERelationDef CTERelationRef CollectMetrics DeserializeToObject EventTimeWatermark Expand Filter Generate
+    MapElements MapInArrow MapInPandas MapPartitions Project PythonMapInArrow RebalancePartitions Repartition
+    RepartitionByExpression ResolvedHint SerializeFromObject StreamingDataSourceV2Relation StreamingExecutionRelation
+    StreamingRelation StreamingRelationV2 SubqueryAlias TypedFilter Union UpdateEventTimeWatermarkColumn View WithCTE
+    """.split()  # noqa: SIM905 - a list would have a line for each name
+)
+# The joins with a static table whose rows depend on one row of the stream only, by the side of the stream.
+ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "right": {"Inner", "Cross", "RightOuter"}}
+
+
+def keeps_state(frame: DataFrame) -> bool:
+    """Whether the frame's plan keeps state. True if it cannot be read: the streaming query is right for any step."""
+    return or_plainly(STATE, lambda: has_state(analysed_plan(frame)), True)
+
+
+def has_state(node: Any) -> bool:
+    if not is_streaming(node):
+        return False
+    name = private(node, "node")()
+    if name == "Join":
+        side = "left" if is_streaming(node.left()) else "right"
+        if (is_streaming(node.left()) and is_streaming(node.right())) or str(node.joinType()) not in ROW_JOINS[side]:
+            return True
+    elif name not in STATELESS:
+        return True
+    return any(map(has_state, items(private(node, "children")()))) or any(
+        is_streaming(each) for each in items(node.subqueries())
+    )
+
+
+def is_streaming(node: Any) -> bool:
+    return bool(private(node, "is streaming")())
+
+
+def items(sequence: Any) -> list[Any]:
+    return [sequence.apply(index) for index in range(sequence.size())]
