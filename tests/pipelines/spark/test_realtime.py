@@ -137,10 +137,10 @@ def test_fields_are_those_of_their_step_and_only_of_rows_that_are_there(stage: S
     [
         "select id from readings union all select -id from readings",
         "select distinct id from readings",
-        "select id, uuid() as name from readings",
+        "select id, current_user() as name from readings",
         "select id, i from readings lateral view explode(array(1)) as i lateral view explode(array(2)) as j",
         "select * except (id), 1 as one from readings",
-        "select * from readings tablesample (100 percent)",
+        "select id, arrays_zip(array(id), array(id)) as pairs from readings",
         "select explode(array(id, id)) as each from readings",
         "select id + 1 as more, more * 2 as twice from readings",
         "select id, hash(*) as all from readings",

@@ -44,6 +44,12 @@ OWN: dict[str, tuple[str, list[str]]] = {
     "make_interval": ("cast(make_interval(c0, c1) as string)", ["100", "11"]),
     "try_make_interval": ("cast(try_make_interval(c0, c1) as string)", ["100", "11"]),
     "make_ym_interval": ("cast(make_ym_interval(c0, c1) as string)", ["1", "2"]),
+    "map_from_entries": ("map_from_entries(array(struct(c0, c1)))", ["1", "'a'"]),
+    "named_struct": ("named_struct('a', c0, 'b', c1)", ["1", "2"]),
+    "overlay": ("overlay(c0, c1, c2)", ["'Spark SQL'", "'_'", "6"]),
+    "schema_of_csv": ("schema_of_csv('1,abc') || c0", ["'!'"]),
+    "schema_of_json": ("schema_of_json('[{\"col\":0}]') || c0", ["'!'"]),
+    "to_csv": ("to_csv(named_struct('a', c0, 'b', c1))", ["1", "2"]),
     "hash": ("hash(c0, c1)", ["'Spark'", "array(1, 2)"]),
     "len": ("len(c0)", ["'Spark'"]),
 }
