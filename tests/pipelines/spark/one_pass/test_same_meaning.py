@@ -58,7 +58,7 @@ STEPS = [
         "select r.*, meter.* from readings as r where r.id is not null",
         "select id as Name, name as iD, unit, item from step0 lateral view explode(list) as item where item > 1",
         "select NAME, id || unit as u, 10 / item as r from step1 where id <> '' and item <> 0",
-        "select *, k from step2 lateral view stack(2, 'r', r, 'seven', 7.0D) v as k, n where n is not null",
+        "select r, n, v.k from step2 lateral view stack(2, 'r', r, 'seven', 7.0D) v as k, n where n is not null",
         "select k, t.v from step3 lateral view explode(array(r, n)) t as v where r > 2",
     ],
 ]
