@@ -100,7 +100,7 @@ def fetch_connector(
     if not ways:
         raise ConnectorMissing("Spark's Kafka connector cannot be fetched: neither mvn nor java is on the PATH")
     exact = connector_set(spark_version, spark_version)
-    reasons = []
+    reasons: list[str] = []
     other_token_provider = connector_set(spark_version, TOKEN_PROVIDER)
     # The other fetcher uses the same registry.
     attempts = [(exact, ways[0]), (other_token_provider, ways[0]), *((PINNED, way) for way in ways)]
