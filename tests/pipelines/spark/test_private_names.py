@@ -14,12 +14,14 @@ import odradek.pipelines
 from odradek.pipelines.spark import private_names
 from odradek.pipelines.spark.engines.settings import CHECKSUMS, checkpoint_settings
 from odradek.pipelines.spark.one_pass.planning import optimized, redundant_rules
-from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, PLANNING
+from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, PLANNING, STATE
+from odradek.pipelines.spark.stateful_plans import keeps_state
 
 if TYPE_CHECKING:
     from tests.pipelines.spark.stage import Stage
 
 PLANNED = [key for key, name in NAMES.items() if name.use is PLANNING]
+KEEPING = [key for key, name in NAMES.items() if name.use is STATE]
 STORED = [key for key, name in NAMES.items() if name.use is CHECKPOINTS]
 DEFINITION = """
 sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE"}}
@@ -64,6 +66,19 @@ def test_without_a_name_of_checkpoints_they_are_those_of_spark(
         settings = checkpoint_settings(stage.spark, pipeline)
     assert set(settings) <= {CHECKSUMS}
     assert CHECKPOINTS.fallback in caplog.text
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("key", [*KEEPING, "frame", "execution", "analyzed"])
+def test_without_a_name_of_plans_any_step_is_taken_for_stateful(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, key: str
+) -> None:
+    stream = stage.spark.readStream.format("rate").load().where("value > 1")
+    assert not keeps_state(stream)
+    remove(monkeypatch, key)
+    with caplog.at_level(logging.WARNING):
+        assert keeps_state(stream)
+    assert STATE.fallback in caplog.text
 
 
 def run_without(stage: Stage, monkeypatch: pytest.MonkeyPatch, keys: list[str]) -> None:

@@ -8,14 +8,17 @@ A key is forgotten when the watermark passes the end of its period, after which 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import pyspark
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import Column, DataFrame
 
     from odradek.pipelines.definition.model import Deduplication
@@ -24,6 +27,8 @@ PERIOD, RANK = "__period", "__rank"
 # Spark's mark of a column of event time: state whose key has one is removed when the watermark has passed it. Without
 # it, or by another name, the results are the same, and no key is forgotten.
 WATERMARK_DELAY = "spark.watermarkDelayMs"
+# Older versions refuse a stateful operator with two columns of event time: the input's has no mark there.
+MANY_EVENT_TIMES = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
 
 
 def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | None) -> DataFrame:
@@ -34,8 +39,24 @@ def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | No
     within_ms = operation.within.milliseconds
     for shift_ms in (0, within_ms):
         end = period_end(frame, event_time, 2 * within_ms, shift_ms)
-        frame = first_rows(frame.select("*", end), [*key, PERIOD]).drop(PERIOD)
+        if frame.isStreaming and not MANY_EVENT_TIMES:
+            name = next(each for each in frame.columns if each.lower() == event_time.lower())
+            mark = frame.schema[name].metadata
+            rows = with_metadata(frame.select("*", end), name, {})
+            frame = with_metadata(first_rows(rows, [*key, PERIOD]).drop(PERIOD), name, mark)
+        else:
+            frame = first_rows(frame.select("*", end), [*key, PERIOD]).drop(PERIOD)
     return frame
+
+
+def with_metadata(frame: DataFrame, name: str, metadata: Mapping[str, Any]) -> DataFrame:
+    """The frame with other metadata of a column."""
+    columns = [F.col(quoted(each)) for each in frame.columns]
+    marked = [
+        column.alias(each, metadata=dict(metadata)) if each == name else column
+        for each, column in zip(frame.columns, columns, strict=True)
+    ]
+    return frame.select(*marked)
 
 
 def first_rows(frame: DataFrame, key: list[str]) -> DataFrame:
