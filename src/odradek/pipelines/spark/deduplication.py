@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import pyspark
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
@@ -27,8 +26,7 @@ PERIOD, RANK = "__period", "__rank"
 # Spark's mark of a column of event time: state whose key has one is removed when the watermark has passed it. Without
 # it, or by another name, the results are the same, and no key is forgotten.
 WATERMARK_DELAY = "spark.watermarkDelayMs"
-# Older versions refuse a stateful operator with two columns of event time: the input's has no mark there.
-MANY_EVENT_TIMES = tuple(map(int, pyspark.__version__.split(".")[:2])) >= (4, 3)
+# Spark refuses a stateful operator with two columns of event time, so the input's column has no mark there.
 
 
 def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | None) -> DataFrame:
@@ -39,7 +37,7 @@ def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | No
     within_ms = operation.within.milliseconds
     for shift_ms in (0, within_ms):
         end = period_end(frame, event_time, 2 * within_ms, shift_ms)
-        if frame.isStreaming and not MANY_EVENT_TIMES:
+        if frame.isStreaming:
             name = next(each for each in frame.columns if each.lower() == event_time.lower())
             mark = frame.schema[name].metadata
             rows = with_metadata(frame.select("*", end), name, {})
