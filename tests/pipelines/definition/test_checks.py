@@ -459,3 +459,29 @@ def test_only_a_sound_definition_gives_its_pipeline() -> None:
         define("pipeline: p\nengin: x\nsinkz: {}\n").require()
     assert [each.place.line for each in caught.value][-2:] == [2, 3]
     assert "p.yml:2:1: error: unknown key 'engin'" in str(caught.value)
+
+
+CONSOLE = "pipeline: p\nsources: {s: {topic: t, schema: id BIGINT}}\n" + OUT
+
+
+def test_names_of_internal_columns_are_refused() -> None:
+    assert any(
+        "'__rejected', which is internal" in each
+        for each in errors("steps: {s: {sql: select id as __rejected from rigs}}\n" + OUT)
+    )
+    text = CONSOLE.replace("id BIGINT", "'id BIGINT, __Origin STRING'")
+    assert any("'__Origin', which is internal" in each for each in told(text))
+
+
+def test_realtime_engine_needs_a_newer_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.1.1")
+    (found,) = told(CONSOLE, engine=Engine.REALTIME)
+    assert "the realtime engine needs PySpark 4.3, and 4.1.1 is installed" in found
+    assert not told(CONSOLE, engine=Engine.STANDARD)
+    monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.10.0")
+    assert not told(CONSOLE, engine=Engine.REALTIME)
+
+
+def test_realtime_engine_refuses_a_console_that_would_lose_rows() -> None:
+    (found,) = told("dead_letters: d\n" + CONSOLE, engine=Engine.REALTIME)
+    assert "rejected rows would have no output" in found

@@ -10,6 +10,7 @@ from odradek.pipelines.definition.checks_engines import check_engine
 from odradek.pipelines.definition.checks_functions import check_functions
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_python import check_python
+from odradek.pipelines.definition.checks_reserved import check_reserved
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.known_functions import known_functions
@@ -26,7 +27,9 @@ def check_definition(parsed: Parsed, problems: Problems) -> None:
     pipeline = parsed.pipeline
     graph = build_graph(pipeline)
     functions = known_functions(pipeline)
-    check_columns(pipeline, known_columns(pipeline, graph, functions), functions, problems)
+    known = known_columns(pipeline, graph, functions)
+    check_columns(pipeline, known, functions, problems)
+    check_reserved(pipeline, known, problems)
     check_python(pipeline, problems)
     check_functions(pipeline, problems)
     check_databases(pipeline, problems)
