@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.graph import build_graph, used_names
-from odradek.pipelines.definition.model import FileOrigin, TableTarget, TopicTarget
+from odradek.pipelines.definition.model import FileOrigin, LakehouseTarget, TableTarget, TopicTarget
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.expectations import Violations, has_quarantine, quarantined, violation_counts
@@ -86,7 +86,9 @@ class Rehearsal:
     def sink_rows(self, sink: Sink) -> list[dict[str, Any]]:
         """The rows of a sink that is not a topic."""
         frame, target = self._tables.rows(sink.input), sink.target
-        return as_objects(table_rows(frame, target) if isinstance(target, TableTarget) else shown(frame))
+        if isinstance(target, TableTarget | LakehouseTarget):
+            return as_objects(table_rows(frame, target))
+        return as_objects(shown(frame))
 
     def sink_records(self, sink: Sink, target: TopicTarget) -> list[dict[str, Any]]:
         return collected(records_of(self._tables.rows(sink.input), sink, target, self._pipeline))

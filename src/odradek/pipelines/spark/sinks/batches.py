@@ -14,6 +14,7 @@ from odradek.pipelines.definition.model import (
     Changes,
     ConsoleTarget,
     FilesTarget,
+    LakehouseTarget,
     LatestRows,
     PythonTarget,
     SparkTarget,
@@ -138,10 +139,12 @@ def view_change(frame: DataFrame, view: View, is_aggregated: bool) -> TableChang
     return change_of(view_rows(frame, view, is_aggregated), view.name, view_key(content), view_order(content))
 
 
-def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
+def table_rows(frame: DataFrame, target: TableTarget | LakehouseTarget) -> DataFrame:
     """The rows of a table sink; with `order_by` only the latest of each key."""
     if target.changes is not None:
         return changed_rows(frame, target.changes)
+    if isinstance(target, LakehouseTarget):
+        return latest_rows(frame, LatestRows(target.key)) if target.key else shown(frame)
     return shown(frame) if target.order_by is None else latest_rows(frame, LatestRows(target.key, target.order_by))
 
 
