@@ -65,6 +65,7 @@ def test_python_declares_the_same() -> None:
         (DELTA + ", key: id}, changes: {key: id, sequence: at}", "has key, and its changes decide"),
         (DELTA + ", key: nope}", "key of sink 'o' names the column 'nope'"),
         (DELTA + ", partition_by: nope}", "partition_by of sink 'o' names the column 'nope'"),
+        (DELTA + "}, changes: {key: id, sequence: at, remember: 1 day}", "the deletions of lakehouse tables are kept"),
         ("lakehouse: {path: t}", "lakehouse of sink 'o' has no format"),
         ("lakehouse: {format: delta}", "lakehouse of sink 'o' has none of table, path"),
         ("lakehouse: {format: iceberg, path: t}", "Iceberg tables are found by their name in a catalog"),

@@ -22,6 +22,12 @@ def lakehouse_target(fields: Fields) -> LakehouseTarget | None:
     key, partition_by = inner.words("key"), inner.words("partition_by")
     mode = inner.choice("mode", LakehouseMode, LakehouseMode.MERGE if key else LakehouseMode.APPEND)
     changes = parse_changes(fields)
+    if changes is not None and changes.remember is not None:
+        fields.problems.error(
+            fields.place_of("changes"),
+            f"changes of {fields.what} has remember, and the deletions of lakehouse tables are kept",
+            "remove remember, and delete old rows of the table of deletions yourself",
+        )
     if "changes" in fields:
         refuse_beside_changes(inner)
     elif mode is LakehouseMode.MERGE and not key:

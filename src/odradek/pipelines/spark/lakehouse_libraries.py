@@ -8,7 +8,7 @@ import pyspark
 
 from odradek.pipelines.definition.checks_lakehouse import has_own_jars
 from odradek.pipelines.definition.model import LakehouseTarget
-from odradek.pipelines.definition.spark_version import LAKEHOUSE_HINT, lakehouse_refusal
+from odradek.pipelines.definition.spark_version import LAKEHOUSE_HINT, LAKEHOUSE_LIBRARIES, lakehouse_refusal
 from odradek.pipelines.definition.vocabulary import LakehouseFormat
 from odradek.pipelines.spark.connector import COMPLETE, SCALA, Jar, cache_folder, fetch_set, fetchers, locked
 from odradek.pipelines.spark.failures import PipelineError
@@ -67,5 +67,5 @@ def library(wanted: LakehouseFormat, say: Callable[[str], None]) -> list[str]:
             if not ways:
                 raise LakehouseMissing(f"{jars[0]} cannot be fetched: neither mvn nor java is on the PATH")
             if not (folder / COMPLETE).exists():
-                fetch_set(jars, folder, ways[0], say)
+                fetch_set(jars, folder, ways[0], say, LAKEHOUSE_LIBRARIES[wanted])
     return sorted(str(path) for path in folder.glob("*.jar"))
