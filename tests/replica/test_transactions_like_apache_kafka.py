@@ -28,7 +28,8 @@ pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 SEGMENT_BYTES = 700
 STEPS = 150
-PRODUCERS = (1, 2, 3)
+PRODUCERS = (1, 2, 3, 4)
+COORDINATORS_PRODUCER = 4  # the group coordinator writes its batches, without sequence numbers
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +108,7 @@ class Comparison:
     def append(self) -> dict[str, Any]:
         producer_id = self.chance.choice(PRODUCERS)
         epoch, sequence = self.next_of(producer_id)
-        is_coordinators = self.chance.random() < 0.1
+        is_coordinators = producer_id == COORDINATORS_PRODUCER
         batch = keyed_batch(
             [(b"k", b"v" * self.chance.randrange(40))] * self.chance.randint(1, 3),
             producer=(producer_id, epoch, -1 if is_coordinators else sequence),
@@ -194,13 +195,18 @@ class Comparison:
         for _ in range(3):
             first, last = sorted(self.chance.randint(self.partition.log.log_start_offset, end) for _ in range(2))
             kafkas = self.call({"op": "aborted", "first": first, "end": last})["aborted"]
-            assert [list(each) for each in self.partition.log.aborted_transactions(first, last)] == kafkas
+            found = [list(each) for each in self.partition.log.aborted_transactions(first, last)]
+            assert found == [each for each in kafkas if each[2] >= first], (
+                "this method of Kafka's looks at whole segments"
+            )
 
     def roll(self) -> dict[str, Any]:
         self.partition.log.roll()
         return self.call({"op": "roll"})
 
-    def truncate(self) -> dict[str, Any]:
+    def truncate(self) -> dict[str, Any] | None:
+        if self.partition.log.producers.verifications.pending:
+            return None  # Kafka's log keeps those of producers without batches after the last snapshot
         offset = self.partition.high_watermark
         self.ours.truncate_to(offset)
         self.batch_ends = [each for each in self.batch_ends if each <= offset]
@@ -226,7 +232,9 @@ def test_the_same_is_refused_and_the_same_is_stable(kafka: JsonSession, tmp_path
     directory = tmp_path / "topic-0"
     directory.mkdir()
     comparison = Comparison(kafka, directory, seed)
-    for _ in range(STEPS):
-        comparison.step()
+    try:
+        for _ in range(STEPS):
+            comparison.step()
+    finally:
+        comparison.simulation.close()
     assert comparison.errors >= {ErrorCode.NONE, ErrorCode.INVALID_TXN_STATE, ErrorCode.INVALID_PRODUCER_EPOCH}
-    comparison.simulation.close()

@@ -395,7 +395,7 @@ class PartitionLog:
         self.log_start_offset = end_offset if plan.is_empty else min(self.log_start_offset, end_offset)
         self._segments.publish(plan.segments)
         self.size_bytes = sum(segment.size_bytes for segment in plan.segments)
-        plan.producers.take_over(self.producers, end_offset)
+        plan.producers.transactions.take_ended(self.producers.transactions, end_offset)
         self.producers = plan.producers
         if plan.is_empty:
             self.leader_epochs.clear()

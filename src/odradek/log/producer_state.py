@@ -219,12 +219,6 @@ class ProducerState:
             if entry.current_txn_first_offset != NO_OFFSET
         )
 
-    def take_over(self, other: "ProducerState", end_offset: int) -> None:
-        """Of the state that this one replaces, keeps what no file has: pending verifications, and the transactions that
-        have ended, before `end_offset`, but not below the high watermark."""
-        self.verifications = other.verifications
-        self.transactions.take_ended(other.transactions, end_offset)
-
     # Removing: never the state of a producer with an open transaction
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
