@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.host.worker_lock import WorkerLock
+from odradek.log.aborted_transactions import collect_aborted, collect_aborted_in
 from odradek.log.append_result import AppendResult, not_appended
 from odradek.log.batch_conversion import convert_batch
 from odradek.log.batch_validation import check_batch
@@ -17,13 +18,15 @@ from odradek.log.follower_append import FollowerAppend, check_follower_batches
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader
 from odradek.log.producer_replay import replay_batch
-from odradek.log.reading import read_segments, search_segments
+from odradek.log.reading import read_segments, read_unchanged, search_segments
 from odradek.log.record_faults import RecordFault, find_faults
 from odradek.log.rolling import count_run, must_roll
 from odradek.log.segment import Segment
 from odradek.log.segment_list import SegmentList
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
+from odradek.log.transaction_index import AbortedTransaction
+from odradek.log.transaction_verification import VerificationGuard
 from odradek.log.truncation import TruncationPlan, plan_full_truncation, plan_truncation, truncate_files
 from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import BatchHeader, assign_offset, read_batch_header, set_append_time
@@ -112,10 +115,18 @@ class PartitionLog:
 
     # Appending
 
-    def append(self, batch: memoryview, leader_epoch: int, *, is_built_here: bool = False) -> AppendResult:
+    def append(
+        self,
+        batch: memoryview,
+        leader_epoch: int,
+        *,
+        is_built_here: bool = False,
+        verification: VerificationGuard | None = None,
+    ) -> AppendResult:
         """Appends the one batch that a client sent, as the leader; the view is written to. Refusals are error codes.
         OSError means that the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch
-        that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits."""
+        that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits. One
+        that begins a transaction needs the guard of its `verification` (`ProducerState.begin_verification`)."""
         if self._unsynced.failure is not None:
             self._unsynced.check()
         config = self.config
@@ -125,7 +136,7 @@ class PartitionLog:
             return AppendResult(header)
         is_idempotent = header.producer_id >= 0
         if is_idempotent:
-            verdict = self.producers.check(header)
+            verdict = self.producers.check(header, verification)
             if verdict is not None:
                 return not_appended(verdict, self._stamps_batches)
         if self._converts_batches and not (is_built_here and config.target_compression is None):
@@ -189,15 +200,22 @@ class PartitionLog:
             if header.partition_leader_epoch != self.leader_epochs.latest_epoch:
                 self.leader_epochs.follow(header.partition_leader_epoch, header.base_offset)
             if header.producer_id >= 0:
-                replay_batch(self.producers, header, batches[position : position + header.size_bytes])
+                aborted = replay_batch(self.producers, header, batches[position : position + header.size_bytes])
+                if aborted is not None:
+                    self._segments.active.transaction_index.append(aborted)
             position += header.size_bytes
         self.size_bytes += size_bytes
         self.log_end_offset = headers[-1].last_offset + 1
         return size_bytes
 
-    def append_marker(self, marker: EndTransactionMarker, leader_epoch: int) -> AppendResult:
-        """Appends the control batch that ends a producer's transaction, as the leader."""
-        error = self.producers.check_marker(marker)
+    def append_marker(
+        self, marker: EndTransactionMarker, leader_epoch: int, *, transaction_version: int
+    ) -> AppendResult:
+        """Appends the control batch that ends a producer's transaction, as the leader. `transaction_version` is the one
+        that the transaction was written with. OSError as in `append`."""
+        self._unsynced.check()
+        assert not self.is_truncating
+        error = self.producers.check_marker(marker, transaction_version)
         if error is not None:
             return AppendResult(error)
         now_ms = self._clock.now_ms()
@@ -205,8 +223,18 @@ class PartitionLog:
         batch = build_end_transaction_marker(marker, now_ms, base_offset=offset, leader_epoch=leader_epoch)
         if self._stamps_batches:
             set_append_time(batch, 0, now_ms)
-        appended = self.append_as_follower(memoryview(batch))
-        assert appended.error is _NONE, f"the leader's own batch was refused: {appended}"
+        if must_roll(self._segments.active, self.config, len(batch), offset, now_ms, now_ms):
+            self.roll()
+        segment = self._segments.active
+        segment.append(memoryview(batch), offset, now_ms, self.config.index_interval_bytes)
+        if leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, offset)
+        # The index has the transaction before the high watermark, and so the last stable offset, passes the marker.
+        aborted = self.producers.end_transaction(marker, offset, now_ms)
+        if aborted is not None:
+            segment.transaction_index.append(aborted)
+        self.size_bytes += len(batch)
+        self.log_end_offset = offset + 1
         return AppendResult(_NONE, offset, offset, now_ms if self._stamps_batches else NO_TIMESTAMP)
 
     def roll(self) -> None:
@@ -240,6 +268,27 @@ class PartitionLog:
                 return found
         # Segments were removed, replaced or truncated while this thread read them.
         return self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
+
+    def read_committed(
+        self, fetch_offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool
+    ) -> tuple[FileSlice | ErrorCode | None, list[AbortedTransaction]]:
+        """As `read`, with the aborted transactions that overlap the returned batches. `end_offset` is at most the last
+        stable offset."""
+
+        def read(segments: Sequence[Segment]) -> tuple[FileSlice | ErrorCode | None, list[AbortedTransaction]]:
+            records = self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
+            if not isinstance(records, FileSlice):
+                return records, []
+            return records, collect_aborted_in(segments, fetch_offset, records)
+
+        return read_unchanged(read, lambda: self._segments.segments)
+
+    def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that overlap these offsets, by the offsets of their markers. All of them, if every
+        transaction that began before `end_offset` has ended. Blocks where `needs_disk(first_offset)`."""
+        return read_unchanged(
+            lambda segments: collect_aborted(segments, first_offset, end_offset), lambda: self._segments.segments
+        )
 
     def needs_disk(self, fetch_offset: int) -> bool:
         """Whether finding this offset reads files: then `read` must be called on a worker."""
@@ -346,6 +395,7 @@ class PartitionLog:
         self.log_start_offset = end_offset if plan.is_empty else min(self.log_start_offset, end_offset)
         self._segments.publish(plan.segments)
         self.size_bytes = sum(segment.size_bytes for segment in plan.segments)
+        plan.producers.transactions.take_ended(self.producers.transactions, end_offset)
         self.producers = plan.producers
         if plan.is_empty:
             self.leader_epochs.clear()

@@ -67,7 +67,7 @@ def _decode_entries(body: memoryview) -> Iterator[tuple[int, ProducerEntry]]:
         body
     ):
         entry = ProducerEntry(epoch)
-        if offset >= 0 and sequence >= 0:
+        if offset >= 0:
             entry.batches.append(ProducerBatch(sequence, offset, delta, timestamp))
             entry.next_sequence = (sequence + 1) & SEQUENCE_MASK
         entry.last_timestamp = timestamp

@@ -25,6 +25,11 @@ class RecentBatches:
         newer.positions = self.positions[half:]
         return newer
 
+    def last_offset_before(self, end_position: int) -> int | None:
+        """The last offset of the last batch that begins before this position; None if it is not one of these."""
+        index = bisect_left(self.positions, end_position, hi=len(self.last_offsets))
+        return self.last_offsets[index - 1] if index else None
+
     def locate(self, relative_offset: int, end_position: int) -> tuple[int, int] | None:
         """The start and end position of the first batch that ends at or after this offset; None when there is none."""
         index = bisect_left(self.last_offsets, relative_offset)
