@@ -49,6 +49,9 @@ class Identity(NamedTuple):
     epoch: int = -1
 
 
+NOBODY = Identity("NONE")
+
+
 def await_coordinator(connection: MessageConnection, key: str, key_type: int = TRANSACTION) -> None:
     """Wait until the broker coordinates the id: Kafka creates the topic after its first answer."""
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -65,7 +68,7 @@ def init_producer(
     connection: MessageConnection,
     transactional_id: str | None,
     timeout_ms: int = 60_000,
-    identity: Identity = Identity("NONE"),
+    identity: Identity = NOBODY,
     version: int = 5,
 ) -> Identity:
     request = InitProducerIdRequest(

@@ -122,7 +122,7 @@ class CoordinatorRuntime(Generic[M]):
             if shard.state is not ShardState.LOADING or not shard.is_leader:
                 continue  # lost while another shard was loading
             try:
-                record_count += await replay_log(shard.machine, shard.log)
+                record_count += await replay_log(shard.machine, shard.log, shard.pending_transactions)
             except Exception as problem:
                 log.error("a coordinator's log could not be loaded", partition=shard.log.name, exc_info=problem)
                 self._to_retry.append(shard)

@@ -43,8 +43,8 @@ STATES_BY_LABEL = {state.label: state for state in TransactionState}
 
 
 class TransactionVersion(enum.IntEnum):
-    """The protocol that a client uses. With V2 (KIP-890) the epoch rises at the end of every transaction, and partitions
-    join a transaction by being written to."""
+    """The protocol that a client uses. With V2 (KIP-890) the epoch rises at the end of every transaction, and
+    partitions join a transaction by being written to."""
 
     V0 = 0
     V1 = 1

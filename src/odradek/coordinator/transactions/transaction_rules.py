@@ -75,9 +75,7 @@ def init_producer(
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
         last_epoch = NO_PRODUCER_EPOCH if expected is None else current.producer_epoch
-        return Outcome(
-            transaction=replace(begun, producer_id=new_producer_id, producer_epoch=0, last_epoch=last_epoch)
-        )
+        return Outcome(transaction=replace(begun, producer_id=new_producer_id, producer_epoch=0, last_epoch=last_epoch))
     next_epoch = current.producer_epoch + 1
     if expected is None:
         return Outcome(transaction=replace(begun, producer_epoch=next_epoch, last_epoch=NO_PRODUCER_EPOCH))
@@ -89,13 +87,9 @@ def init_producer(
 
 
 def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
-    is_retry_of_new_id = (
-        expected.producer_id == current.previous_producer_id and expected.epoch >= LAST_PRODUCER_EPOCH
-    )
+    is_retry_of_new_id = expected.producer_id == current.previous_producer_id and expected.epoch >= LAST_PRODUCER_EPOCH
     return (
-        current.producer_epoch == NO_PRODUCER_EPOCH
-        or expected.producer_id == current.producer_id
-        or is_retry_of_new_id
+        current.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == current.producer_id or is_retry_of_new_id
     )
 
 
@@ -218,8 +212,8 @@ def _prepare(
 
 
 def abort_by_coordinator(current: Transaction, now_ms: int) -> Transaction:
-    """A transaction that takes too long, or that another producer fences. The epoch rises, whatever the client's version
-    is; when the last one is used up, the next producer gets a new id."""
+    """A transaction that takes too long, or that another producer fences. The epoch rises, whatever the client's
+    version is; when the last one is used up, the next producer gets a new id."""
     return _prepare(current, TransactionVersion.V2, now_ms, None, commits=False)
 
 
