@@ -37,6 +37,7 @@ class Committer(NamedTuple):
     instance_id: str | None
     generation: int
     version: int
+    is_transactional: bool = False  # then no member has to be named, and the versions are those of TxnOffsetCommit
 
 
 class Group(Protocol):

@@ -38,6 +38,7 @@ async def replay_log(machine: StateMachine, shard_log: ShardLog, pending: Pendin
     To the log end and not to the high watermark: a new leader's log holds records that its predecessor has answered,
     and that are committed once the replicas have caught up. Answers wait until then, as always.
     """
+    pending.clear()  # of an earlier attempt
     latest = LatestValues(shard_log.name, pending)
     offset = shard_log.log_start_offset
     while offset < (end_offset := shard_log.log_end_offset):

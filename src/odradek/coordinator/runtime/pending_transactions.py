@@ -1,4 +1,4 @@
-"""Coordinator records of open transactions: they change the state when their transaction is committed, not before. Pure.
+"""Coordinator records of open transactions, which change the state once their transaction is committed. Pure.
 
 Of two records of one key, the one that was appended later counts, whichever of their transactions ends first.
 """
@@ -24,6 +24,9 @@ class PendingTransactions:
 
     def __bool__(self) -> bool:
         return bool(self._records)
+
+    def clear(self) -> None:
+        self._records.clear()
 
     def add(self, producer_id: int, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         pending = self._records.setdefault(producer_id, {})

@@ -170,11 +170,12 @@ class ConsumerGroup:
         member = self.members.get(committer.member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if member.classic is None and committer.version < FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH:
+        knows_epochs = committer.is_transactional or committer.version >= FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH
+        if member.classic is None and not knows_epochs:
             return ErrorCode.UNSUPPORTED_VERSION
         if committer.generation == member.epoch:
             return ErrorCode.NONE
-        stale = _stale(member)
+        stale = ErrorCode.ILLEGAL_GENERATION if committer.is_transactional else _stale(member)
         if committer.generation > member.epoch:
             return stale
         holder, epoch = member, committer.generation
