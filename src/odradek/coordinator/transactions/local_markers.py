@@ -37,7 +37,7 @@ class LocalMarkers:
         topic, index = partition
         if topic == OFFSETS_TOPIC:
             return self._groups.end_transaction(index, marker, version)
-        hosted = (self._partitions.topic(topic) or {}).get(index)
+        hosted = self._partitions.find(topic, index)
         if hosted is None:
             return self._partitions.absence(topic, index)
         try:

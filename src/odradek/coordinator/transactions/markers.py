@@ -103,10 +103,10 @@ class MarkerWriter:
         job.done()
 
     async def _pause(self, delay_ms: float) -> None:
-        passed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        timer = self._clock.call_after(delay_ms, lambda: passed.done() or passed.set_result(None))
+        passed = asyncio.Event()
+        timer = self._clock.call_after(delay_ms, passed.set)
         try:
-            await passed
+            await passed.wait()
         finally:
             timer.cancel()
 

@@ -75,7 +75,8 @@ class TransactionCoordinator:
         self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             host.clock, self._make_shard, answer_timeout_ms=lambda: self.settings().commit_timeout_ms
         )
-        self._markers = MarkerWriter(LocalMarkers(partitions, groups, host.clock), host.clock, self._runtime.run)
+        self.leaders = LocalMarkers(partitions, groups, host.clock)
+        self._markers = MarkerWriter(self.leaders, host.clock, self._runtime.run)
         self.find = self._runtime.find
         self.shards = self._runtime.shards
 

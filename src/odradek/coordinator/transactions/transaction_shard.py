@@ -44,6 +44,7 @@ class TransactionShard:
     def __init__(self, shard: Shard[TransactionShard], now_ms: Callable[[], int], markers: MarkerWriter) -> None:
         self._shard = shard
         self._markers = markers
+        self.answer_directly = shard.answer_directly
         self._unwritten: set[str] = set()  # transactional ids with a write that waits to share a batch
         self.transactions: dict[str, Transaction] = {}
         self.now_ms = now_ms
