@@ -5,8 +5,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import TYPE_CHECKING
 
-import re2
-
+from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern, compile_pattern
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.coordinator.transactions.transaction import STATES_BY_LABEL
 from odradek.coordinator.transactions.transaction import TransactionState as State
@@ -32,7 +31,7 @@ def handle(
     unknown = [state for state in request.state_filters if state not in STATES_BY_LABEL]
     try:
         is_listed = _filter(request, context.services.host.clock.now_ms())
-    except re2.error:
+    except InvalidPattern:
         return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
     parts: list[list[TransactionState] | Awaitable[list[TransactionState]]] = []
     for shard in context.services.transactions.shards():
@@ -57,10 +56,10 @@ def handle(
 
 
 def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[str, Transaction], bool]:
-    """Raises re2.error for an invalid pattern."""
+    """Raises InvalidPattern."""
     states = {STATES_BY_LABEL.get(state) for state in request.state_filters}
     producer_ids = set(request.producer_id_filters)
-    pattern = re2.compile(request.transactional_id_pattern) if request.transactional_id_pattern else None
+    pattern = compile_pattern(request.transactional_id_pattern) if request.transactional_id_pattern else None
 
     def is_listed(transactional_id: str, transaction: Transaction) -> bool:
         is_open_for_ms = 0 if transaction.start_ms == NO_TIMESTAMP else now_ms - transaction.start_ms
