@@ -15,6 +15,7 @@ from odradek.protocol.records import Record, build_batch
 from tests.coordinator.runtime.counter import Counters, record
 from tests.coordinator.runtime.fake_shard_log import FakeShardLog
 from tests.coordinator.runtime.log_partition import LogPartition, load, new_shard, offset, offsets, shard_log_of
+from tests.log.batches import append as append_to_log
 from tests.simulation.simulated_host import Simulation
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def test_the_latest_of_each_key_counts(simulation: Simulation) -> None:
 
 def append(partition: LogPartition, records: Sequence[tuple[bytes, bytes]], **batch: object) -> None:
     built = build_batch([Record(i, 0, key, value) for i, (key, value) in enumerate(records)], **batch)  # type: ignore[arg-type]
-    assert partition.append(memoryview(built), -1).error is ErrorCode.NONE
+    append_to_log(partition.log, memoryview(built))
 
 
 def test_what_cannot_be_read_is_left_out_and_the_rest_is_loaded(simulation: Simulation) -> None:
