@@ -117,7 +117,6 @@ class PartitionLog:
         self,
         batch: memoryview,
         leader_epoch: int,
-        *,
         is_built_here: bool = False,
         verification: VerificationGuard | None = None,
     ) -> AppendResult:
@@ -212,8 +211,7 @@ class PartitionLog:
         """Appends the control batch that ends a transaction of this version, as the leader. OSError as in `append`."""
         self._unsynced.check()
         assert not self.is_truncating
-        error = self.producers.check_marker(marker, transaction_version)
-        if error is not None:
+        if (error := self.producers.check_marker(marker, transaction_version)) is not None:
             return AppendResult(error)
         now_ms, offset = self._clock.now_ms(), self.log_end_offset
         batch = build_end_transaction_marker(marker, now_ms, base_offset=offset, leader_epoch=leader_epoch)

@@ -300,7 +300,7 @@ class Partition:
         log = self.log
         size_before = log.size_bytes
         try:
-            result = log.append(batch, self.leader_epoch, is_built_here=is_built_here, verification=verification)
+            result = log.append(batch, self.leader_epoch, is_built_here, verification)
         except OSError as problem:
             self.report_failure(problem)
             raise
