@@ -39,7 +39,7 @@ LONG_MS = 10_000
 @pytest.fixture
 def partition(simulated: SimulatedBroker, name: str) -> Partition:
     """Committed at 0, aborted at 2, open at 4."""
-    create_topic(simulated, name, **{"index.interval.bytes": "0"})
+    create_topic(simulated, name, index_interval_bytes="0")
     partition = simulated.partition(name)
     put(partition, 1, b"committed", timestamp=NOW_MS)
     commit(partition, 1)
@@ -152,7 +152,7 @@ def test_transactions_are_known_after_a_restart(
         simulated.restart()
     again = simulated.partition(name)
     assert (again.high_watermark, again.last_stable_offset) == (7, 4)
-    assert [each.first_offset for each in again.open_transactions()] == [4]
+    assert [each.first_offset for each in again.transactions.list_open()] == [4]
     commit(again, 3)
     assert committed_offsets(again) == [0, 4]
 

@@ -7,9 +7,11 @@ import pytest
 
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
+from odradek.log.aborted_transactions import find_aborted
 from odradek.log.compaction.cleaned_segment import CleanedSegment
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
+from odradek.log.retention import expire_to
 from odradek.log.segment import TRANSACTION_INDEX_SUFFIX
 from odradek.log.transaction_index import AbortedTransaction, decode_transaction_index
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
@@ -184,14 +186,14 @@ def test_aborted_transactions_go_with_their_markers(simulation: Simulation, is_r
     aborted = write_aborted_transactions(log)
     if is_rolled:
         log.roll()
-    assert log.aborted_transactions(0, 7) == aborted
+    assert find_aborted(log, 0, 7) == aborted
     path = log.segments[0].path(TRANSACTION_INDEX_SUFFIX)
     log.truncate_to(5)
-    assert log.aborted_transactions(0, 5) == aborted[:1]
+    assert find_aborted(log, 0, 5) == aborted[:1]
     assert list(decode_transaction_index(simulation.disk.read_file(path))) == aborted[:1]
     assert log.producers.transactions.open == {2: 1}
     log.truncate_to(3)
-    assert log.aborted_transactions(0, 3) == []
+    assert find_aborted(log, 0, 3) == []
     assert not simulation.disk.exists(path)
     assert log.producers.transactions.open == {1: 0, 2: 1}
 
@@ -202,7 +204,7 @@ def test_a_damaged_transaction_index_is_rebuilt_when_its_segment_is_cut(simulati
     log.roll()
     simulation.disk.replace_file(log.segments[0].path(TRANSACTION_INDEX_SUFFIX), b"damaged")
     log.truncate_to(5)
-    assert log.aborted_transactions(0, 5) == aborted[:1]
+    assert find_aborted(log, 0, 5) == aborted[:1]
 
 
 class PowerLoss(Exception):
@@ -261,7 +263,7 @@ def test_after_a_failure_while_files_change_the_log_has_failed(
 def test_retention_and_compaction_leave_a_log_that_is_being_truncated(simulation: Simulation) -> None:
     log, batches = make_log(simulation, roll_after=(1, 3))
     log.begin_truncation()
-    log.expire_to(4)
+    expire_to(log, 4)
     assert log.log_start_offset == 0
     assert not log.replace_segments(log.segments[:1], CleanedSegment(0, 0, 0, False))
     assert log.remove_segments_before_start(LARGE) == 0
@@ -270,7 +272,7 @@ def test_retention_and_compaction_leave_a_log_that_is_being_truncated(simulation
     log.truncate_to(5)
     assert not log.is_truncating
     assert read_all(log) == batches[:5]
-    log.expire_to(2)
+    expire_to(log, 2)
     assert log.remove_segments_before_start(LARGE) == 1
 
 

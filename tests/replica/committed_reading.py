@@ -9,6 +9,7 @@ from odradek.host.slices import FileSlice
 from odradek.protocol.control_records import ControlRecordType, read_end_transaction_marker
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
+from odradek.replica.partition_fetch import fetch_from
 from tests.log.batches import split
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def fetch(
     max_bytes: int = 1 << 20,
     isolation: FetchIsolation = FetchIsolation.TRANSACTION_COMMITTED,
 ) -> FetchResult:
-    result = partition.fetch(
+    result = fetch_from(
+        partition,
         offset,
         max_bytes,
         current_leader_epoch=-1,

@@ -12,7 +12,7 @@ from odradek.metadata.entities import PartitionImage
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
-from odradek.replica.open_transactions import OpenTransaction, ProducerDescription
+from odradek.replica.partition_transactions import OpenTransaction, ProducerDescription
 from odradek.replica.waiting_requests import WaitingFetch
 from tests.log.batches import EVERYTHING, NOW_MS
 from tests.replica.committed_reading import committed_offsets, fetch
@@ -119,8 +119,8 @@ def test_transactions_and_producers_are_described(alone: LedPartition) -> None:
     put(partition, 7, b"a")
     abort(partition, 7)
     put(partition, 7, b"b", b"c")
-    assert partition.open_transactions() == [OpenTransaction(7, 1, 0, 2, NOW_MS)]
-    assert partition.describe_producers() == [ProducerDescription(7, 1, 1, NOW_MS, 0, 2)]
+    assert partition.transactions.list_open() == [OpenTransaction(7, 1, 0, 2, NOW_MS)]
+    assert partition.transactions.describe_producers() == [ProducerDescription(7, 1, 1, NOW_MS, 0, 2)]
 
 
 def test_a_marker_needs_the_leader_and_enough_replicas(simulation: Simulation) -> None:
@@ -129,7 +129,7 @@ def test_a_marker_needs_the_leader_and_enough_replicas(simulation: Simulation) -
     assert led.partition.append_marker(marker, transaction_version=1).error is ErrorCode.NOT_ENOUGH_REPLICAS
     led.partition.become_follower(PartitionImage(0, WITH_A_FOLLOWER, ALONE, ELSEWHERE, 9, 9))
     assert led.partition.append_marker(marker, transaction_version=1).error is ErrorCode.NOT_LEADER_OR_FOLLOWER
-    refused = led.partition.begin_verification(1, 0, 0, supports_epoch_bump=True, now_ms=0)
+    refused = led.partition.transactions.begin_verification(1, 0, 0, supports_epoch_bump=True, now_ms=0)
     assert refused is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert led.log.log_end_offset == 0
 

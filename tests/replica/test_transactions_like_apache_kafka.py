@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from odradek.log.aborted_transactions import find_aborted
 from odradek.log.log_config import LogConfig
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
@@ -92,7 +93,7 @@ class Comparison:
                 each.coordinator_epoch,
                 each.transaction_first_offset,
             ]
-            for each in self.partition.describe_producers()
+            for each in self.partition.transactions.describe_producers()
         )
         assert producers == sorted(kafkas["producers"])
 
@@ -148,14 +149,14 @@ class Comparison:
                 "supports_epoch_bump": supports_epoch_bump,
             }
         )
-        guard = self.partition.begin_verification(
+        guard = self.partition.transactions.begin_verification(
             producer_id, epoch, sequence, supports_epoch_bump=supports_epoch_bump, now_ms=0
         )
         if isinstance(guard, ErrorCode):
             assert guard.name == answer["error"]
         else:
             assert (guard is None) == (answer["guard"] == -1)
-            assert self.partition.verification_needed(producer_id, epoch) == (guard is not None)
+            assert self.partition.transactions.needs_verification(producer_id, epoch) == (guard is not None)
             if guard is not None:
                 assert self.guards.setdefault(answer["guard"], guard) is guard
                 self.last_guard[producer_id] = answer["guard"]
@@ -195,7 +196,7 @@ class Comparison:
         for _ in range(3):
             first, last = sorted(self.chance.randint(self.partition.log.log_start_offset, end) for _ in range(2))
             kafkas = self.call({"op": "aborted", "first": first, "end": last})["aborted"]
-            found = [list(each) for each in self.partition.log.aborted_transactions(first, last)]
+            found = [list(each) for each in find_aborted(self.partition.log, first, last)]
             assert found == [each for each in kafkas if each[2] >= first], (
                 "this method of Kafka's looks at whole segments"
             )

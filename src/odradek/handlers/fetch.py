@@ -22,6 +22,7 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.sentinels import NO_EPOCH
 from odradek.replica.fetch_result import READ_COMMITTED, FetchIsolation, FetchResult, client_isolation
+from odradek.replica.partition_fetch import fetch_from
 from odradek.replica.waiting_requests import WaitingFetch
 from odradek.security.authorizer import Operation
 
@@ -192,7 +193,8 @@ def _read(
 
 def _read_one(wanted: FetchedPartition, partition: Partition, round_: _Round, may_block: bool) -> FetchResult:
     try:
-        result = partition.fetch(
+        result = fetch_from(
+            partition,
             wanted.fetch_offset,
             min(wanted.max_bytes, round_.remaining_bytes),
             current_leader_epoch=wanted.current_leader_epoch,

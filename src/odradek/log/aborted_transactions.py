@@ -1,17 +1,70 @@
 """The aborted transactions of a range of offsets, from the transaction indexes of a log's segments. A read_committed
-consumer drops their records. Segments may be removed, replaced or truncated by other threads while these functions run:
-FileNotFoundError then, or the caller repeats them (`read_unchanged`)."""
+consumer drops their records."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
 
 from odradek.host.slices import FileSlice
+from odradek.log.batch_scan import scan_headers
 from odradek.log.reading import find_segment, locate_in_segments
-from odradek.log.segment import Segment
-from odradek.log.transaction_index import AbortedTransaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.log.partition_log import PartitionLog
+    from odradek.log.segment import Segment
+    from odradek.log.transaction_index import AbortedTransaction
+    from odradek.protocol.errors import ErrorCode
+
+T = TypeVar("T")
 
 
-def collect_aborted(segments: Sequence[Segment], first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-    """As PartitionLog.aborted_transactions. A transaction may end in a later segment than the one that it overlaps."""
+def read_committed(
+    log: PartitionLog, fetch_offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool
+) -> tuple[FileSlice | ErrorCode | None, Sequence[AbortedTransaction]]:
+    """As `PartitionLog.read`, with the aborted transactions that overlap the returned batches. `end_offset` is at most
+    the last stable offset."""
+
+    def read(segments: Sequence[Segment]) -> tuple[FileSlice | ErrorCode | None, Sequence[AbortedTransaction]]:
+        records = log.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
+        return records, _collect_in(segments, fetch_offset, records) if isinstance(records, FileSlice) else ()
+
+    return _read_unchanged(log, read)
+
+
+def find_aborted(log: PartitionLog, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+    """The aborted transactions that overlap these offsets, by the offsets of their markers. All of them, if every
+    transaction that began before `end_offset` has ended. Blocks where `log.needs_disk(first_offset)`."""
+    return _read_unchanged(log, lambda segments: _collect(segments, first_offset, end_offset))
+
+
+def _read_unchanged(log: PartitionLog, read: Callable[[Sequence[Segment]], T]) -> T:
+    """The result of `read`, which is repeated when segments were removed, replaced or truncated while it ran: each of
+    these replaces the list of segments."""
+    while True:
+        segments = log.segments
+        try:
+            result = read(segments)
+        except FileNotFoundError:
+            if segments is log.segments:
+                raise
+        else:
+            if segments is log.segments:
+                return result
+
+
+def _collect_in(segments: Sequence[Segment], fetch_offset: int, records: FileSlice) -> Sequence[AbortedTransaction]:
+    """The aborted transactions that overlap the batches of a slice that was read from `fetch_offset` on."""
+    index = find_segment(segments, fetch_offset)
+    if all(segment.transaction_index.is_empty for segment in segments[index:]):
+        return ()
+    segment, _, _ = locate_in_segments(segments, fetch_offset)
+    return _collect(segments, fetch_offset, _end_offset_before(segment, records.position + records.size_bytes))
+
+
+def _collect(segments: Sequence[Segment], first_offset: int, end_offset: int) -> list[AbortedTransaction]:
+    """A transaction may end in a later segment than the one that it overlaps."""
     found: list[AbortedTransaction] = []
     for segment in segments[find_segment(segments, first_offset) :]:
         if segment.transaction_index.is_empty:
@@ -24,10 +77,15 @@ def collect_aborted(segments: Sequence[Segment], first_offset: int, end_offset: 
     return found
 
 
-def collect_aborted_in(segments: Sequence[Segment], fetch_offset: int, records: FileSlice) -> list[AbortedTransaction]:
-    """Those that overlap the batches of a slice that was read from `fetch_offset` on."""
-    index = find_segment(segments, fetch_offset)
-    if all(segment.transaction_index.is_empty for segment in segments[index:]):
-        return []
-    segment, _, _ = locate_in_segments(segments, fetch_offset)
-    return collect_aborted(segments, fetch_offset, segment.end_offset_before(records.position + records.size_bytes))
+def _end_offset_before(segment: Segment, end_position: int) -> int:
+    """The offset after the last batch that begins before this position. Blocks unless it is a recent batch."""
+    relative_offset = segment.recent_batches.last_offset_before(end_position)
+    if relative_offset is not None:
+        return segment.base_offset + relative_offset + 1
+    end_offset = segment.base_offset
+    indexed_position = segment.offset_index.lookup_position(end_position)
+    for position, header in scan_headers(segment.file, indexed_position, segment.size_bytes):
+        if position >= end_position:
+            break
+        end_offset = header.last_offset + 1
+    return end_offset

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.host.worker_lock import WorkerLock
-from odradek.log.aborted_transactions import collect_aborted, collect_aborted_in
 from odradek.log.append_result import AppendResult, not_appended
 from odradek.log.batch_conversion import convert_batch
 from odradek.log.batch_validation import check_batch
@@ -18,14 +17,13 @@ from odradek.log.follower_append import FollowerAppend, check_follower_batches
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.log_loading import LoadedLog, LogLoader
 from odradek.log.producer_replay import replay_batch
-from odradek.log.reading import read_segments, read_unchanged, search_segments
+from odradek.log.reading import read_segments, search_segments
 from odradek.log.record_faults import RecordFault, find_faults
 from odradek.log.rolling import count_run, must_roll
 from odradek.log.segment import Segment
 from odradek.log.segment_list import SegmentList
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
-from odradek.log.transaction_index import AbortedTransaction
 from odradek.log.transaction_verification import VerificationGuard
 from odradek.log.truncation import TruncationPlan, plan_full_truncation, plan_truncation, truncate_files
 from odradek.log.unsynced_files import UnsyncedFiles
@@ -119,14 +117,13 @@ class PartitionLog:
         self,
         batch: memoryview,
         leader_epoch: int,
-        *,
         is_built_here: bool = False,
         verification: VerificationGuard | None = None,
     ) -> AppendResult:
         """Appends the one batch that a client sent, as the leader; the view is written to. Refusals are error codes.
         OSError means that the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch
-        that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits. One
-        that begins a transaction needs the guard of its `verification` (`ProducerState.begin_verification`)."""
+        that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits.
+        `verification`: a batch that begins a transaction needs it."""
         if self._unsynced.failure is not None:
             self._unsynced.check()
         config = self.config
@@ -201,7 +198,7 @@ class PartitionLog:
                 self.leader_epochs.follow(header.partition_leader_epoch, header.base_offset)
             if header.producer_id >= 0:
                 aborted = replay_batch(self.producers, header, batches[position : position + header.size_bytes])
-                if aborted is not None:
+                if aborted is not None:  # indexed before the last stable offset can pass the marker
                     self._segments.active.transaction_index.append(aborted)
             position += header.size_bytes
         self.size_bytes += size_bytes
@@ -211,30 +208,18 @@ class PartitionLog:
     def append_marker(
         self, marker: EndTransactionMarker, leader_epoch: int, *, transaction_version: int
     ) -> AppendResult:
-        """Appends the control batch that ends a producer's transaction, as the leader. `transaction_version` is the one
-        that the transaction was written with. OSError as in `append`."""
+        """Appends the control batch that ends a transaction of this version, as the leader. OSError as in `append`."""
         self._unsynced.check()
         assert not self.is_truncating
-        error = self.producers.check_marker(marker, transaction_version)
-        if error is not None:
+        if (error := self.producers.check_marker(marker, transaction_version)) is not None:
             return AppendResult(error)
-        now_ms = self._clock.now_ms()
-        offset = self.log_end_offset
+        now_ms, offset = self._clock.now_ms(), self.log_end_offset
         batch = build_end_transaction_marker(marker, now_ms, base_offset=offset, leader_epoch=leader_epoch)
         if self._stamps_batches:
             set_append_time(batch, 0, now_ms)
         if must_roll(self._segments.active, self.config, len(batch), offset, now_ms, now_ms):
             self.roll()
-        segment = self._segments.active
-        segment.append(memoryview(batch), offset, now_ms, self.config.index_interval_bytes)
-        if leader_epoch > self.leader_epochs.latest_epoch:
-            self.leader_epochs.assign(leader_epoch, offset)
-        # The index has the transaction before the high watermark, and so the last stable offset, passes the marker.
-        aborted = self.producers.end_transaction(marker, offset, now_ms)
-        if aborted is not None:
-            segment.transaction_index.append(aborted)
-        self.size_bytes += len(batch)
-        self.log_end_offset = offset + 1
+        self._append_run(memoryview(batch), [read_batch_header(batch)])
         return AppendResult(_NONE, offset, offset, now_ms if self._stamps_batches else NO_TIMESTAMP)
 
     def roll(self) -> None:
@@ -268,27 +253,6 @@ class PartitionLog:
                 return found
         # Segments were removed, replaced or truncated while this thread read them.
         return self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
-
-    def read_committed(
-        self, fetch_offset: int, max_bytes: int, end_offset: int, *, whole_first_batch: bool
-    ) -> tuple[FileSlice | ErrorCode | None, list[AbortedTransaction]]:
-        """As `read`, with the aborted transactions that overlap the returned batches. `end_offset` is at most the last
-        stable offset."""
-
-        def read(segments: Sequence[Segment]) -> tuple[FileSlice | ErrorCode | None, list[AbortedTransaction]]:
-            records = self.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
-            if not isinstance(records, FileSlice):
-                return records, []
-            return records, collect_aborted_in(segments, fetch_offset, records)
-
-        return read_unchanged(read, lambda: self._segments.segments)
-
-    def aborted_transactions(self, first_offset: int, end_offset: int) -> list[AbortedTransaction]:
-        """The aborted transactions that overlap these offsets, by the offsets of their markers. All of them, if every
-        transaction that began before `end_offset` has ended. Blocks where `needs_disk(first_offset)`."""
-        return read_unchanged(
-            lambda segments: collect_aborted(segments, first_offset, end_offset), lambda: self._segments.segments
-        )
 
     def needs_disk(self, fetch_offset: int) -> bool:
         """Whether finding this offset reads files: then `read` must be called on a worker."""
@@ -326,8 +290,7 @@ class PartitionLog:
         with self._sync_lock:
             self._unsynced.check()
             end_offset = self.log_end_offset  # before the active segment: see UnsyncedFiles.sync
-            active = self._segments.active
-            unsynced = self._unsynced
+            active, unsynced = self._segments.active, self._unsynced
             is_synced = end_offset == self.recovery_point_offset and not unsynced.rolled_segments
             if is_synced and not unsynced.has_new_names and not self.leader_epochs.is_dirty:
                 return
@@ -412,14 +375,6 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.leader_epochs.truncate_from_start(offset)
-
-    def expire_to(self, offset: int) -> None:
-        """Applies a result of `expired_offset`. The active segment expires only if nothing was appended since then."""
-        if self.is_truncating:
-            return
-        if offset == self.log_end_offset > self._segments.active.base_offset:
-            self.roll()
-        self.advance_log_start_offset(min(offset, self._segments.active.base_offset))
 
     def remove_segments_before_start(self, limit: int) -> int:
         """Removes at most `limit` of the segments before the log start; returns how many. Their files are renamed: the

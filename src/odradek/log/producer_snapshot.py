@@ -11,7 +11,7 @@ from odradek.log.producer_state import (
     ProducerEntry,
 )
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.sentinels import NO_OFFSET, NO_SEQUENCE
+from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET, NO_SEQUENCE
 
 SNAPSHOT_SUFFIX = ".snapshot"
 _VERSION = 1
@@ -73,4 +73,5 @@ def _decode_entries(body: memoryview) -> Iterator[tuple[int, ProducerEntry]]:
         entry.last_timestamp = timestamp
         entry.coordinator_epoch = coordinator_epoch
         entry.current_txn_first_offset = txn_offset
+        entry.uses_transactions = coordinator_epoch != NO_EPOCH or txn_offset != NO_OFFSET
         yield producer_id, entry

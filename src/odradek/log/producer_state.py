@@ -42,7 +42,15 @@ class ProducerBatch(NamedTuple):
 
 
 class ProducerEntry:
-    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp", "next_sequence")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "epoch",
+        "last_timestamp",
+        "next_sequence",
+        "uses_transactions",
+    )
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -51,6 +59,7 @@ class ProducerEntry:
         self.last_timestamp = -1
         self.coordinator_epoch = NO_EPOCH  # of the last end-transaction marker
         self.current_txn_first_offset = NO_OFFSET  # of the open transaction
+        self.uses_transactions = False  # has written or begun to verify one; decides only how its batches are checked
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProducerEntry):
@@ -81,12 +90,15 @@ class ProducerState:
     ) -> ProducerBatch | ErrorCode | None:
         """Returns None when the batch may be appended, the stored batch that it duplicates, or why it is refused. A
         batch without sequence numbers is one of the group coordinator."""
-        if header.attributes & TRANSACTIONAL_FLAG or self.transactions.open or self.verifications.pending:
-            return self._check_transaction(header, verification)
         entry = self.entries.get(header.producer_id)
-        if entry is None or (header.base_sequence == entry.next_sequence and header.producer_epoch == entry.epoch):
-            return None
-        return self._check_sequence(header, entry)
+        if entry is None:
+            if not header.attributes & TRANSACTIONAL_FLAG and not self.verifications.pending:
+                return None
+        elif not entry.uses_transactions and not header.attributes & TRANSACTIONAL_FLAG:
+            if header.base_sequence == entry.next_sequence and header.producer_epoch == entry.epoch:
+                return None
+            return self._check_sequence(header, entry)
+        return self._check_transaction(header, verification)
 
     def _check_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> ProducerBatch | ErrorCode | None:
         if entry is None:
@@ -140,6 +152,8 @@ class ProducerState:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         if self.has_open_transaction(producer_id, producer_epoch):
             return None
+        if entry is not None:
+            entry.uses_transactions = True
         return self.verifications.begin(
             producer_id, producer_epoch, sequence, supports_epoch_bump=supports_epoch_bump, now_ms=now_ms
         )
@@ -181,6 +195,7 @@ class ProducerState:
         entry.next_sequence = (last_sequence + 1) & SEQUENCE_MASK
         entry.last_timestamp = timestamp
         if header.attributes & TRANSACTIONAL_FLAG:
+            entry.uses_transactions = True
             if entry.current_txn_first_offset == NO_OFFSET:
                 entry.current_txn_first_offset = last_offset - offset_delta
                 self.transactions.begin(producer_id, entry.current_txn_first_offset)
@@ -199,6 +214,7 @@ class ProducerState:
             entry.epoch = marker.producer_epoch
             entry.batches.clear()
             entry.next_sequence = 0
+        entry.uses_transactions = True
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.current_txn_first_offset = NO_OFFSET
         entry.last_timestamp = timestamp
@@ -237,6 +253,7 @@ class ProducerState:
         if len(self.entries) - len(self.transactions.open) >= PRODUCERS_LIMIT:
             self._remove_oldest()
         entry = self.entries[producer_id] = ProducerEntry(producer_epoch)
+        entry.uses_transactions = producer_id in self.verifications.pending
         return entry
 
     def _remove_oldest(self) -> None:

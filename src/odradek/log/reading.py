@@ -83,21 +83,6 @@ def search_segments(find: Callable[[Sequence[Segment]], T], get_segments: Callab
                 raise
 
 
-def read_unchanged(read: Callable[[Sequence[Segment]], T], get_segments: Callable[[], Sequence[Segment]]) -> T:
-    """The result of `read`, which is repeated when segments were removed, replaced or truncated while it ran. Adding a
-    segment extends the list object, and every other change replaces it."""
-    while True:
-        segments = get_segments()
-        try:
-            result = read(segments)
-        except FileNotFoundError:
-            if segments is get_segments():
-                raise
-        else:
-            if segments is get_segments():
-                return result
-
-
 def find_segment(segments: Sequence[Segment], offset: int) -> int:
     """The index of the last segment that begins at or before `offset`, or 0."""
     return max(0, bisect_right(segments, offset, key=_base_offset) - 1)

@@ -301,20 +301,6 @@ class Segment:
         self.check_not_removed()
         return place
 
-    def end_offset_before(self, end_position: int) -> int:
-        """The offset after the last batch that begins before this position. Blocks unless it is a recent batch."""
-        relative_offset = self.recent_batches.last_offset_before(end_position)
-        if relative_offset is not None:
-            return self.base_offset + relative_offset + 1
-        end_offset = self.base_offset
-        for position, header in scan_headers(
-            self.file, self.offset_index.lookup_position(end_position), self.size_bytes
-        ):
-            if position >= end_position:
-                break
-            end_offset = header.last_offset + 1
-        return end_offset
-
     def count_sound_bytes(self, file: File, position: int, size_bytes: int) -> int:
         """How many of these bytes are whole batches with valid checksums, which may be served. Blocks."""
         checked_from, checked_to = self._checked
@@ -355,7 +341,6 @@ class Segment:
         readers may hold. Blocks."""
         self.created_ms, self.roll_jitter_ms = original.created_ms, original.roll_jitter_ms
         self.unchecked_end_position = min(original.unchecked_end_position, end_position)
-        self.transaction_index = original.transaction_index.copy_before(offset)
         offset_index = original.offset_index.copy_before(offset - self.base_offset)
         time_index = original.time_index.copy_before(offset - self.base_offset)
         if offset_index is not None and time_index is not None:
@@ -364,9 +349,10 @@ class Segment:
             self._load_timestamps()
             self._load_recent_batches((offset_index.last_entry() or (0, 0))[1])
         else:
-            self._init_empty_batches()
+            self.init_empty()
             for position, header in scan_headers(self.file, 0, end_position):
                 self._publish_header(position, header, index_interval_bytes)
+        self.transaction_index = original.transaction_index.copy_before(offset)
 
     def cut_files(self) -> None:
         """Removes from the files what this segment, after `load_cut`, does not have. Blocks."""
@@ -399,12 +385,9 @@ class Segment:
 
     def init_empty(self) -> None:
         """In memory only: readers find no batch in the segment, and appends begin with empty indexes."""
-        self._init_empty_batches()
-        self.transaction_index.create()
-
-    def _init_empty_batches(self) -> None:
         self.offset_index.create()
         self.time_index.create()
+        self.transaction_index.create()
         self.recent_batches = RecentBatches(0)
         self.next_offset = self.base_offset
         self.bytes_since_index_entry = 0

@@ -21,26 +21,24 @@ from odradek.host.disk import is_refusal
 from odradek.log.append_result import AppendResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH
-from odradek.replica.fetch_result import FetchIsolation, FetchResult, find_divergence
+from odradek.replica.fetch_result import FetchIsolation
 from odradek.replica.flushing import LogFlusher
 from odradek.replica.leadership import Leadership, LeadershipEpochs, LogState
-from odradek.replica.open_transactions import describe_producers, list_open_transactions
+from odradek.replica.partition_transactions import PartitionTransactions
 from odradek.replica.truncating import LogTruncator
 from odradek.replica.waiting_requests import size_between
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable
     from uuid import UUID
 
     from odradek.host.workers import DirectoryWorkers
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
-    from odradek.log.transaction_index import AbortedTransaction
     from odradek.log.transaction_verification import VerificationGuard
     from odradek.metadata.entities import PartitionImage
     from odradek.protocol.control_records import EndTransactionMarker
-    from odradek.replica.open_transactions import OpenTransaction, ProducerDescription
     from odradek.replica.waiting_requests import WaitingAcknowledgement, WaitingFetch
 
 ALL_IN_SYNC = -1  # acks=all
@@ -75,6 +73,7 @@ class Partition:
         "replica_count",
         "topic",
         "topic_id",
+        "transactions",
         "truncator",
         "waiting_acknowledgements",
         "waiting_fetches",
@@ -105,6 +104,7 @@ class Partition:
         self._fail_directory = fail_directory
         self._checkpoint_directory = checkpoint_directory
         self.flusher = LogFlusher(log, workers.flushes, self.fail_directory, self._flush_ended)
+        self.transactions = PartitionTransactions(self)
         self.truncator = LogTruncator(log, workers.files, self._finish_truncation, self.fail_directory)
         self.log_state = log_state
         self.leadership = Leadership.NONE
@@ -218,7 +218,7 @@ class Partition:
         assert offset <= self.log.log_end_offset, "the high watermark passed the log end"
         self.high_watermark = offset
         if self.log.producers.transactions.first_unstable_offset < offset:
-            self._advance_last_stable_offset(before)
+            self.transactions.advance_last_stable_offset(before)
         elif self.waiting_fetches:
             size_bytes = size_between(self.log, before, offset) if new_bytes is None else new_bytes
             for fetch in tuple(self.waiting_fetches):
@@ -228,18 +228,6 @@ class Partition:
         if self._high_watermark_listeners:
             for listener in tuple(self._high_watermark_listeners):
                 listener(offset)
-
-    def _advance_last_stable_offset(self, high_watermark_before: int) -> None:
-        """The high watermark has moved while there are transactions. Only fetches that may read what was committed, or
-        what is stable, are woken."""
-        before = self._last_stable_offset_at(high_watermark_before)
-        self.log.producers.transactions.commit_before(self.high_watermark)
-        stable_offset = self.last_stable_offset
-        for fetch in tuple(self.waiting_fetches):
-            if not fetch.is_committed_only:
-                fetch.count_down(size_between(self.log, high_watermark_before, self.high_watermark))
-            elif stable_offset > before:
-                fetch.count_down(size_between(self.log, before, stable_offset))
 
     def on_high_watermark(self, listener: Callable[[int], None]) -> Callable[[], None]:
         """Call the listener with each new high watermark, until the returned function is called."""
@@ -291,13 +279,7 @@ class Partition:
     def last_stable_offset(self) -> int:
         """The end of what a read_committed consumer may read: the first offset of the oldest transaction that is open
         or whose marker is not below the high watermark; else the high watermark."""
-        return self._last_stable_offset_at(self.high_watermark)
-
-    def _last_stable_offset_at(self, high_watermark: int) -> int:
-        first_unstable_offset = self.log.producers.transactions.first_unstable_offset
-        if first_unstable_offset >= high_watermark:
-            return high_watermark
-        return max(first_unstable_offset, self.log.log_start_offset)  # the begin of a transaction may be deleted
+        return self.transactions.last_stable_offset_at(self.high_watermark)
 
     # Appending
 
@@ -318,7 +300,7 @@ class Partition:
         log = self.log
         size_before = log.size_bytes
         try:
-            result = log.append(batch, self.leader_epoch, is_built_here=is_built_here, verification=verification)
+            result = log.append(batch, self.leader_epoch, is_built_here, verification)
         except OSError as problem:
             self.report_failure(problem)
             raise
@@ -349,31 +331,6 @@ class Partition:
             self._advance_as_leader()
         return result
 
-    # Transactions
-
-    def verification_needed(self, producer_id: int, producer_epoch: int) -> bool:
-        """Whether a transactional batch of this producer would begin a transaction here: then the coordinator must
-        confirm the transaction first (KIP-890)."""
-        return not self.log.producers.has_open_transaction(producer_id, producer_epoch)
-
-    def begin_verification(
-        self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool, now_ms: int
-    ) -> VerificationGuard | ErrorCode | None:
-        """See `ProducerState.begin_verification`. `append` takes the guard after the coordinator's confirmation, and
-        refuses it with INVALID_TXN_STATE if a marker or a batch of the producer was appended in between."""
-        if not self.is_leader:
-            return self.absence
-        return self.log.producers.begin_verification(
-            producer_id, producer_epoch, sequence, supports_epoch_bump=supports_epoch_bump, now_ms=now_ms
-        )
-
-    def open_transactions(self) -> list[OpenTransaction]:
-        """The oldest first."""
-        return list_open_transactions(self.log.producers)
-
-    def describe_producers(self) -> list[ProducerDescription]:
-        return describe_producers(self.log.producers)
-
     @property
     def must_flush(self) -> bool:
         """Whether `flush.messages` asks for an fsync before the newest records may be committed."""
@@ -395,47 +352,6 @@ class Partition:
         if isolation is FetchIsolation.TRANSACTION_COMMITTED:
             return self.last_stable_offset
         return self.high_watermark
-
-    def fetch(
-        self,
-        fetch_offset: int,
-        max_bytes: int,
-        *,
-        current_leader_epoch: int,
-        last_fetched_epoch: int,
-        whole_first_batch: bool,
-        isolation: FetchIsolation = _HIGH_WATERMARK,
-    ) -> FetchResult:
-        """Records from an offset on, as a slice of the segment file."""
-        log = self.log
-        high_watermark = last_stable_offset = self.high_watermark
-        if log.producers.transactions.first_unstable_offset < high_watermark:
-            last_stable_offset = self._last_stable_offset_at(high_watermark)
-        if isolation is _HIGH_WATERMARK:
-            end_offset = high_watermark
-        else:
-            end_offset = last_stable_offset if isolation is _TRANSACTION_COMMITTED else log.log_end_offset
-        if fetch_offset == end_offset and self.is_leader:  # a reader at the tail, most often
-            epoch = self.leader_epoch
-            if current_leader_epoch in (NO_EPOCH, epoch) and last_fetched_epoch in (NO_EPOCH, epoch):
-                return FetchResult(_NONE, high_watermark, last_stable_offset, log.log_start_offset)
-        error = self.check_epoch(current_leader_epoch)
-        if error is not _NONE:
-            return FetchResult(error)
-        if last_fetched_epoch not in (NO_EPOCH, self.leader_epoch):
-            diverged = find_divergence(log, fetch_offset, last_fetched_epoch, high_watermark, last_stable_offset)
-            if diverged is not None:
-                return diverged
-        aborted: Sequence[AbortedTransaction] = ()
-        if isolation is _TRANSACTION_COMMITTED:
-            records, aborted = log.read_committed(
-                fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch
-            )
-        else:
-            records = log.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
-        if isinstance(records, ErrorCode):
-            return FetchResult(records)
-        return FetchResult(_NONE, high_watermark, last_stable_offset, log.log_start_offset, records, aborted)
 
     def needs_disk(self, fetch_offset: int, isolation: FetchIsolation = _HIGH_WATERMARK) -> bool:
         """Whether `fetch` from this offset would read files to find its position. A refused fetch reads none, and

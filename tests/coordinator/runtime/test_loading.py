@@ -18,6 +18,7 @@ from odradek.protocol.records import Record, build_batch
 from tests.coordinator.runtime.counter import Counters, record
 from tests.coordinator.runtime.fake_shard_log import FakeShardLog
 from tests.coordinator.runtime.log_partition import LogPartition, load, new_shard, offset, offsets, shard_log_of
+from tests.log.batches import append as append_to_log
 from tests.simulation.simulated_host import Simulation
 
 if TYPE_CHECKING:
@@ -54,9 +55,7 @@ def test_the_latest_of_each_key_counts(simulation: Simulation) -> None:
 
 def append(partition: LogPartition, records: Sequence[tuple[bytes, bytes]], **batch: object) -> None:
     built = build_batch([Record(i, 0, key, value) for i, (key, value) in enumerate(records)], **batch)  # type: ignore[arg-type]
-    guard = partition.log.producers.begin_verification(1, 0, 0, supports_epoch_bump=False, now_ms=0)
-    assert not isinstance(guard, ErrorCode)
-    assert partition.append(memoryview(built), -1, verification=guard).error is ErrorCode.NONE
+    append_to_log(partition.log, memoryview(built))
 
 
 def test_what_cannot_be_read_is_left_out_and_the_rest_is_loaded(simulation: Simulation) -> None:
