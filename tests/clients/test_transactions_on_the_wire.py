@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 FENCED = ("INVALID_PRODUCER_EPOCH", -1)
 ABORTABLE = ("TRANSACTION_ABORTABLE", -1)
-BEFORE_VERSION_2 = {"version": 11}  # of Produce: partitions are added by AddPartitionsToTxn
+BEFORE_VERSION_2 = 11  # of Produce: partitions are added by AddPartitionsToTxn
 
 
 @pytest.fixture
@@ -138,7 +138,7 @@ def test_before_version_2_partitions_are_added_and_the_epoch_stays(
     wire: MessageConnection, name: str, topic: str
 ) -> None:
     producer = init_producer(wire, name)
-    assert send(wire, name, producer, topic, 0, **BEFORE_VERSION_2) == ABORTABLE
+    assert send(wire, name, producer, topic, 0, version=BEFORE_VERSION_2) == ABORTABLE
     assert send(wire, name, producer, topic, 0, version=10) == ("INVALID_TXN_STATE", -1)
     assert add_partitions(wire, name, producer, topic, [0]) == ["NONE"]
     assert add_partitions(wire, name, producer, topic, [0]) == ["NONE"]
@@ -147,17 +147,17 @@ def test_before_version_2_partitions_are_added_and_the_epoch_stays(
         "UNKNOWN_TOPIC_OR_PARTITION",
     ]
     assert describe(wire, name)[1:] == ("Ongoing", 1, 1, True)
-    assert send(wire, name, producer, topic, 0, **BEFORE_VERSION_2) == ("NONE", 0)
-    assert send(wire, name, producer, topic, 0, partition=1, **BEFORE_VERSION_2) == ABORTABLE
+    assert send(wire, name, producer, topic, 0, version=BEFORE_VERSION_2) == ("NONE", 0)
+    assert send(wire, name, producer, topic, 0, partition=1, version=BEFORE_VERSION_2) == ABORTABLE
     assert ended(wire, name, producer, commits=True, version=4) == ("NONE", -1)
     assert await_state(wire, name, "CompleteCommit")[1:] == ("CompleteCommit", 1, 0, True)
     assert ended(wire, name, producer, commits=True, version=4) == ("NONE", -1)  # a retry
     assert ended(wire, name, producer, commits=False, version=4) == ("INVALID_TXN_STATE", -1)
     assert add_partitions(wire, name, producer, topic, [0]) == ["NONE"]
-    assert send(wire, name, producer, topic, 1, **BEFORE_VERSION_2) == ("NONE", 2)
+    assert send(wire, name, producer, topic, 1, version=BEFORE_VERSION_2) == ("NONE", 2)
     assert ended(wire, name, producer, commits=False, version=4) == ("NONE", -1)
     assert await_state(wire, name, "CompleteAbort")[1:] == ("CompleteAbort", 1, 0, True)
-    assert send(wire, name, producer, topic, 2, **BEFORE_VERSION_2) == ABORTABLE
+    assert send(wire, name, producer, topic, 2, version=BEFORE_VERSION_2) == ABORTABLE
 
 
 def test_a_start_aborts_an_open_transaction(wire: MessageConnection, name: str, topic: str) -> None:

@@ -49,6 +49,6 @@ def _describe(topic: str, index: int, context: RequestContext) -> PartitionRespo
                 coordinator_epoch=each.coordinator_epoch,
                 current_txn_start_offset=each.transaction_first_offset,
             )
-            for each in partition.describe_producers()
+            for each in partition.transactions.describe_producers()
         ],
     )

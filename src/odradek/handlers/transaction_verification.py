@@ -60,7 +60,9 @@ def verify_batches(
     to_confirm: dict[ProducerIdentity, list[TopicPartition]] = {}
     for partition, records in batches:
         producer_id, epoch, sequence = _read_producer(records, _PRODUCER_POSITION)
-        guard = partition.begin_verification(producer_id, epoch, sequence, supports_epoch_bump=joins, now_ms=now_ms)
+        guard = partition.transactions.begin_verification(
+            producer_id, epoch, sequence, supports_epoch_bump=joins, now_ms=now_ms
+        )
         place = partition.topic, partition.index
         verdicts[place] = guard
         if guard is not None and not isinstance(guard, ErrorCode):

@@ -110,7 +110,7 @@ async def _join(request: TxnOffsetCommitRequest, context: RequestContext) -> Tra
         return ErrorCode.NOT_COORDINATOR
     joins = context.api_version >= FIRST_VERSION_THAT_JOINS
     producer = ProducerIdentity(request.producer_id, request.producer_epoch)
-    guard = partition.begin_verification(
+    guard = partition.transactions.begin_verification(
         *producer, NO_SEQUENCE, supports_epoch_bump=joins, now_ms=services.host.clock.now_ms()
     )
     if isinstance(guard, ErrorCode):
