@@ -165,7 +165,7 @@ class ConsumerGroup:
     # Offsets and deletion
 
     def check_commit(self, committer: Committer) -> ErrorCode | PartitionCheck:
-        if committer.generation < 0 and self.is_empty:
+        if (committer.generation < 0 and self.is_empty) or committer.is_of_any_client:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns its partitions itself
         member = self.members.get(committer.member_id)
         if member is None:
