@@ -23,7 +23,7 @@ $(READY): locks/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $(READY)
 
-up: $(READY) ## The oil rigs from sensor to alert: broker, fleet, pipeline on Spark, dashboard
+up: $(READY) ## The oil rigs from sensor to alert: broker, simulated pumps, pipeline on Spark, live view
 	@$(BIN)/odradek up $(ARGS)
 
 check: $(READY) ## Style, types, import contracts

@@ -30,13 +30,14 @@ from bench.workloads import (
     VALIDATE,
 )
 from odradek.cli.pipeline.process import PipelineProcess
-from odradek.pipelines.rigs.dashboard_records import read_warning
-from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
-from odradek.pipelines.rigs.producer import RigProducer, producer_settings, sending
+from odradek.pipelines.examples.folders import find_example
+from odradek.pipelines.examples.live_view.records import SeenRecord
+from odradek.pipelines.examples.simulator.loading import load_simulation
+from odradek.pipelines.examples.simulator.population import Population
+from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings, sending
 
-ROOT = Path(__file__).parent.parent
-RIGS = ROOT / "examples" / "rigs"
-DEFINITIONS = {"rigs-realtime": RIGS / "pipeline-realtime.yml", "rigs-standard": RIGS / "pipeline.yml"}
+RIGS = find_example("rigs")
+DEFINITIONS = {"rigs-realtime": RIGS.folder / "pipeline-realtime.yml", "rigs-standard": RIGS.folder / "pipeline.yml"}
 RIGS_PARTITIONS = 2
 SMALLEST_WAIT_S = 0.1
 FIRST_WARNING_S = 180.0
@@ -76,7 +77,8 @@ class Pipelines:
             with PipelineProcess(arguments, is_stopped, lines.append) as pipeline:
                 pipeline.wait_until_running()
                 producer = Producer({**producer_settings(RIGS_RECORDS_PER_S), "bootstrap.servers": broker.address})
-                sender = RigProducer(producer, "rigs", Fleet(FleetSettings()), RIGS_RECORDS_PER_S)
+                fleet = Population(load_simulation(RIGS.simulator, {}))
+                sender = RecordProducer(producer, "rigs", fleet, RIGS_RECORDS_PER_S)
                 with sending(sender, is_stopped):
                     latencies_s = warnings(broker, time.monotonic() + warm_up_s, seconds, is_stopped)
         pipeline.raise_failure()
@@ -117,7 +119,7 @@ def warnings(broker: RunningBroker, begins_at: float, seconds: float, is_stopped
                 has_begun, begins_at = True, max(begins_at, time.monotonic())
             if time.monotonic() < begins_at:
                 continue
-            reported_s = read_warning(message.key(), message.value()).reported_s
+            reported_s = SeenRecord("warnings", message.key(), message.value(), {}).time_s("reported_at")
             if reported_s is not None:
                 found.append(now_s - reported_s)
         return found

@@ -28,8 +28,8 @@ COMMANDS = {
     "log": ("odradek.cli.log:log", "Show, check and repair the files of a broker."),
     "bench": ("odradek.cli.bench:bench", "Measure a cluster: produce, consume, latency."),
     "demo": ("odradek.cli.demo.command:demo", "Run a broker, a producer and a consumer, and show the records."),
-    "up": ("odradek.cli.rigs.up:up", "Run the oil rig example: broker, pumps, pipeline, dashboard."),
-    "rigs": ("odradek.cli.rigs:rigs", "Simulate oil rigs, and show the dashboard of their pipeline."),
+    "up": ("odradek.cli.example.up:up", "Run an example: broker, simulated records, pipeline, live view."),
+    "example": ("odradek.cli.example:example", "List, copy, simulate and watch examples."),
     "completion": ("odradek.cli.completion.command:completion", "Print the completion script for a shell."),
 }
 

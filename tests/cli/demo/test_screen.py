@@ -10,14 +10,15 @@ from rich.console import Console
 
 from odradek.cli.demo.record import HEADER, sent_header
 from odradek.cli.demo.screen import COLUMNS, WARM_UP_NS, LiveScreen, Screen
-from odradek.pipelines.rigs.fleet import encoded
-from odradek.pipelines.rigs.pump import Readings
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
 
 S = TypeVar("S", bound=Screen)
-OURS = encoded(122, 63, 1_420_070_402, Readings(47, 107, 30, 18, 15_367))
+OURS = (
+    b'{"event_ID":122,"hcid":63,"timestamp":"2015-01-01 00:00:02","production":47,'
+    b'"sensor_readings":{"pressure":107,"temperature":30,"oil_percentage":18},"injection_vol":15367}'
+)
 
 
 class FakeMessage:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,10 +16,10 @@ from odradek.pipelines.definition.model import Pipeline
 from tests.cli.conftest import run_odradek
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.cli.conftest import Run
 
-ROOT = Path(__file__).resolve().parents[3]
-RIGS = str(ROOT / "examples" / "rigs" / "pipeline.yml")
 LIMIT_S = 110
 
 
@@ -98,10 +97,10 @@ def test_it_runs_until_it_has_caught_up(bootstrap_server: str, topic: str, tmp_p
 
 @pytest.mark.spark
 @pytest.mark.timeout(240)
-def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c() -> None:
+def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c(tmp_path: Path) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "odradek", "up", "--port", "0", "--rate", "200", "--format", "json"],
-        cwd=ROOT,
+        cwd=tmp_path,  # the example is part of the package
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -119,5 +118,5 @@ def test_the_rigs_run_from_sensor_to_alert_and_stop_on_ctrl_c() -> None:
     assert process.returncode == 0, errors
     summary = json.loads(rest.splitlines()[-1])
     assert summary["kind"] == "summary"
-    assert summary["dead_letters"]
-    assert "no reason" not in summary["dead_letters"]
+    assert summary["counts"]["dead letters"]
+    assert "no reason" not in summary["counts"]["dead letters"]

@@ -19,6 +19,8 @@ from odradek.pipelines.spark.sinks.warehouse import (
     WarehouseUnavailable,
     check_database,
 )
+from tests.pipelines.spark.test_order import ORDERS
+from tests.pipelines.spark.test_order import check_database as check_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -169,3 +171,21 @@ def test_what_a_server_refuses_is_told_in_a_sentence(postgres: Server) -> None:
         check_database(postgres.url(user="nobody_known"))
     with pytest.raises(WarehouseUnavailable, match=r"postgresql\+psycopg://u:\*\*\*@127.0.0.1:1/d: .*refused"):
         check_database("postgresql://u:secret@127.0.0.1:1/d")
+
+
+@pytest.mark.parametrize("kind", ORDERS)
+def test_the_latest_row_of_each_key_is_kept_as_in_sqlite(warehouse: Warehouse, kind: str) -> None:
+    check_order(warehouse, kind)
+
+
+def test_text_is_ordered_by_its_bytes_whatever_the_collation(
+    warehouse: Warehouse, postgres: Server, database: str
+) -> None:
+    collations = postgres.execute("select collname from pg_collation where collname = 'und-x-icu'", database)
+    if not collations:
+        pytest.skip("this PostgreSQL has no ICU")
+    postgres.execute('create table t (id bigint primary key, at text collate "und-x-icu")', database)
+    schema = T.StructType().add("id", T.LongType()).add("at", T.StringType())
+    for number, text in enumerate(["a", "B"]):  # "B" is after "a" in a dictionary, and before it by its bytes
+        warehouse.write(BatchNumber("q", number), [TableChange("t", schema, [(1, text)], ("id",), "at")])
+    assert postgres.execute("select at from t", database) == [("a",)]

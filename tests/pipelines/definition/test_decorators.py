@@ -23,7 +23,13 @@ import datetime
 
 from odradek.pipelines import Pipeline
 
-rigs = Pipeline("rigs", dead_letters="dead", trigger=datetime.timedelta(milliseconds=100), spark={"a": 1, "b": True})
+rigs = Pipeline(
+    "rigs",
+    dead_letters="dead",
+    trigger=datetime.timedelta(milliseconds=100),
+    spark={"a": 1, "b": True},
+    parameters={"least": 1},
+)
 
 rigs.source(
     "rigs",
@@ -60,6 +66,22 @@ rigs.view("totals", from_="high", by=["id"], aggregate={"n": "count(*)"})
 @rigs.sink(from_="high")
 def call(batch, number):
     pass
+
+
+@rigs.function(returns="DOUBLE")
+def squared(x):
+    return x * x
+
+
+@rigs.function("cubed", returns="ARRAY<DOUBLE>", pandas=True)
+def of_series(x):
+    return x * x * x
+
+
+rigs.function("same", python="defined:squared", returns="DOUBLE", deterministic=False)
+rigs.source("plants", jdbc={"url": "jdbc:sqlite:${DATABASE:-plants}.db", "table": "plants"}, refresh="10 minutes")
+rigs.step("planted", from_="high", join={"table": "plants", "on": "id"}, expect={"e": "squared(pressure) > ${least}"})
+rigs.sink("planted", from_="planted", topic="planted", key="cubed(pressure)")
 '''
 
 YAML = """
@@ -73,6 +95,7 @@ sources:
     schema: id BIGINT, at TIMESTAMP, pressure DOUBLE
     watermark: {column: at, delay: 60 s}
   pumps: {files: {path: pumps.csv, format: csv}, schema: "id bigint, name string"}
+  plants: {jdbc: {url: "jdbc:sqlite:plants.db", table: plants}, refresh: 600 s}
 steps:
   high:
     sql: select * from rigs where pressure > 100
@@ -80,12 +103,18 @@ steps:
   per_minute: {from: high, window: {column: at, size: 1 minute}, by: id, aggregate: {n: count(*)}}
   located: {from: [high, pumps], python: "defined:located"}
   last: {from: high, python: "defined:last", view: {key: id, order_by: at}}
+  planted: {from: high, join: {table: plants, on: id}, expect: {e: squared(pressure) > 1}}
 sinks:
   out: {from: located, topic: out, key: id}
   table: {from: per_minute, table: t, key: [id, window_start], mode: upsert}
   call: {from: high, python: "defined:call"}
+  planted: {from: planted, topic: planted, key: cubed(pressure)}
 views:
   totals: {from: high, by: id, aggregate: {n: count(*)}}
+functions:
+  squared: {python: "defined:squared", returns: double}
+  cubed: {python: "defined:of_series", returns: "array<double>", pandas: true}
+  same: {python: "defined:squared", returns: double, deterministic: false}
 """
 
 

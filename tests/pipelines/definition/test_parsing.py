@@ -139,12 +139,12 @@ steps:
   d: {from: rigs, join: {table: pumps, on: id, how: left}}
   e: {from: [rigs, pumps], python: "operator:add", schema: x INT}
 views:
-  v: {from: a, key: [id], order_by: at}
+  v: {from: a, key: [id], order_by: at, url: "sqlite:///v.db"}
   w: {from: e, by: [x], aggregate: {n: count(*)}}
 sinks:
   b: {from: b, topic: t, key: id, value: [id, n], headers: {h: "'x'"}, mode: update}
   c: {from: c, files: {path: out, partition_by: [id]}}
-  d: {from: d, table: t, key: [id]}
+  d: {from: d, table: t, key: [id], order_by: at, url: "sqlite:///d.db"}
   e: {from: e, spark: {format: delta, options: {path: x}}}
   f: {from: raw, topic: t, value: value, format: text}
 """
@@ -162,14 +162,14 @@ def test_steps_sinks_and_views() -> None:
     function = PythonReference("operator", "add")
     assert e.operation == PythonFunction(("rigs", "pumps"), function, (Column("x", Primitive("INT")),))
     assert found.views == (
-        View("v", "a", LatestRows(("id",), "at")),
+        View("v", "a", LatestRows(("id",), "at"), url="sqlite:///v.db"),
         View("w", "e", RunningAggregate(("x",), (NamedExpression("n", "count(*)"),))),
     )
     topic = TopicTarget("t", "id", ("id", "n"), headers=(NamedExpression("h", "'x'"),))
     assert found.sinks == (
         Sink("b", "b", topic, SinkMode.UPDATE),
         Sink("c", "c", FilesTarget("out", FileFormat.PARQUET, ("id",))),
-        Sink("d", "d", TableTarget("t", ("id",)), SinkMode.UPSERT),
+        Sink("d", "d", TableTarget("t", ("id",), "sqlite:///d.db", "at"), SinkMode.UPSERT),
         Sink("e", "e", SparkTarget("delta", {"path": "x"})),
         Sink("f", "raw", TopicTarget("t", value=("value",), encoding=Encoding.TEXT)),
     )
@@ -212,6 +212,7 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ),
         ("sources: {s: {topic: a, format: text, start: {0: -1}}}", "must map partitions to offsets"),
         ("sources: {s: {topic: a, format: text, max_records_per_batch: 0}}", "must be a positive integer"),
+        ("sources: {s: {topic: a, format: text, tombstones: keep}}", "one of: drop, rows, dead_letters"),
         ("sources: {s: {files: {path: x}}}", "files of source 's' has no format; json, csv or parquet"),
         ("sources: {s: {files: {path: x, format: csv}, start: latest}}", "start of source 's' applies to topics"),
         ("sources: {s: {jdbc: {url: x, table: t}}}", "url of jdbc of source 's' must be a JDBC URL, not 'x'"),
@@ -252,6 +253,12 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ("sinks: {s: {from: a, topic: t, url: x}}", "url of sink 's' applies to table, not to topic"),
         ("sinks: {s: {from: a, topic: t, mode: upsert}}", "mode of sink 's' must be append or update, not 'upsert'"),
         ("sinks: {s: {from: a, table: t, mode: upsert}}", "sink 's' has mode: upsert but no key"),
+        (
+            "sinks: {s: {from: a, table: t, order_by: b}}",
+            "sink 's' has order_by, which decides between rows of the same",
+        ),
+        ("sinks: {s: {from: a, topic: t, order_by: b}}", "order_by of sink 's' applies to table, not to topic"),
+        ("sinks: {s: {from: a, topic: t, deletes: x}}", "sink 's' writes tombstones, and has no key"),
         ("sinks: {s: {from: a, topic: t, format: avro}}", "Avro is supported in sources only"),
         ("sinks: {s: {from: a, topic: t, format: text}}", "sink 's' with format: text needs exactly one expression"),
         ("sinks: {s: {from: [a, b], console: true}}", "sink 's' takes one input"),

@@ -9,6 +9,7 @@ import pytest
 
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.parsing import PIPELINE_KEYS
+from odradek.pipelines.definition.parsing_functions import FUNCTION_KEYS
 from odradek.pipelines.definition.parsing_sinks import SINK_KEYS
 from odradek.pipelines.definition.parsing_sources import SOURCE_KEYS
 from odradek.pipelines.definition.parsing_steps import STEP_KEYS, VIEW_KEYS
@@ -26,6 +27,7 @@ SECTIONS = {title.split("\n")[0]: title for title in REFERENCE.split("\n## ")}
         ("Steps", STEP_KEYS),
         ("Sinks", SINK_KEYS),
         ("Views", VIEW_KEYS),
+        ("Functions", FUNCTION_KEYS),
     ],
 )
 def test_every_key_is_in_its_section(section: str, keys: tuple[str, ...]) -> None:

@@ -268,3 +268,76 @@ def test_wrong_files_of_schemas_are_told(tmp_path: Path) -> None:
     assert "is an Avro schema, but the format is json" in validate(tmp_path, "{avro: {type: record}}")[0]
     assert "cannot be a list" in validate(tmp_path, "[a]")[0]
     assert validate(tmp_path, "{properties: {a: {type: text}}}")[0].startswith("p.yml:6:37: error:")
+
+
+WRITERS = {
+    1: {"type": "record", "name": "A", "fields": [{"name": "a", "type": "int"}]},
+    2: {"type": "record", "name": "A", "fields": [{"name": "a", "type": "string"}]},
+    3: {"type": "record", "name": "A", "fields": [{"name": "b", "type": "string"}, {"name": "a", "type": "int"}]},
+}
+
+
+def with_writers(folder: Path, writers: str) -> list[str]:
+    record = {"type": "record", "name": "A", "fields": [{"name": "a", "type": "long"}]}
+    for number, schema in WRITERS.items():
+        (folder / f"v{number}.avsc").write_text(json.dumps(schema))
+    return validate(folder, f"{json.dumps(record)}\n    {writers}", "avro")
+
+
+def test_writers_have_schemas_by_id(tmp_path: Path) -> None:
+    inline = json.dumps(WRITERS[1])
+    assert with_writers(tmp_path, f"writer_schemas: {{1: v1.avsc, 3: {{file: v3.avsc}}, 7: {inline}}}") == []
+    schema = load_yaml(str(tmp_path / "p.yml"), {}).require().sources[0].format.schema
+    assert schema is not None
+    assert schema.writers is not None
+    assert json.loads(schema.writers.schema_of(3)) == WRITERS[3]
+    assert with_writers(tmp_path, "writer_schema: v1.avsc") == []
+    schema = load_yaml(str(tmp_path / "p.yml"), {}).require().sources[0].format.schema
+    assert schema is not None
+    assert (json.loads(schema.writer or ""), schema.writers) == (WRITERS[1], None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "writer_schemas: {2: v2.avsc}",
+            (
+                "schema 2 in writer_schemas of source 's' cannot be read with the schema of the source: field 'a' is "
+                "string for its writer and long for the reader; change schema by Avro's rules of resolution: add "
+                "a default, an alias or a wider type"
+            ),
+        ),
+        (
+            "writer_schemas: {one: v1.avsc}",
+            "'one' in writer_schemas of source 's' is not a schema id; write 1: v1.avsc",
+        ),
+        (
+            "writer_schemas: [v1.avsc]",
+            (
+                "writer_schemas of source 's' must be a mapping of ids to schemas, not a list; write writer_schemas: "
+                "{1: v1.avsc, 2: v2.avsc}"
+            ),
+        ),
+        (
+            "writer_schemas: {1: v1.avsc}\n    writer_schema: v1.avsc",
+            "source 's' has both writer_schema and writer_schemas; keep one",
+        ),
+        (
+            "writer_schema: 5",
+            "writer_schema of source 's' must be an Avro schema, not the number 5; name its file: v1.avsc",
+        ),
+        (
+            "writer_schema: {type: int}",
+            "writer_schema of source 's': the schema is not a record: its type must be 'record'; fix the schema",
+        ),
+    ],
+)
+def test_wrong_writers_are_told(tmp_path: Path, text: str, expected: str) -> None:
+    (line,) = with_writers(tmp_path, text)
+    assert line.partition(": error: ")[2] == expected
+
+
+def test_writers_belong_to_avro(tmp_path: Path) -> None:
+    (line,) = validate(tmp_path, "a INT\n    writer_schema: v1.avsc")
+    assert line.endswith("writer_schema of source 's' applies to format: avro, not to json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shutil
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
 from odradek.pipelines.operating.fingerprints import Fingerprint, Fingerprints
 from odradek.pipelines.operating.locks import Taken, held
+from odradek.pipelines.operating.small_files import LocalFiles
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -108,15 +108,19 @@ def test_what_cannot_be_removed_is_told_and_is_no_checkpoint(
     assert list(kept.folder.iterdir()) == []
 
 
-def test_notes_about_a_folder_elsewhere_are_kept_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    kept = Checkpoints(Pipeline("p", checkpoints="hdfs://host/checkpoints"))
+def test_notes_about_a_shared_folder_are_kept_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    pipeline = Pipeline("p", checkpoints="hdfs://host/checkpoints")
     found = Fingerprints("standard", {"rigs": Fingerprint({"source rigs": "topics rigs"})}, {"sink a": "rigs"})
-    kept.store_definition(found)
+    Checkpoints(pipeline).store_definition(found)  # as an earlier version did, in the home directory
+    kept = Checkpoints(pipeline, LocalFiles(tmp_path / "shared"))
+    assert kept.definition() is None
+    kept.move_from_home()
     assert kept.definition() == found
-    assert kept.begun() == {"rigs"}  # remote folders cannot be inspected
-    assert dataclasses.asdict(found)
-    assert kept.folder == tmp_path / "odradek" / "pipelines" / "p"
+    assert Checkpoints(pipeline).definition() is None
+    assert kept.begun() == set()
+    (tmp_path / "shared" / "rigs" / "offsets").mkdir(parents=True)
+    assert kept.begun() == {"rigs"}
 
 
 def test_one_at_a_time_is_at_a_checkpoint(kept: Checkpoints) -> None:

@@ -56,7 +56,9 @@ def test_a_step_of_static_tables_keeps_no_state() -> None:
 def test_a_function_keeps_state_if_its_plan_does() -> None:
     function = PythonFunction(("a",), PythonReference("steps", "counted"))
     assert state_of(Step("s", function), STREAMS) is NOTHING
-    assert state_of(Step("s", dataclasses.replace(function, keeps_state=True)), STREAMS) is State.FUNCTION
+    assert state_of(Step("s", dataclasses.replace(function, keeps_state=True)), STREAMS) == State.FUNCTION
+    counting = dataclasses.replace(function, keeps_state=True, updates_rows=True)
+    assert state_of(Step("s", counting), STREAMS) == State.FUNCTION | GROUPS
 
 
 def test_a_watermark_is_kept_by_another_name() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from odradek.pipelines.definition.vocabulary import Engine
 from tests.pipelines.definition.definitions import told_of
 from tests.pipelines.planning.test_query_checks import HEAD, errors
 
@@ -64,4 +65,24 @@ def test_within_needs_one_column_of_event_time() -> None:
         "sinks: {o: {from: s, topic: o}}\n",
         head=HEAD,
     )
-    assert [line for line in lines if "several columns of event time: 'one' and 'other'" in line], lines
+    assert [line for line in lines if "several columns of event time: one and other" in line], lines
+
+
+@pytest.mark.parametrize("engine", [Engine.STANDARD, Engine.BATCH])
+def test_within_needs_event_time_in_every_engine(engine: Engine) -> None:
+    text = "steps: {s: {from: bare, deduplicate: {key: [id], within: 1 minute}}}\nsinks: {o: {from: s, topic: o}}\n"
+    assert [line for line in told_of(text, engine, HEAD) if "but its input has no watermark" in line]
+    assert [
+        line for line in told_of(text.replace("1 minute", "0 s"), engine, HEAD) if "within of step 's' is 0" in line
+    ]
+
+
+def test_a_stream_has_one_watermark() -> None:
+    step = "s: {sql: 'select id, at as seen from a', watermark: {column: seen, delay: 1 minute}}"
+    lines = told_of(f"steps: {{{step}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD)
+    assert [line for line in lines if "has a watermark, and its input has one already (column 'at')" in line], lines
+
+
+def test_a_static_table_is_not_written_by_a_stream() -> None:
+    lines = told_of("sinks: {o: {from: t, topic: o}, p: {from: a, topic: p}}\n", head=HEAD)
+    assert [line for line in lines if "sink 'o' reads 't', which is not a stream" in line], lines

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -11,11 +12,15 @@ from uuid import UUID
 
 import fastavro
 import pytest
+from hypothesis import given, settings
 
 from odradek.pipelines.definition.avro_schema import avro_columns
-from odradek.pipelines.definition.column_types import Struct
+from odradek.pipelines.definition.avro_writers import DeclaredSchemas
 from odradek.pipelines.definition.model import RecordSchema
-from odradek.pipelines.spark.avro_records import decode_avro, decode_value
+from odradek.pipelines.spark.avro_decoding import AvroFormat, compiled
+from odradek.pipelines.spark.avro_records import decode_avro
+from tests.pipelines.definition.avro_evolutions import evolved_records
+from tests.pipelines.definition.test_avro_resolution import without_members
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +58,7 @@ RECORD: dict[str, Any] = {
     "token": UUID(TOKEN),
     "either": None,
 }
-KIND = Struct(avro_columns(SCHEMA))
+TEXT = json.dumps(SCHEMA)
 
 
 def encoded(**changes: Any) -> bytes:
@@ -63,7 +68,7 @@ def encoded(**changes: Any) -> bytes:
 
 
 def decoded(value: bytes | None) -> tuple[dict[str, Any] | None, str | None]:
-    return decode_value(value, fastavro.parse_schema(SCHEMA), KIND)
+    return AvroFormat(TEXT, TEXT).decode(value)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +91,75 @@ def test_what_is_not_of_the_schema_is_told() -> None:
     assert decoded(None) == (None, "no value")
 
 
-def test_the_five_bytes_of_a_registry_are_skipped() -> None:
-    assert decoded(b"\0\0\0\0\x07" + encoded())[0] == decoded(encoded())[0]
+V1: dict[str, Any] = {"type": "record", "name": "r", "fields": [{"name": "a", "type": "int"}]}
+V2: dict[str, Any] = {
+    "type": "record",
+    "name": "r",
+    "fields": [{"name": "b", "type": "string"}, {"name": "a", "type": "int"}],
+}
+READER: dict[str, Any] = {
+    "type": "record",
+    "name": "r",
+    "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": ["null", "string"], "default": None}],
+}
+
+
+def written(schema: dict[str, Any], value: Any, schema_id: int | None = None) -> bytes:
+    stream = io.BytesIO()
+    fastavro.schemaless_writer(stream, schema, value)
+    header = b"" if schema_id is None else b"\0" + schema_id.to_bytes(4)
+    return header + stream.getvalue()
+
+
+BY_ID = AvroFormat(json.dumps(READER), json.dumps(READER), DeclaredSchemas({1: json.dumps(V1), 258: json.dumps(V2)}))
+
+
+def test_the_writer_is_found_by_the_id_in_the_record() -> None:
+    assert BY_ID.decode(written(V1, {"a": 5}, 1)) == ({"a": 5, "b": None}, None)
+    assert BY_ID.decode(written(V2, {"b": "x", "a": 6}, 258)) == ({"a": 6, "b": "x"}, None)
+
+
+def test_an_unknown_id_is_told_with_what_to_do() -> None:
+    assert BY_ID.decode(written(V1, {"a": 5}, 7)) == (
+        None,
+        "unknown schema id: 7, not among 1, 258; add its schema to writer_schemas of the source",
+    )
+
+
+def test_a_record_without_an_id_is_told() -> None:
+    for value in (b"\1\2\3\4\5\6", b"\0\0\0\0", b""):
+        record, reason = BY_ID.decode(value)
+        assert record is None
+        assert reason is not None
+        assert reason.startswith("no schema id: ")
+
+
+def test_bytes_that_are_not_of_the_writer_are_told_with_the_id() -> None:
+    assert BY_ID.decode(b"\0\0\0\0\1")[1] == "not Avro of this schema: schema id 1: EOFError "
+    record, reason = BY_ID.decode(written(V1, {"a": 5}, 1) + b"x")
+    assert (record, reason) == (None, "not Avro of this schema: schema id 1: trailing bytes after the record")
+
+
+def test_without_ids_no_byte_of_a_record_is_skipped() -> None:
+    one = {"type": "record", "name": "r", "fields": [{"name": name, "type": "long"} for name in "abcdef"]}
+    value = written(one, {"a": 0, "b": 0, "c": 0, "d": 0, "e": 1, "f": 2})
+    assert value[:5] == b"\0\0\0\0\2"  # looks like a header
+    only = {"type": "record", "name": "r", "fields": [{"name": "f", "type": "long"}]}
+    how = AvroFormat(json.dumps(only), json.dumps(one))
+    assert how.decode(value) == ({"f": 2}, None)
+
+
+def test_a_declared_writer_is_resolved_with_the_schema() -> None:
+    how = AvroFormat(json.dumps(READER), json.dumps(V2))
+    assert how.decode(written(V2, {"b": "x", "a": 6})) == ({"a": 6, "b": "x"}, None)
+
+
+def test_schemas_are_compiled_once_for_all_records() -> None:
+    compiled.cache_clear()
+    for number in range(50):
+        BY_ID.decode(written(V1, {"a": number}, 1))
+        BY_ID.decode(written(V2, {"b": "x", "a": number}, 258))
+    assert compiled.cache_info().misses == 2
 
 
 @pytest.mark.spark
@@ -103,3 +175,54 @@ def test_every_type_becomes_a_column(spark: SparkSession) -> None:
     assert first == {**expected, "token": TOKEN, "either": either}
     assert (rows[1]["note"], rows[1]["either"]) == ("n", None)
     assert (rows[2]["id"], rows[2]["rejected"][:23]) == (None, "not Avro of this schema")
+
+
+@pytest.mark.spark
+def test_two_writers_of_one_topic_become_rows_of_one_schema(spark: SparkSession) -> None:
+    values = [written(V1, {"a": 5}, 1), written(V2, {"b": "x", "a": 6}, 258), written(V1, {"a": 5}, 9), None]
+    raw = spark.createDataFrame([(each,) for each in values], "value BINARY")
+    schema = RecordSchema(avro_columns(READER), json.dumps(READER), writers=BY_ID.writers)
+    rows = decode_avro(raw, schema, "parsed", "rejected").select("parsed.*", "rejected").collect()
+    assert [tuple(row) for row in rows[:2]] == [(5, None, None), (6, "x", None)]
+    assert [row["rejected"][:20] for row in rows[2:]] == ["unknown schema id: 9", "no value"]
+
+
+@pytest.mark.spark
+def test_avros_java_library_resolves_the_same(spark: SparkSession) -> None:
+    java = spark._jvm.org.apache.avro  # type: ignore[union-attr]
+    factory = java.io.DecoderFactory.get()
+    compared = 0
+
+    def in_java(writer: Any, reader: Any, value: bytes) -> Any:
+        schemas = [getattr(java, "Schema$Parser")().parse(json.dumps(each)) for each in (writer, reader)]
+        read = java.generic.GenericDatumReader(*schemas).read(None, factory.binaryDecoder(value, None))
+        return json.loads(read.toString())
+
+    @settings(max_examples=40, deadline=None, database=None, derandomize=True)
+    @given(evolved_records())
+    def compare(case: tuple[Any, Any, Any, Any]) -> None:
+        nonlocal compared
+        writer, reader, content, _expected = case
+        value = written(writer, content)
+        record, reason = AvroFormat(json.dumps(reader), json.dumps(writer)).decode(value)
+        assert reason is None
+        assert is_alike(in_java(writer, reader, value), without_members(record))
+        compared += 1
+
+    compare()
+    assert compared >= 40
+
+
+def is_alike(java: Any, ours: Any) -> bool:
+    """Compares with Java's JSON: bytes are text of their code points, fixed a list, and floats have few digits."""
+    if isinstance(ours, dict):
+        return set(java) == set(ours) and all(is_alike(java[key], ours[key]) for key in ours)
+    if isinstance(ours, list):
+        return len(java) == len(ours) and all(map(is_alike, java, ours))
+    if isinstance(ours, bytes):
+        return bool(
+            java == ours.decode("latin-1") if isinstance(java, str) else bytes(each & 255 for each in java) == ours
+        )
+    if isinstance(ours, float):
+        return math.isclose(java, ours, rel_tol=1e-6)
+    return bool(java == ours)

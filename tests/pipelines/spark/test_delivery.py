@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 import uuid
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,13 +15,18 @@ from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from odradek.pipelines.definition.vocabulary import Delivery
+from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.delivery import SPLITS, marks_topic
+from odradek.pipelines.spark.engines.running import PipelineFailed
+from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.healing import healing_of
 from odradek.pipelines.spark.topics import prepare_topics
 from odradek.pipelines.spark.transaction_check import TransactionsMissing
 from tests.pipelines.committed import committed_records
 from tests.pipelines.spark.stage import Stage, renamed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from pyspark.sql import SparkSession
@@ -118,6 +125,31 @@ def test_of_a_batch_that_is_half_written_the_rest_is_written(kafka_stage: Stage)
     by_partition = {row["id"]: number % PARTITIONS for number, row in enumerate(ROWS)}
     again = {by_partition[found] for found, count in counts.items() if count == 2}
     assert all(counts[found] == (2 if partition in again else 1) for found, partition in by_partition.items())
+
+
+def test_an_earlier_run_with_another_checkpoint_stops(kafka_stage: Stage) -> None:
+    """Its next batch fails, also if that batch writes to tables only."""
+    pipeline = filled(kafka_stage)
+    running = StandardEngine(kafka_stage.spark, pipeline, prepare_topics(pipeline)).start()
+    try:
+        await_condition(lambda: ids(kafka_stage, "totals") == Counter(row["id"] for row in ROWS))
+        later = replace(kafka_stage, spark=kafka_stage.spark.newSession())
+        later.run(renamed(pipeline, checkpoints="others"))
+        written = ids(kafka_stage, "out")
+        kafka_stage.produce("in", [{"id": 99, "pressure": 1}])
+        with pytest.raises(PipelineFailed, match="another run of this pipeline took over") as stopped:
+            running.wait(lambda: False)
+        assert healing_of(stopped.value) is Healing.NEVER
+        assert ids(kafka_stage, "out") == written
+    finally:
+        running.stop()
+
+
+def await_condition(is_met: Callable[[], bool]) -> None:
+    give_up_at = time.monotonic() + 120
+    while not is_met():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.2)  # a poll's pause
 
 
 def test_a_batch_engine_writes_everything_in_one_transaction(kafka_stage: Stage) -> None:

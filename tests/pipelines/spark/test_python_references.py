@@ -8,6 +8,7 @@ import pytest
 from pyspark import cloudpickle
 
 from odradek.pipelines.definition.model import PythonReference
+from odradek.pipelines.definition.places import Place
 from odradek.pipelines.spark.python_references import ReferenceBroken, load_reference
 
 if TYPE_CHECKING:
@@ -44,3 +45,12 @@ def test_a_path_that_leads_nowhere_is_told(tmp_path: Path) -> None:
         load_reference(PythonReference("nowhere_at_all", "f"), str(tmp_path))
     with pytest.raises(ReferenceBroken, match="module json does not define nonsense"):
         load_reference(PythonReference("json", "nonsense"), str(tmp_path))
+
+
+def test_an_included_file_names_modules_of_its_own_folder(tmp_path: Path) -> None:
+    own, definitions = folder(tmp_path, "included", 3), folder(tmp_path, "definition", 4)
+    included = PythonReference("rules_of_their_own", "answer", Place(f"{own}/more.yml", 1, 1))
+    assert load_reference(included, definitions)() == 3
+    (tmp_path / "empty").mkdir()
+    elsewhere = PythonReference("rules_of_their_own", "answer", Place(f"{tmp_path}/empty/more.yml", 1, 1))
+    assert load_reference(elsewhere, definitions)() == 4

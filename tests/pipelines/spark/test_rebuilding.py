@@ -17,7 +17,7 @@ from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTake
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, pipeline_for_view, rebuild_views
+from odradek.pipelines.spark.rebuilding import Rebuilding, RebuildRefused, pipeline_for, rebuild_views, rebuildable
 from odradek.pipelines.spark.sinks.tables import changing
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -50,8 +50,8 @@ def run(stage: Stage, pipeline: Pipeline) -> list[BatchReport]:
         return stage.run(pipeline, starts=starts)
 
 
-def rows(stage: Stage, table: str) -> list[tuple[Any, ...]]:
-    with changing(f"sqlite:///{stage.folder / 'w.db'}") as connection:
+def rows(stage: Stage, table: str, file: str = "w.db") -> list[tuple[Any, ...]]:
+    with changing(f"sqlite:///{stage.folder / file}") as connection:
         return sorted(tuple(row) for row in connection.execute(sa.text(f"SELECT * FROM {table}")))
 
 
@@ -88,6 +88,56 @@ def test_views_are_rebuilt_and_the_stream_goes_on(stage: Stage) -> None:
     assert len(stage.read("out")) == 5
     with changing(f"sqlite:///{stage.folder / 'w.db'}") as connection:
         assert sorted(sa.inspect(connection).get_table_names()) == ["last", "odradek_batches", "totals"]
+
+
+TABLES = """
+    warehouse: sqlite:///w.db
+    sources: {rows: {topic: "@in", schema: "id BIGINT, v BIGINT"}}
+    steps: {totals: {from: rows, by: [id], aggregate: {total: sum(v)}}}
+    sinks:
+      last: {from: rows, table: last_rows, key: [id], order_by: v}
+      all: {from: rows, table: all_rows, url: "sqlite:///other.db"}
+      totals: {from: totals, table: totals, key: [id]}
+    views: {kept: {from: rows, key: [id], order_by: v, url: "sqlite:///other.db"}}
+"""
+
+
+def test_tables_and_views_of_any_database_are_rebuilt(stage: Stage) -> None:
+    stage.create("in")
+    stage.produce("in", [{"id": 1, "v": 1}, {"id": 2, "v": 2}, {"id": 1, "v": 3}, {"id": 2, "v": 1}])
+    pipeline = stage.pipeline(TABLES)
+    run(stage, pipeline)
+    expected = {
+        "last_rows": [(1, 3), (2, 2)],
+        "all_rows": [(1, 1), (1, 3), (2, 1), (2, 2)],
+        "totals": [(1, 4), (2, 3)],
+        "kept": [(1, 3), (2, 2)],
+    }
+    databases = {"last_rows": "w.db", "all_rows": "other.db", "totals": "w.db", "kept": "other.db"}
+    assert {name: rows(stage, name, databases[name]) for name in expected} == expected
+    for name, file in databases.items():
+        with changing(f"sqlite:///{stage.folder / file}") as connection:
+            connection.execute(sa.text(f"DELETE FROM {name} WHERE id = 2"))
+    rebuilding = Rebuilding(stage.spark, pipeline, prepare_topics(pipeline), quiet)
+    for each in rebuildable(pipeline).values():
+        rebuilding.rebuild(each)
+    assert {name: rows(stage, name, databases[name]) for name in expected} == expected
+    stage.produce("in", [{"id": 2, "v": 0}, {"id": 1, "v": 5}])
+    run(stage, pipeline)
+    assert rows(stage, "last_rows") == rows(stage, "kept", "other.db") == [(1, 5), (2, 2)]
+    assert rows(stage, "totals") == [(1, 9), (2, 3)]
+    assert len(rows(stage, "all_rows", "other.db")) == 6
+
+
+def test_a_table_that_a_batch_cannot_repeat_is_not_rebuilt(stage: Stage) -> None:
+    appended = stage.pipeline("""
+        sources:
+          rows: {topic: "@in", schema: "id BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
+        steps: {counts: {from: rows, aggregate: {n: count(*)}, window: {column: at, size: 1 minute}}}
+        sinks: {counts: {from: counts, table: counts}}
+    """)
+    with pytest.raises(RebuildRefused, match="would append rows of open groups again; give the sink a key"):
+        rebuild_views(appended, appended.sinks, quiet, lambda _sink, _rows: None)
 
 
 def test_a_changed_view_is_refused_until_it_is_rebuilt(stage: Stage) -> None:
@@ -180,7 +230,7 @@ def test_a_rebuild_reads_only_what_leads_to_its_view(stage: Stage) -> None:
         sinks: {out: {from: apart, topic: "@out"}}
         views: {last: {from: named, key: [id]}}
     """)
-    alone = pipeline_for_view(pipeline.views[0], pipeline)
+    alone = pipeline_for(pipeline.views[0], pipeline)
     assert [each.name for each in alone.sources] == ["rows", "names"]
     assert [each.name for each in alone.steps] == ["named"]
     origin = alone.sources[0].origin

@@ -23,6 +23,7 @@ dead_letters: "@dead"
 sources:
   readings:
     topic: "@in"
+    tombstones: dead_letters
     schema:
       type: object
       required: [id]

@@ -38,6 +38,7 @@ sources:
     schema: "id BIGINT NOT NULL, pump BIGINT, at TIMESTAMP, pressure DOUBLE"
     columns: {sent: "cast(_headers[0].value as string)"}
     watermark: {column: at, delay: 10 minutes}
+    tombstones: dead_letters
   pumps: {files: {path: pumps.csv, format: csv}, schema: "pump BIGINT, name STRING"}
 steps:
   good:
@@ -115,7 +116,7 @@ def contents() -> dict[str, Any]:
         "met": Counter({str(row["pump"]) for row in good}),
         "dead": counted(
             [(value, kind) for value, kind in zip(BROKEN, KINDS, strict=True)]
-            + [(json.dumps(row).encode(), "plausible") for row in refused]
+            + [(json.dumps(row).encode(), "expectation 'plausible' not met") for row in refused]
         ),
         "minutes": {key: (len(found), max(found)) for key, found in minutes.items()},
         "archive": Counter((row["id"], NAMES.get(row["pump"])) for row in good),

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.pipelines.definition.column_types import Primitive
+from odradek.pipelines.definition.model import Function, Pipeline, PythonReference
+from odradek.pipelines.definition.places import Place
 from odradek.pipelines.spark.session import own_address, worker_python
-from odradek.pipelines.spark.shipping import modules_in, zipped
+from odradek.pipelines.spark.shipping import module_folders, modules_in, zipped
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,6 +24,16 @@ def test_modules_and_whole_packages_are_sent(tmp_path: Path) -> None:
         (tmp_path / name).write_text("")
     archive = zipped(tmp_path / "modules.zip", modules_in(tmp_path), tmp_path)
     assert sorted(zipfile.ZipFile(archive).namelist()) == ["pumps/__init__.py", "pumps/deep/limits.py", "rules.py"]
+
+
+def test_folders_of_included_files_are_sent_too(tmp_path: Path) -> None:
+    function = PythonReference("rules", "f", Place(f"{tmp_path}/more/functions.yml", 1, 1))
+    functions = (
+        Function("f", function, Primitive("INT")),
+        Function("g", PythonReference("rules", "g"), Primitive("INT")),
+    )
+    pipeline = Pipeline("p", functions=functions, place=Place(f"{tmp_path}/p.yml", 1, 1))
+    assert module_folders(pipeline) == [tmp_path, tmp_path / "more"]
 
 
 @pytest.mark.parametrize(

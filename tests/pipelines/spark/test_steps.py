@@ -148,7 +148,8 @@ def test_avro_is_decoded(stage: Stage) -> None:
     stage.produce("in", values)
     pipeline = stage.pipeline("""
         dead_letters: "@dead"
-        sources: {readings: {topic: "@in", format: avro, schema: {file: reading.avsc}}}
+        sources:
+          readings: {topic: "@in", format: avro, schema: {file: reading.avsc}, tombstones: dead_letters}
         sinks: {out: {from: readings, topic: "@out"}}
         """)
     stage.run(pipeline)

@@ -22,6 +22,7 @@ sources:
   readings:
     topic: "@in"
     schema: "id BIGINT NOT NULL, pressure DOUBLE, meter STRUCT<unit: STRING>"
+    tombstones: dead_letters
 steps:
   good:
     sql: |
@@ -58,7 +59,7 @@ REASONS = [
     "does not fit the schema",
     "missing field",
     "no value",
-    "plausible",
+    "expectation 'plausible' not met",
     "not JSON",
     "does not fit the schema",
     "not JSON",

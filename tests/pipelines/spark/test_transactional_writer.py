@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,9 @@ from odradek.pipelines.spark.transactional_writer import (
     DeliveryFailed,
     Mark,
     SplitWriter,
+    TakenOver,
     call_with_deadline,
+    claim_split,
     opened,
     read_mark,
     write_split,
@@ -103,8 +106,8 @@ class Topic:
         for future in admin.create_topics([NewTopic(self.name, 2, 1), NewTopic(self.marks, 2, 1)]).values():
             future.result(60)
 
-    def assignment(self, batch: int, query: str = "q") -> Assignment:
-        return Assignment(self.bootstrap_servers, (), f"group-{self.name}", self.marks, query, batch)
+    def assignment(self, batch: int, query: str = "q", epoch: int = 0) -> Assignment:
+        return Assignment(self.bootstrap_servers, (), f"group-{self.name}", self.marks, query, batch, epoch)
 
     def records(self, batch: int, split: int, count: int = 3) -> pa.RecordBatch:
         value = f"{batch}/{split}".encode()
@@ -133,9 +136,38 @@ def test_a_driver_that_was_replaced_cannot_commit(topic: Topic) -> None:
         yield topic.records(1, 0)
         assert write_split(topic.assignment(1), [topic.records(1, 0)], {}) == 3
 
-    with pytest.raises(DeliveryFailed, match=r"batch 1 was not committed to .* another run of this pipeline"):
+    with pytest.raises(DeliveryFailed, match=r"batch 1 was not committed to .* another task has opened the split 0"):
         write_split(topic.assignment(1), more(), {})
     assert topic.values() == {"0/0": 3, "1/0": 3}
+
+
+@pytest.mark.jvm
+def test_an_earlier_run_cannot_open_a_split_that_a_later_one_has_claimed(topic: Topic) -> None:
+    earlier, later = topic.assignment(0, "a", epoch=1), topic.assignment(0, "b", epoch=2)
+    claim_split(earlier, 0)
+    kept: dict[str, SplitWriter] = {}
+    assert write_split(earlier, [topic.records(0, 0)], kept) == 3
+
+    def interrupted() -> Iterator[pa.RecordBatch]:
+        yield topic.records(1, 0)
+        claim_split(later, 0)
+
+    with pytest.raises(TakenOver, match="another run of this pipeline took over"):
+        write_split(replace(earlier, batch=1), interrupted(), kept)
+    writer = opened(later, 0, {})
+    assert writer is not None
+    with pytest.raises(TakenOver):  # neither with the producer that it has kept, nor with a new one
+        write_split(replace(earlier, batch=1), [topic.records(1, 0)], kept)
+    writer.add(topic.records(0, 0))
+    writer.commit()  # the attempt of the earlier run has not fenced it
+    with pytest.raises(TakenOver):
+        claim_split(replace(earlier, epoch=2), 0)
+    assert topic.values() == {"0/0": 6}
+
+
+def test_a_mark_keeps_the_epoch_of_its_run() -> None:
+    assert Mark.of_offset(4, Mark("q", 4, 7).metadata) == Mark("q", 4, 7)
+    assert Mark.of_offset(4, "9e0c") == Mark("9e0c", 4, 0)  # written by a version without epochs
 
 
 @pytest.mark.jvm
@@ -157,7 +189,7 @@ def test_what_fails_in_the_middle_is_not_there(topic: Topic) -> None:
 def test_a_batch_does_not_wait_for_ever_for_a_coordinator_that_does_not_answer() -> None:
     is_over = threading.Event()
     writer = object.__new__(SplitWriter)
-    writer._slot, writer._mark, writer._group = ("marks", 0), Mark("other", 0), None
+    writer._slot, writer._mark, writer._group, writer._epoch = ("marks", 0), Mark("other", 0), None, 0
     producer: Any = SimpleNamespace(
         begin_transaction=lambda: None, send_offsets_to_transaction=lambda *_arguments: is_over.wait(60)
     )

@@ -133,6 +133,18 @@ def test_an_older_row_does_not_replace_a_newer_one(url: str) -> None:
     assert rows(url) == [(1, 4.0, None)]
 
 
+def test_a_deletion_removes_the_row_of_its_key_unless_that_is_newer(url: str) -> None:
+    warehouse = Warehouse(url)
+    warehouse.write(BatchNumber("q", 0), [change((1, T1, 1.0, None), (2, T2, 2.0, None), (3, None, 3.0, None))])
+    older = [(each, T1, None, None) for each in (1, 2, 3, 4)]
+    deleting = TableChange("t", SCHEMA, [(5, T1, 5.0, None)], ("id",), "at", older)
+    assert warehouse.write(BatchNumber("q", 1), [deleting])
+    assert [row[0] for row in rows(url)] == [2, 5]
+    assert not warehouse.write(BatchNumber("q", 1), [deleting])
+    warehouse.write(BatchNumber("q", 2), [TableChange("t", SCHEMA, [], ("id",), deletions=[(2, None, None, None)])])
+    assert [row[0] for row in rows(url)] == [5]
+
+
 def test_columns_that_the_table_lacks_are_named(url: str) -> None:
     Warehouse(url).write(None, [change((1, T1, 1.0, None))])
     wider = TableChange(

@@ -92,7 +92,7 @@ cases:
         good: {contains: [{id: 2, at: "2026-01-01T12:00:30Z"}]}
       dead_letters:
         - {reason: missing field, step: readings}
-        - {reason: "positive: not true that pressure > 0", value: {id: 3}}
+        - {reason: "expectation 'positive' not met: pressure > 0", value: {id: 3}}
       expectations: {good: {positive: 1, known: 0}}
   rows of a step and of a table are given:
     given:

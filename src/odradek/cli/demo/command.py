@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 from typing import TYPE_CHECKING
@@ -19,8 +20,11 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.interrupt import stop_on_interrupt
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.parameter_types import POSITIVE
-from odradek.pipelines.rigs.fleet import Fleet, FleetSettings
-from odradek.pipelines.rigs.producer import RigProducer, producer_settings
+from odradek.pipelines.examples.folders import find_example
+from odradek.pipelines.examples.simulator.loading import load_simulation
+from odradek.pipelines.examples.simulator.model import Flaws
+from odradek.pipelines.examples.simulator.population import Population
+from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings
 
 if TYPE_CHECKING:
     from confluent_kafka import Uuid
@@ -28,7 +32,6 @@ if TYPE_CHECKING:
 TOPIC = "rigs"
 PARTITIONS = 3
 PUMPS = 12
-SEED = 7
 DRAIN_S = 3.0
 LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
 
@@ -79,17 +82,18 @@ def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as
 
 
 class RigsThread(threading.Thread):
-    """A thread that produces the records of a small fleet, without late or broken ones."""
+    """A thread that produces the records of a small fleet, without late or malformed ones."""
 
     def __init__(self, cluster: Cluster, run_id: str, rate: float) -> None:
         super().__init__(name="demo-producer", daemon=True)
         self.cluster = cluster
         self.is_stopped = threading.Event()
         self.failure: Failure | None = None
-        self.rigs = RigProducer(
+        simulation = load_simulation(find_example(TOPIC).simulator, {})
+        self.rigs = RecordProducer(
             cluster.producer({**producer_settings(rate), "linger.ms": 0}),
             TOPIC,
-            Fleet(FleetSettings(pumps=PUMPS, seed=SEED, late_share=0, broken_share=0)),
+            Population(dataclasses.replace(simulation, count=PUMPS, flaws=Flaws())),
             rate,
             headers=lambda: sent_header(run_id, time.perf_counter_ns()),
         )

@@ -7,6 +7,7 @@ from odradek.cli.framework.commands import group
 
 @group(
     lazy={
+        "init": ("odradek.cli.pipeline.init:init", "Write a new project that runs at once."),
         "validate": (
             "odradek.cli.pipeline.validate:validate",
             "Check definitions and report every error with its line.",
@@ -25,6 +26,7 @@ from odradek.cli.framework.commands import group
         "rebuild": ("odradek.cli.pipeline.backfill:rebuild", "Rebuild views from the log."),
     },
     examples=[
+        ("a new project", "odradek pipeline init shop"),
         ("check it", "odradek pipeline validate pipeline.yml"),
         ("show its lineage", "odradek pipeline graph pipeline.yml"),
         ("run it", "odradek pipeline run pipeline.yml"),

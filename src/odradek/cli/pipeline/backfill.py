@@ -21,7 +21,7 @@ from odradek.cli.pipeline.run import launch, require_spark
 from odradek.cli.pipeline.start_positions import parse_range
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Pipeline, View
+    from odradek.pipelines.definition.model import Pipeline, Sink, View
     from odradek.pipelines.spark.progress import BatchReport
 
 POSITIONS = "earliest, a time, or TOPIC:PARTITION:OFFSET (repeatable)"
@@ -99,36 +99,38 @@ def narrowed(found: Pipeline, only: tuple[str, ...]) -> Pipeline:
 @command(
     examples=[
         ("all views", "odradek pipeline rebuild pipeline.yml"),
-        ("one of them", "odradek pipeline rebuild pipeline.yml pump_state"),
+        ("one of them, or a table", "odradek pipeline rebuild pipeline.yml pump_state"),
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
-@click.argument("views", metavar="VIEW...", nargs=-1, cls=OptionalArgument, type=TEXT)
+@click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
 @plain_override_options
 @format_option
-def rebuild(file: str, views: tuple[str, ...], name: str | None, overrides: dict[str, Any], as_json: bool) -> None:
-    """Rebuild views of a stopped pipeline from the whole log.
+def rebuild(file: str, names: tuple[str, ...], name: str | None, overrides: dict[str, Any], as_json: bool) -> None:
+    """Rebuild views and tables of a stopped pipeline from the log.
 
-    Each view is built in a new table, which replaces the old one in one transaction: readers see the old view or the
-    new one. The checkpoints of the stream do not change.
+    NAME is a view or a sink that writes a table; the default is all views. Each is built in a new table, which
+    replaces the old one in one transaction: readers see the old rows or the new ones.
     """
     found = overridden(choose(file, load(file, "standard"), name), overrides)
     require_spark()
-    known = {each.name: each for each in found.views}
-    for each in views:
-        if each not in known:
-            raise Failure(f"{found.name} has no view {each}; it has {', '.join(known) or 'none'}")
-    chosen = [known[each] for each in dict.fromkeys(views)] or list(found.views)
-    if not chosen:
-        raise Failure(f"{found.name} has no views")
     from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
-    from odradek.pipelines.spark.rebuilding import rebuild_views  # noqa: PLC0415
+    from odradek.pipelines.spark.rebuilding import rebuild_views, rebuildable  # noqa: PLC0415
 
-    def done(view: View, rows: int) -> None:
+    known = rebuildable(found)
+    for each in names:
+        if each not in known:
+            raise Failure(f"{found.name} has no view or table sink {each}; it has {', '.join(known) or 'none'}")
+    chosen = [known[each] for each in dict.fromkeys(names)] or list(found.views)
+    if not chosen:
+        raise Failure(f"{found.name} has no views" + (f"; name a table: {', '.join(known)}" if known else ""))
+
+    def done(end: View | Sink, rows: int) -> None:
         if as_json:
-            print_json({"pipeline": found.name, "view": view.name, "rows": rows})
+            kind = "view" if end in found.views else "sink"
+            print_json({"pipeline": found.name, kind: end.name, "rows": rows})
         else:
-            say(f"{view.name}: {count_text(rows, 'row')}")
+            say(f"{end.name}: {count_text(rows, 'row')}")
 
     try:
         rebuild_views(found, chosen, note, done)

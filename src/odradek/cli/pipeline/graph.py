@@ -10,6 +10,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import print_json, say
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.definition_options import definition_options
 from odradek.cli.pipeline.loading import choose, load
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @click.option(
     "--pipeline", "name", metavar="NAME", type=TEXT, help="Name of the pipeline, if a Python file defines several."
 )
+@definition_options
 @format_option
 def graph(file: str, svg: str | None, name: str | None, as_json: bool) -> None:
     """Draw the lineage of a pipeline, from its sources to its sinks and views.

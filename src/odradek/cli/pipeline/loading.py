@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from odradek.cli.framework.failure import Failure
+from odradek.cli.pipeline.definition_options import chosen, remember_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,10 @@ def load(file: str, engine: str | None) -> list[Definition]:
     from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
 
-    return load_file(file, os.environ, None if engine is None else Engine(engine))
+    found = load_file(file, os.environ, None if engine is None else Engine(engine), chosen())
+    for each in found:
+        remember_secrets(() if each.pipeline is None else each.pipeline.secrets)
+    return found
 
 
 def choose(file: str, definitions: list[Definition], name: str | None) -> Pipeline:

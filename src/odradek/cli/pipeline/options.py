@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.definition_options import chosen_arguments, definition_options
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
@@ -73,7 +74,7 @@ def plain_override_options(function: F) -> F:
         overrides = {key: rest.pop(key) for key in OVERRIDES}
         return function(*arguments, overrides=overrides, **rest)
 
-    decorated: Any = with_overrides
+    decorated: Any = definition_options(with_overrides)
     for option in OVERRIDE_OPTIONS:
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
@@ -129,4 +130,5 @@ def overridden(found: Pipeline, overrides: dict[str, Any]) -> Pipeline:
 def override_arguments(engine: str | None, name: str, overrides: dict[str, Any]) -> list[str]:
     """The overrides as arguments for a child process."""
     chosen = {"engine": engine, "pipeline": name, **overrides}
-    return [f"--{key.replace('_', '-')}={value}" for key, value in chosen.items() if value is not None]
+    own = [f"--{key.replace('_', '-')}={value}" for key, value in chosen.items() if value is not None]
+    return own + chosen_arguments()

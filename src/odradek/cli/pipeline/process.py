@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import math
 import os
 import signal
 import subprocess
 import sys
 import threading
+import time
 from typing import IO, TYPE_CHECKING, Self
 
 from odradek.cli.framework.failure import Failure, without_prefix
@@ -64,9 +66,13 @@ class PipelineProcess:
         self._is_running.set()
         self._is_stopped.set()
 
-    def wait_until_running(self) -> None:
-        while not self._is_running.wait(0.1) and not self._is_stopped.is_set():
-            pass
+    def wait_until_running(self, timeout_s: float = math.inf) -> bool:
+        """Wait until all flows are started, the process has ended, or the time is over; False in the last case."""
+        ends_at = time.monotonic() + timeout_s
+        while not self._is_running.wait(min(0.1, max(0.0, ends_at - time.monotonic()))):
+            if self._is_stopped.is_set() or time.monotonic() >= ends_at:
+                return False
+        return True
 
     def __exit__(self, *_error: object) -> None:
         self._is_stop_requested = not self._has_ended()

@@ -14,6 +14,7 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import age_text, note, print_columns, print_json, say, size_text
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.definition_options import definition_options
 from odradek.cli.pipeline.loading import choose, load
 from odradek.cli.pipeline.options import checkpoints_option, name_option, overridden, yes_option
 from odradek.cli.pipeline.start_positions import parse_position, position_text
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     ]
 )
 @click.argument("file", metavar="FILE", type=click.Path())
+@definition_options
 @name_option
 @checkpoints_option
 @format_option
@@ -109,6 +111,7 @@ def local_checkpoints(found: Pipeline) -> Checkpoints:
     help="Begin at earliest, latest, a time, or TOPIC:PARTITION:OFFSET (repeatable). Default: the sources' start.",
 )
 @click.option("--flow", "chosen", metavar="NAME", type=TEXT, multiple=True, help="Only this flow. Repeatable.")
+@definition_options
 @name_option
 @checkpoints_option
 @yes_option

@@ -126,7 +126,7 @@ def run_for_owner(found: Pipeline, options: RunOptions, is_stopped: threading.Ev
         launch(found, options, is_stopped, callbacks)
     except Exception as error:
         text = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
-        pipe.send(failed(text, str(healing_of(error))))
+        pipe.send(failed(found.without_secrets(text), str(healing_of(error))))
         sys.exit(1)
 
 
@@ -167,7 +167,8 @@ def launch(found: Pipeline, options: RunOptions, is_stopped: threading.Event, ca
     from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415 - help does not need Spark
     from odradek.pipelines.spark.launching import run_pipeline  # noqa: PLC0415
 
+    hiding = dataclasses.replace(callbacks, say=lambda line: callbacks.say(found.without_secrets(line)))
     try:
-        run_pipeline(found, options, is_stopped.is_set, callbacks)
+        run_pipeline(found, options, is_stopped.is_set, hiding)
     except PipelineError as error:
-        raise Failure(str(error)) from error
+        raise Failure(found.without_secrets(str(error))) from error

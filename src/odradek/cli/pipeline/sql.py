@@ -17,6 +17,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.output import note, print_columns, print_json
 from odradek.cli.framework.parameter_types import PAIR, RECORD_COUNT, TEXT
+from odradek.cli.pipeline.definition_options import definition_options
 from odradek.cli.pipeline.loading import choose, load, require_packages
 from odradek.cli.pipeline.run import SPARK_PACKAGES
 
@@ -67,6 +68,7 @@ SETTINGS = {"spark.sql.session.timeZone": "UTC"}
     "--limit", metavar="N", type=RECORD_COUNT, help=f"At most N rows. Default: {SHOWN_ROWS} for text, otherwise all."
 )
 @click.option("--master", metavar="URL", type=TEXT, help="Spark's master.")
+@definition_options
 @click.option(
     "--format", "output", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True,
     help="A table, one JSON object per line, or CSV.",

@@ -13,6 +13,7 @@ from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import count_text, faint, print_json, say, strong
 from odradek.cli.framework.parameter_types import TEXT
+from odradek.cli.pipeline.definition_options import chosen, definition_options
 from odradek.cli.pipeline.loading import require_packages
 from odradek.cli.pipeline.run import SPARK_PACKAGES
 
@@ -36,6 +37,7 @@ INDENT = " " * 6
 )
 @click.argument("files", metavar="[FILE...]", nargs=-1, type=click.Path())
 @click.option("--case", "only", metavar="NAME", type=TEXT, help="Only the case with this name.")
+@definition_options
 @format_option
 def test(files: tuple[str, ...], only: str | None, as_json: bool) -> None:
     """Test pipelines: given rows, expected rows, no broker.
@@ -71,7 +73,7 @@ def read_files(named: tuple[str, ...], only: str | None) -> list[CaseFile]:
     found: list[CaseFile] = []
     for file in find_files(named):
         try:
-            found.append(read_case_file(file, os.environ))
+            found.append(read_case_file(file, os.environ, chosen()))
         except ProblemList as error:
             problems += error.problems
     if problems:

@@ -11,6 +11,7 @@ from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
 from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import count_text, print_json, say, strong
+from odradek.cli.pipeline.definition_options import definition_options
 from odradek.cli.pipeline.loading import load
 from odradek.cli.pipeline.options import ENGINES
 
@@ -35,6 +36,7 @@ engine_option = click.option(
 )
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @engine_option
+@definition_options
 @format_option
 def validate(files: tuple[str, ...], engine: str | None, as_json: bool) -> None:
     """Check definitions and report every error with its line.

@@ -22,6 +22,12 @@ class AvroSchemaError(Exception):
 
 def avro_columns(schema: Any) -> tuple[Column, ...]:
     """The columns of a record, or `AvroSchemaError`."""
+    check_schema(schema)
+    return Converter().columns(schema)
+
+
+def check_schema(schema: Any) -> None:
+    """`AvroSchemaError` unless this is the schema of a record."""
     import fastavro.schema  # noqa: PLC0415 - only definitions with Avro pay for it
 
     try:
@@ -31,7 +37,6 @@ def avro_columns(schema: Any) -> tuple[Column, ...]:
         raise AvroSchemaError(f"invalid Avro schema: {reason}") from error
     if not isinstance(schema, dict) or schema.get("type") not in {"record", "error"}:
         raise AvroSchemaError("the schema is not a record: its type must be 'record'")
-    return Converter().columns(schema)
 
 
 class Converter:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.checks_columns import check_columns
 from odradek.pipelines.definition.checks_databases import check_databases
 from odradek.pipelines.definition.checks_engines import check_engine
+from odradek.pipelines.definition.checks_functions import check_functions
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_python import check_python
 from odradek.pipelines.definition.columns import known_columns
@@ -25,6 +26,7 @@ def check_definition(parsed: Parsed, problems: Problems) -> None:
     graph = build_graph(pipeline)
     check_columns(pipeline, known_columns(pipeline, graph), problems)
     check_python(pipeline, problems)
+    check_functions(pipeline, problems)
     check_databases(pipeline, problems)
     check_engine(pipeline, problems)
     check_names(parsed, graph, problems)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Primitive
+from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
 from odradek.pipelines.definition.columns import lookup, record_columns
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
@@ -109,10 +109,13 @@ class ColumnChecker:
             else:
                 for text in target.value:
                     self._expression(text, place_of(sink, "value", text), f"value of {what}", columns)
+            if target.deletes is not None:
+                self._expression(target.deletes, place_of(sink, "deletes"), f"deletes of {what}", columns)
             for each in target.headers:
                 self._expression(each.expression, each.expression_place, f"header '{each.name}' of {what}", columns)
         elif isinstance(target, TableTarget):
             self._columns(target.key, columns, f"key of {what}", self._below(sink, "key"))
+            self._order(target.order_by, columns, sink, what)
         elif isinstance(target, FilesTarget):
             self._columns(
                 target.partition_by, columns, f"partition_by of {what}", self._below(sink, "files/partition_by")
@@ -123,11 +126,22 @@ class ColumnChecker:
         what = f"view '{view.name}'"
         if isinstance(view.content, LatestRows):
             self._columns(view.content.key, columns, f"key of {what}", self._below(view, "key"))
-            if view.content.order_by is not None:
-                self._column(view.content.order_by, columns, f"order_by of {what}", self._at(view, "order_by"))
+            self._order(view.content.order_by, columns, view, what)
         else:
             self._columns(view.content.by, columns, what, self._below(view, "by"))
             self._aggregates(view.content.aggregates, columns, what)
+
+    def _order(self, name: str | None, columns: Columns | None, end: Sink | View, what: str) -> None:
+        if name is None:
+            return
+        self._column(name, columns, f"order_by of {what}", self._at(end, "order_by"))
+        kind = None if columns is None else columns.type_of(name)
+        if isinstance(kind, Struct | Array | Map):
+            self.problems.error(
+                self._at(end, "order_by"),
+                f"order_by of {what} names the column '{name}' of type {kind.ddl}, which has no order in a database",
+                "use a column with a time, a number or text",
+            )
 
     def _aggregation(self, step: Step, operation: Aggregation, columns: Columns | None) -> None:
         what = f"step '{step.name}'"

@@ -23,6 +23,9 @@ def check_databases(pipeline: Pipeline, problems: Problems) -> None:
     for sink in pipeline.sinks:
         if isinstance(sink.target, TableTarget) and sink.target.url is not None:
             check_url(sink.target.url, f"url of sink '{sink.name}'", place_of(sink, "url"), problems)
+    for view in pipeline.views:
+        if view.url is not None:
+            check_url(view.url, f"url of view '{view.name}'", place_of(view, "url"), problems)
     for source in pipeline.sources:
         if isinstance(source.origin, JdbcOrigin) and not source.origin.url.startswith("jdbc:"):
             problems.error(

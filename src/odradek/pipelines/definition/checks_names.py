@@ -35,9 +35,8 @@ def check_unique(things: Iterable[Source | Step | Sink | View], why: str, proble
     for each in things:
         before = first.setdefault(each.name.lower(), each.place)
         if before is not each.place:
-            problems.error(
-                each.place, f"the name '{each.name}' is already used in line {before.line}", f"choose another: {why}"
-            )
+            where = f"line {before.line}" if before.file == each.place.file else str(before)
+            problems.error(each.place, f"the name '{each.name}' is already used in {where}", f"choose another: {why}")
 
 
 def check_references(pipeline: Pipeline, broken: frozenset[str], problems: Problems) -> None:

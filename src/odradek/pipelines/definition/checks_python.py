@@ -21,6 +21,8 @@ BATCH_ARGUMENTS = 2  # the batch and its id
 
 def check_python(pipeline: Pipeline, problems: Problems) -> None:
     search = [pipeline.directory, str(Path.cwd()), *sys.path]
+    for each in pipeline.functions:
+        check_reference(each.reference, search, None, problems)
     for step in pipeline.steps:
         operation = step.operation
         if isinstance(operation, PythonFunction):
@@ -33,7 +35,7 @@ def check_python(pipeline: Pipeline, problems: Problems) -> None:
 
 
 def check_reference(reference: PythonReference, search: list[str], arguments: int | None, problems: Problems) -> None:
-    found, missing = find_module(reference.module, search)
+    found, missing = find_module(reference.module, [reference.directory, *search])
     if found is None:
         hint = "modules are searched for next to the definition, in the working directory and among installed packages"
         problems.error(reference.place, f"module '{missing}' of {reference} was not found", hint)

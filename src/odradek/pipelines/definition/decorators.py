@@ -19,17 +19,21 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from odradek.pipelines.definition.choices import NO_CHOICES
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.python_nodes import CallSite, call_site, place_at, to_node
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.pipelines.definition.checked import Definition
+    from odradek.pipelines.definition.choices import Choices
     from odradek.pipelines.definition.vocabulary import Engine
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 STEP_SETTINGS = ("from_", "schema", "expect", "watermark")
-SECTIONS = ("sources", "steps", "sinks", "views")
+SECTIONS = ("sources", "steps", "sinks", "views", "functions")
 
 
 class Decorator(Protocol):
@@ -78,10 +82,18 @@ class Pipeline:
 
         return decorate
 
-    def define(self, engine: Engine | None = None) -> Definition:
-        """Parses and checks the definition; returns the model and its problems."""
-        from odradek.pipelines.definition.checked import finished  # noqa: PLC0415 - importing a definition stays cheap
-        from odradek.pipelines.definition.parsing import parse_pipeline  # noqa: PLC0415
+    def function(self, name: str | None = None, **settings: Any) -> Decorator:
+        """Declares a function that SQL can call (`python=…`, `returns=…`), or returns a decorator for one."""
+        return self._declare("functions", name, settings, call_site(sys._getframe(1)))  # noqa: SLF001
+
+    def define(
+        self,
+        engine: Engine | None = None,
+        environment: Mapping[str, str] | None = None,
+        choices: Choices = NO_CHOICES,
+    ) -> Definition:
+        """Parses and checks the definition, with the variables of `environment`; returns the model and its problems."""
+        from odradek.pipelines.definition.assembling import assembled  # noqa: PLC0415 - importing one stays cheap
 
         problems = Problems()
         for each in self._problems:
@@ -92,7 +104,7 @@ class Pipeline:
         root = MappingNode(
             tuple((Scalar(key, key, node.place), node) for key, node in (*self._settings, *sections)), self._place
         )
-        return finished(parse_pipeline(root, problems), problems, engine)
+        return assembled(root, environment or {}, problems, engine, choices)
 
     def _declare(self, section: str, name: str | None, settings: dict[str, Any], site: CallSite) -> Decorator:
         """Declares at once if the name is given, otherwise when the decorator is applied to a function."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
@@ -70,7 +70,7 @@ def lineage_of(pipeline: Pipeline) -> list[LineageNode]:
     for sink in pipeline.sinks:
         before = folded.get(sink.input.lower())
         nodes.append(LineageNode(f"sink/{sink.name}", Kind.SINK, sink.name, sink_detail(sink), as_inputs(before)))
-    return nodes
+    return [replace(each, detail=pipeline.without_secrets(each.detail)) for each in nodes]
 
 
 def table_id(name: str, sources: dict[str, Source]) -> str:

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.column_types import Array, Column, Primitive, Struct, columns_ddl
+from odradek.pipelines.definition.column_types import Array, Column, ColumnType, Primitive, Struct, columns_ddl
 from odradek.pipelines.definition.places import NOWHERE, Place
+from odradek.pipelines.definition.secrets import hidden
 from odradek.pipelines.definition.vocabulary import (
     Connector,
     Delivery,
@@ -25,7 +27,11 @@ from odradek.pipelines.definition.vocabulary import (
     SinkMode,
     StartAt,
     StateClock,
+    Tombstones,
 )
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.avro_writers import WriterSchemas
 
 Settings = Mapping[str, str]
 Places = Mapping[str, Place]  # by path below a name: `from`, `window/column`, `by/hcid`
@@ -44,7 +50,7 @@ class NamedExpression:
 
 @dataclass(frozen=True, slots=True)
 class PythonReference:
-    """A function or a class by its import path, `package.module:name`; the definition's folder is searched first."""
+    """A function or a class by its import path, `package.module:name`; the folder of its file is searched first."""
 
     module: str
     name: str
@@ -53,13 +59,20 @@ class PythonReference:
     def __str__(self) -> str:
         return f"{self.module}:{self.name}"
 
+    @property
+    def directory(self) -> str:
+        """The folder of the file that names it: an included file may be in another folder than the definition."""
+        return str(Path(self.place.file).parent)
+
 
 @dataclass(frozen=True, slots=True)
 class RecordSchema:
-    """The columns of a record; for Avro also the schema itself, which the decoder needs."""
+    """The columns of a record; for Avro also the schema itself, and those of the records' writers."""
 
     columns: tuple[Column, ...]
     avro: str | None = None  # canonical JSON
+    writer: str | None = None  # of records without a header, if it differs
+    writers: WriterSchemas | None = None  # by the id in the record's header; None: records have no header
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
     @property
@@ -73,6 +86,14 @@ class RecordFormat:
 
     encoding: Encoding = Encoding.JSON
     schema: RecordSchema | None = None
+    tombstones: Tombstones | None = None
+
+    @property
+    def tombstone_policy(self) -> Tombstones:
+        """The policy of the definition; by default a record without a value is a row if its format has no columns."""
+        if self.tombstones is not None:
+            return self.tombstones
+        return Tombstones.DROP if self.encoding in {Encoding.JSON, Encoding.AVRO} else Tombstones.ROWS
 
 
 # The columns that every topic source has in addition to those of its records.
@@ -137,6 +158,7 @@ class JdbcOrigin:
     table: str | None = None
     query: str | None = None
     options: Settings = field(default_factory=dict)
+    refresh: Duration | None = None  # how long its rows are cached; None: they are read in every batch
 
 
 Origin = TopicOrigin | FileOrigin | JdbcOrigin
@@ -183,6 +205,7 @@ class PythonFunction:
     function: PythonReference
     columns: tuple[Column, ...] | None = None  # the columns of its result, if declared
     keeps_state: bool | None = None  # over a stream; None until Spark has analysed its plan
+    updates_rows: bool = False  # whether its state is an aggregation, whose rows change with later records
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +285,7 @@ class TopicTarget:
     headers: tuple[NamedExpression, ...] = ()
     bootstrap_servers: str | None = None
     kafka: Settings = field(default_factory=dict)
+    deletes: str | None = None  # a SQL condition; rows that meet it are written without a value, as tombstones
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,11 +300,15 @@ class FilesTarget:
 
 @dataclass(frozen=True, slots=True)
 class TableTarget:
-    """A table in the warehouse, or in another database if `url` is set."""
+    """A table in the warehouse, or in another database if `url` is set.
+
+    With `order_by`, a row replaces the one of its key unless that one has a greater value in this column.
+    """
 
     table: str
     key: tuple[str, ...] = ()
     url: str | None = None
+    order_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,11 +364,25 @@ class RunningAggregate:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A table in the warehouse that is kept up to date while the pipeline runs."""
+    """A table in a database that is kept up to date while the pipeline runs."""
 
     name: str
     input: str
     content: LatestRows | RunningAggregate
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+    places: Places = field(default_factory=dict, compare=False, repr=False)
+    url: str | None = None  # of another database than the warehouse
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A Python function that SQL can call, on single values or, with `is_pandas`, on pandas Series."""
+
+    name: str
+    reference: PythonReference
+    returns: ColumnType
+    is_pandas: bool = False
+    is_deterministic: bool = True
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     places: Places = field(default_factory=dict, compare=False, repr=False)
 
@@ -366,9 +408,15 @@ class Pipeline:
     master: str | None = None  # Spark's master URL; None: Spark's configuration, or local[*]
     spark: Settings = field(default_factory=dict)
     connector: Connector | None = None  # None: jvm if its jars are available, otherwise python
+    functions: tuple[Function, ...] = ()
+    secrets: frozenset[str] = field(default=frozenset(), compare=False, repr=False)  # values that no output may contain
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def directory(self) -> str:
         """The definition's folder, from which relative paths and import paths are resolved."""
         return str(Path(self.place.file).parent)
+
+    def without_secrets(self, text: str) -> str:
+        """The text with the values of secrets hidden, for messages, logs and files."""
+        return hidden(text, self.secrets)

@@ -13,11 +13,14 @@ ScalarValue = str | int | float | bool | None
 
 @dataclass(frozen=True, slots=True)
 class Scalar:
-    """Text, a number, a boolean or null; `text` is its spelling in the source."""
+    """Text, a number, a boolean or null; `text` is its spelling in the source.
+
+    A plain scalar is YAML without quotes, whose value is resolved again after variables are replaced."""
 
     value: ScalarValue
     text: str
     place: Place
+    is_plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.pipelines.definition.model import DEFAULT_BOOTSTRAP_SERVERS, Pipeline, Sink, Source, Step, View
+from odradek.pipelines.definition.model import DEFAULT_BOOTSTRAP_SERVERS, Function, Pipeline, Sink, Source, Step, View
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, describe, shortened, value_places
 from odradek.pipelines.definition.parsing_fields import Fields
+from odradek.pipelines.definition.parsing_functions import parse_function_of_sql
 from odradek.pipelines.definition.parsing_sinks import parse_sink
 from odradek.pipelines.definition.parsing_sources import parse_source
 from odradek.pipelines.definition.parsing_steps import parse_step, parse_view
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 
 PIPELINE_KEYS = (
     "pipeline", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger", "dead_letters",
-    "warehouse", "checkpoints", "master", "spark", "connector", "sources", "steps", "sinks", "views",
+    "warehouse", "checkpoints", "master", "spark", "connector", "include", "parameters", "profiles", "functions",
+    "sources", "steps", "sinks", "views",
 )  # fmt: skip
 
-Made = TypeVar("Made", Source, Step, Sink, View)
+Made = TypeVar("Made", Source, Step, Sink, View, Function)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,7 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
     steps: list[Step] = section(fields, "steps", step, broken)
     sinks: list[Sink] = section(fields, "sinks", parse_sink, set())
     views += section(fields, "views", parse_view, set())
+    functions: list[Function] = section(fields, "functions", parse_function_of_sql, set())
     pipeline = Pipeline(
         name=name,
         sources=tuple(sources),
@@ -81,6 +84,8 @@ def parse_pipeline(root: Node, problems: Problems) -> Parsed | None:
         master=fields.text("master"),
         spark=fields.settings("spark"),
         connector=fields.choice("connector", Connector, Connector.JVM) if "connector" in fields else None,
+        functions=tuple(functions),
+        secrets=frozenset(problems.secrets),
         place=root.place,
     )
     return Parsed(pipeline, frozenset(broken), any(key in fields for key in ("sinks", "views")) or bool(views))

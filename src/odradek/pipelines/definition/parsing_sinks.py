@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problems
 
 TARGETS = ("topic", "files", "table", "spark", "console", "python")
-SINK_KEYS = ("from", *TARGETS, "mode", "key", "value", "format", "headers", "bootstrap_servers", "kafka", "url")
+TOPIC_KEYS = ("key", "value", "format", "headers", "bootstrap_servers", "kafka", "deletes")
+SINK_KEYS = ("from", *TARGETS, "mode", *TOPIC_KEYS, "url", "order_by")
 BELONGS_TO = {
     "key": ("topic", "table"),
     "value": ("topic",),
@@ -31,7 +32,9 @@ BELONGS_TO = {
     "headers": ("topic",),
     "bootstrap_servers": ("topic",),
     "kafka": ("topic",),
+    "deletes": ("topic",),
     "url": ("table",),
+    "order_by": ("table",),
 }
 
 
@@ -66,6 +69,12 @@ def parse_mode(fields: Fields, kind: str) -> SinkMode:
         fields.problems.error(
             fields.place_of("mode"), f"{fields.what} has mode: upsert but no key", "name the key columns: key: [id]"
         )
+    if "order_by" in fields and kind == "table" and mode is not SinkMode.UPSERT:
+        fields.problems.error(
+            fields.key_place("order_by"),
+            f"{fields.what} has order_by, which decides between rows of the same key, but its rows are appended",
+            "name the key columns: key: [id], and remove mode: append",
+        )
     return mode
 
 
@@ -76,8 +85,8 @@ def parse_target(fields: Fields, kind: str) -> Target | None:
         return files_target(fields)
     if kind == "table":
         table = fields.text("table")
-        key, url = fields.words("key"), fields.text("url")
-        return None if table is None else TableTarget(table, key, url)
+        key, url, order_by = fields.words("key"), fields.text("url"), fields.text("order_by")
+        return None if table is None else TableTarget(table, key, url, order_by)
     if kind == "spark":
         return spark_target(fields)
     if kind == "console":
@@ -103,7 +112,12 @@ def topic_target(fields: Fields) -> TopicTarget | None:
     key = fields.text("key", loose=True)
     headers = fields.expressions("headers")
     servers, settings = fields.text("bootstrap_servers"), fields.settings("kafka")
-    return None if topic is None else TopicTarget(topic, key, value, encoding, headers, servers, settings)
+    deletes = fields.text("deletes", loose=True)
+    if deletes is not None and key is None:
+        fields.problems.error(
+            fields.place_of("deletes"), f"{fields.what} writes tombstones, and has no key", "add key: an SQL expression"
+        )
+    return None if topic is None else TopicTarget(topic, key, value, encoding, headers, servers, settings, deletes)
 
 
 def files_target(fields: Fields) -> FilesTarget | None:

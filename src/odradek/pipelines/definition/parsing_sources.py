@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.avro_writers import DeclaredSchemas
 from odradek.pipelines.definition.model import (
     FileOrigin,
     JdbcOrigin,
@@ -14,19 +16,22 @@ from odradek.pipelines.definition.model import (
     Start,
     TopicOrigin,
 )
-from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar
+from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, shortened
 from odradek.pipelines.definition.parsing_fields import Fields, topic_of
 from odradek.pipelines.definition.parsing_steps import parse_watermark
 from odradek.pipelines.definition.parsing_values import parse_moment
-from odradek.pipelines.definition.schemas import read_schema
-from odradek.pipelines.definition.vocabulary import Encoding, FileFormat, OnDataLoss, StartAt
+from odradek.pipelines.definition.schemas import read_schema, read_writer
+from odradek.pipelines.definition.vocabulary import Duration, Encoding, FileFormat, OnDataLoss, StartAt, Tombstones
 
 if TYPE_CHECKING:
+    from odradek.pipelines.definition.model import RecordSchema
     from odradek.pipelines.definition.places import Problems
 
 ORIGINS = ("topic", "topics", "pattern", "files", "jdbc")
-TOPIC_KEYS = ("start", "format", "bootstrap_servers", "kafka", "max_records_per_batch", "on_data_loss")
-SOURCE_KEYS = (*ORIGINS, *TOPIC_KEYS, "schema", "columns", "watermark", "stream")
+TOPIC_KEYS = ("start", "format", "bootstrap_servers", "kafka", "max_records_per_batch", "on_data_loss", "tombstones")
+WRITER_KEYS = ("writer_schema", "writer_schemas")
+SOURCE_KEYS = (*ORIGINS, *TOPIC_KEYS, "schema", *WRITER_KEYS, "columns", "watermark", "stream", "refresh")
+LARGEST_SCHEMA_ID = 2**32 - 1  # four bytes
 START_HINT = "use earliest, latest, a time such as 2026-01-31T12:00:00Z, or offsets: {0: 100, 1: 250}"
 
 
@@ -41,12 +46,14 @@ def parse_source(name: Scalar, node: Node, problems: Problems) -> Source | None:
             if key in fields:
                 problems.error(fields.key_place(key), f"{key} of {fields.what} applies to topics, not to {kind}")
     origin = topic_origin(fields, kind) if is_topic else file_origin(fields) if kind == "files" else jdbc_origin(fields)
+    if kind != "jdbc" and "refresh" in fields:
+        problems.error(fields.key_place("refresh"), f"refresh of {fields.what} applies to jdbc, not to {kind}")
     is_stream = fields.flag("stream", default=is_topic)
     if is_stream and kind == "jdbc":
         problems.error(
             fields.place_of("stream"), f"{fields.what} reads a database and cannot be a stream", "remove stream"
         )
-    record_format = parse_format(fields, is_topic=is_topic)
+    record_format = replace(parse_format(fields, is_topic=is_topic), tombstones=parse_tombstones(fields))
     columns = fields.expressions("columns")
     watermark = parse_watermark(fields)
     if origin is None:
@@ -54,8 +61,17 @@ def parse_source(name: Scalar, node: Node, problems: Problems) -> Source | None:
     return Source(name.text, origin, record_format, columns, watermark, is_stream, name.place)
 
 
+def parse_tombstones(fields: Fields) -> Tombstones | None:
+    return fields.choice("tombstones", Tombstones, Tombstones.DROP) if "tombstones" in fields else None
+
+
 def parse_format(fields: Fields, *, is_topic: bool) -> RecordFormat:
     encoding = fields.choice("format", Encoding, Encoding.JSON)
+    for key in WRITER_KEYS:
+        if key in fields and encoding is not Encoding.AVRO:
+            fields.problems.error(
+                fields.key_place(key), f"{key} of {fields.what} applies to format: avro, not to {encoding}"
+            )
     node = fields.node("schema")
     if node is None:
         if is_topic and encoding in {Encoding.JSON, Encoding.AVRO}:
@@ -72,7 +88,39 @@ def parse_format(fields: Fields, *, is_topic: bool) -> RecordFormat:
             "remove schema",
         )
         return RecordFormat(encoding)
-    return RecordFormat(encoding, read_schema(node, encoding, f"schema of {fields.what}", fields.problems))
+    schema = read_schema(node, encoding, f"schema of {fields.what}", fields.problems)
+    if schema is not None and encoding is Encoding.AVRO:
+        schema = with_writers(fields, schema)
+    return RecordFormat(encoding, schema)
+
+
+def with_writers(fields: Fields, schema: RecordSchema) -> RecordSchema:
+    """The schema with those of the records' writers: one for all records, or one for each id in their headers."""
+    single, by_id = fields.node("writer_schema"), fields.node("writer_schemas")
+    if single is not None and by_id is not None:
+        fields.problems.error(
+            fields.key_place("writer_schemas"), f"{fields.what} has both writer_schema and writer_schemas", "keep one"
+        )
+    if single is not None:
+        return replace(schema, writer=read_writer(single, schema, f"writer_schema of {fields.what}", fields.problems))
+    if by_id is None:
+        return schema
+    if not isinstance(by_id, MappingNode) or not by_id.entries:
+        fields.wrong("writer_schemas", "a mapping of ids to schemas", "write writer_schemas: {1: v1.avsc, 2: v2.avsc}")
+        return schema
+    found: dict[int, str] = {}
+    for key, node in by_id.entries:
+        if not re.fullmatch(r"[0-9]{1,10}", key.text) or int(key.text) > LARGEST_SCHEMA_ID:
+            fields.problems.error(
+                key.place,
+                f"'{shortened(key.text)}' in writer_schemas of {fields.what} is not a schema id",
+                "write 1: v1.avsc",
+            )
+            continue
+        text = read_writer(node, schema, f"schema {key.text} in writer_schemas of {fields.what}", fields.problems)
+        if text is not None:
+            found[int(key.text)] = text
+    return replace(schema, writers=DeclaredSchemas(found))
 
 
 def topic_origin(fields: Fields, kind: str) -> TopicOrigin | None:
@@ -183,4 +231,7 @@ def jdbc_origin(fields: Fields) -> Origin | None:
         inner.wrong("url", "a JDBC URL", "start it with jdbc:")
     inner.chosen(("table", "query"))
     options = inner.settings("options")
-    return None if url is None else JdbcOrigin(url, inner.text("table"), inner.text("query"), options)
+    refresh = fields.duration("refresh")
+    if refresh == Duration(0):
+        fields.wrong("refresh", "longer than 0", "without refresh the table is read in every batch")
+    return None if url is None else JdbcOrigin(url, inner.text("table"), inner.text("query"), options, refresh)

@@ -196,7 +196,7 @@ def parse_expectations(fields: Fields) -> tuple[Expectation, ...]:
     return tuple(found)
 
 
-VIEW_KEYS = ("from", "key", "order_by", "by", "aggregate")
+VIEW_KEYS = ("from", "key", "order_by", "by", "aggregate", "url")
 
 
 def parse_view(name: Scalar, node: Node, problems: Problems) -> View | None:
@@ -208,8 +208,8 @@ def parse_view(name: Scalar, node: Node, problems: Problems) -> View | None:
             f"{fields.what} has several inputs, and a view takes one",
             "join them in a SQL step",
         )
-    content = parse_view_content(fields)
-    return View(name.text, inputs[0], content, name.place) if inputs and content is not None else None
+    content, url = parse_view_content(fields), fields.text("url")
+    return View(name.text, inputs[0], content, name.place, url=url) if inputs and content is not None else None
 
 
 def parse_step_view(name: Scalar, fields: Fields) -> View | None:
@@ -219,7 +219,9 @@ def parse_step_view(name: Scalar, fields: Fields) -> View | None:
         return None
     inner = Fields(node, VIEW_KEYS[1:], f"view of {fields.what}", fields.problems)
     content = parse_view_content(inner) if isinstance(node, MappingNode) else None
-    return None if content is None else View(name.text, name.text, content, name.place, value_places(node))
+    if content is None:
+        return None
+    return View(name.text, name.text, content, name.place, value_places(node), inner.text("url"))
 
 
 def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.secrets import hidden
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -84,16 +86,21 @@ class ProblemList(Exception):
 
 
 class Problems:
-    """Collects the problems of a definition, so that all are reported together."""
+    """Collects the problems of a definition, so that all are reported together. Values of `secrets` are hidden."""
 
     def __init__(self) -> None:
         self._found: dict[Problem, None] = {}
+        self.secrets: set[str] = set()
 
     def error(self, place: Place, message: str, hint: str = "") -> None:
-        self._found[Problem(place, message, hint)] = None
+        self._add(place, message, hint, Severity.ERROR)
 
     def warning(self, place: Place, message: str, hint: str = "") -> None:
-        self._found[Problem(place, message, hint, Severity.WARNING)] = None
+        self._add(place, message, hint, Severity.WARNING)
+
+    def _add(self, place: Place, message: str, hint: str, severity: Severity) -> None:
+        problem = Problem(place, hidden(message, self.secrets), hidden(hint, self.secrets), severity)
+        self._found[problem] = None
 
     def __iter__(self) -> Iterator[Problem]:
         return iter(ProblemList(self._found))

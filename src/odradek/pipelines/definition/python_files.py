@@ -9,17 +9,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.checked import Definition, finished
+from odradek.pipelines.definition.choices import NO_CHOICES
 from odradek.pipelines.definition.decorators import Pipeline
 from odradek.pipelines.definition.places import Place, Problems
 from odradek.pipelines.definition.text_files import read_text
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import ModuleType
 
+    from odradek.pipelines.definition.choices import Choices
     from odradek.pipelines.definition.vocabulary import Engine
 
 
-def load_python(file: str, engine: Engine | None = None) -> list[Definition]:
+def load_python(
+    file: str,
+    engine: Engine | None = None,
+    environment: Mapping[str, str] | None = None,
+    choices: Choices = NO_CHOICES,
+) -> list[Definition]:
     """All pipelines in the file's module, in the order of the file."""
     problems = Problems()
     if read_text(file, problems) is None:
@@ -32,7 +40,7 @@ def load_python(file: str, engine: Engine | None = None) -> list[Definition]:
         hint = 'from odradek.pipelines import Pipeline; name = Pipeline("name")'
         problems.error(Place(file, 1, 1), "the file does not define a pipeline", hint)
         return [finished(None, problems)]
-    return [each.define(engine) for each in found]
+    return [each.define(engine, environment, choices) for each in found]
 
 
 def module_name(path: Path) -> tuple[str, Path]:

@@ -6,7 +6,9 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.avro_schema import AvroSchemaError, avro_columns
+from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
+from odradek.pipelines.definition.avro_schema import AvroSchemaError, avro_columns, check_schema
+from odradek.pipelines.definition.avro_types import avro_type
 from odradek.pipelines.definition.ddl import DdlError, parse_ddl
 from odradek.pipelines.definition.json_schema import JsonSchemaError, columns_of
 from odradek.pipelines.definition.model import RecordSchema
@@ -15,7 +17,7 @@ from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.vocabulary import Encoding
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.column_types import Column
+    from odradek.pipelines.definition.column_types import Column, ColumnType
     from odradek.pipelines.definition.places import Problems
 
 FORMS = "write columns in DDL, {file: schema.json}, or an inline JSON Schema"
@@ -33,6 +35,24 @@ def read_columns(node: Node, what: str, problems: Problems) -> tuple[Column, ...
     except DdlError as error:
         problems.error(node.place.inside(error.line, error.column), f"{what}: {error.message}", error.hint)
         return None
+
+
+def read_type(node: Node, what: str, problems: Problems) -> ColumnType | None:
+    """Parses one type in DDL."""
+    if not isinstance(node, Scalar) or not isinstance(node.value, str):
+        problems.error(node.place, f"{what} must be a type, not {describe(node)}", "for example DOUBLE")
+        return None
+    prefix = "_ "
+    try:
+        (column, *more) = parse_ddl(prefix + node.value)
+    except DdlError as error:
+        place = node.place.inside(error.line, max(error.column - len(prefix), 1) if error.line == 1 else error.column)
+        problems.error(place, f"{what}: {error.message}", error.hint)
+        return None
+    if more:
+        problems.error(node.place, f"{what} must be one type", "for several values write STRUCT<a: INT, b: STRING>")
+        return None
+    return column.type
 
 
 def read_schema(node: Node, encoding: Encoding, what: str, problems: Problems) -> RecordSchema | None:
@@ -100,7 +120,30 @@ def avro_schema(document: Any, node: MappingNode, what: str, problems: Problems)
     except AvroSchemaError as error:
         problems.error(node.place, f"{what}: {error}", "write {type: record, name: …, fields: […]}")
         return None
-    return RecordSchema(columns, json.dumps(document, sort_keys=True, separators=(",", ":")), node.place)
+    return RecordSchema(columns, json.dumps(document, sort_keys=True, separators=(",", ":")), place=node.place)
+
+
+def read_writer(node: Node, reader: RecordSchema, what: str, problems: Problems) -> str | None:
+    """A writer's Avro schema, as a path, `{file: …}` or inline; a schema that the reader cannot resolve is reported."""
+    if isinstance(node, Scalar) and isinstance(node.value, str):
+        node = MappingNode(((Scalar("file", "file", node.place), node),), node.place)
+    if not isinstance(node, MappingNode):
+        problems.error(node.place, f"{what} must be an Avro schema, not {describe(node)}", "name its file: v1.avsc")
+        return None
+    document = read_document(node, what, problems)
+    if document is None:
+        return None
+    try:
+        check_schema(document)
+        converter(avro_type(document), avro_type(json.loads(reader.avro or "")))
+    except AvroSchemaError as error:
+        problems.error(node.place, f"{what}: {error}", "fix the schema")
+        return None
+    except Unresolvable as error:
+        hint = "change schema by Avro's rules of resolution: add a default, an alias or a wider type"
+        problems.error(node.place, f"{what} cannot be read with the schema of the source: {error}", hint)
+        return None
+    return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
 def place_of_path(node: Node, path: tuple[str, ...]) -> Place:

@@ -69,6 +69,14 @@ class FileFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class Tombstones(StrEnum):
+    """What becomes of a record without a value, which deletes the earlier records of its key from a compacted topic."""
+
+    DROP = "drop"
+    ROWS = "rows"  # a row in which the columns of the value are null
+    DEAD_LETTERS = "dead_letters"
+
+
 class OnDataLoss(StrEnum):
     """What happens when records were deleted before they were read."""
 

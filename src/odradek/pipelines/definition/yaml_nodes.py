@@ -1,35 +1,37 @@
 """Reads YAML into nodes, with a place for every value.
 
-Only `true` and `false` are booleans, so that `on:` and `no` are text; timestamps are text too. `${NAME}` and
-`${NAME:-default}` in a value are replaced from the environment; `$${NAME}` is a literal `${NAME}`.
+Only `true` and `false` are booleans, so that `on:` and `no` are text; timestamps are text too. `substituting` replaces
+variables in the nodes.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 import yaml
 
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, ScalarValue, shortened
-from odradek.pipelines.definition.places import Place, Segment
-from odradek.pipelines.definition.yaml_text import scalar_segments, substitute
+from odradek.pipelines.definition.places import Place
+from odradek.pipelines.definition.substituting import Substitution
+from odradek.pipelines.definition.yaml_text import scalar_segments
+from odradek.pipelines.definition.yaml_values import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.pipelines.definition.places import Problems
 
-INTEGER = re.compile(r"[-+]?[0-9]{1,40}\Z")
-PREFIXED_INTEGER = re.compile(r"0(x[0-9a-fA-F]{1,40}|o[0-7]{1,40})\Z")
-FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?\Z")
-NOTHING = frozenset({"", "~", "null", "Null", "NULL"})
-TRUTH = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 YAML_TAG = "tag:yaml.org,2002:"
 KNOWN_TAGS = frozenset(YAML_TAG + name for name in ("str", "int", "float", "bool", "null", "seq", "map", "merge"))
 
 
 def read_yaml(text: str, file: str, environment: Mapping[str, str], problems: Problems) -> Node | None:
+    """The single document of a file with its variables replaced from the environment; None as for `read_raw_yaml`."""
+    root = read_raw_yaml(text, file, problems)
+    return None if root is None else Substitution({}, environment, problems).of(root)
+
+
+def read_raw_yaml(text: str, file: str, problems: Problems) -> Node | None:
     """The single document of a file; None if the file is empty or not YAML, with the errors added to the problems."""
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     try:
@@ -47,7 +49,7 @@ def read_yaml(text: str, file: str, environment: Mapping[str, str], problems: Pr
         return None
     if root is None:
         return None
-    return NodeReader(text, file, environment, problems).read(root)
+    return NodeReader(text, file, problems).read(root)
 
 
 def add_yaml_error(error: yaml.MarkedYAMLError, text: str, file: str, problems: Problems) -> None:
@@ -73,10 +75,9 @@ def add_yaml_error(error: yaml.MarkedYAMLError, text: str, file: str, problems: 
 class NodeReader:
     """Converts PyYAML's nodes; an alias and its anchor become the same node object."""
 
-    def __init__(self, text: str, file: str, environment: Mapping[str, str], problems: Problems) -> None:
+    def __init__(self, text: str, file: str, problems: Problems) -> None:
         self._lines = text.split("\n")
         self._file = file
-        self._environment = environment
         self._problems = problems
         self._done: dict[int, Node] = {}
         self._in_progress: set[int] = set()
@@ -139,33 +140,6 @@ class NodeReader:
 
     def _scalar(self, node: yaml.ScalarNode, place: Place) -> Scalar:
         segments = scalar_segments(node, self._lines)
-        text, segments = self._substituted(node.value, Place(place.file, place.line, place.column, segments))
-        value: ScalarValue = text
-        if node.style is None and node.tag == YAML_TAG + "str":
-            value = resolve(text)
-        return Scalar(value, text, Place(place.file, place.line, place.column, segments))
-
-    def _substituted(self, raw: str, place: Place) -> tuple[str, tuple[Segment, ...]]:
-        if "${" not in raw:
-            return raw, place.segments
-        text, segments, missing = substitute(raw, place, self._environment)
-        for name, where in missing:
-            self._problems.error(
-                where, f"the environment variable {name} is not set", f"set it, or give a default: ${{{name}:-…}}"
-            )
-        return text, segments
-
-
-def resolve(text: str) -> ScalarValue:
-    """The value of an unquoted scalar, by the rules of YAML 1.2's core schema."""
-    if text in NOTHING:
-        return None
-    if text in TRUTH:
-        return TRUTH[text]
-    if INTEGER.match(text):
-        return int(text)
-    if PREFIXED_INTEGER.match(text):
-        return int(text, 0)
-    if FLOAT.match(text):
-        return float(text)
-    return text
+        is_plain = node.style is None and node.tag == YAML_TAG + "str"
+        value: ScalarValue = resolve(node.value) if is_plain else node.value
+        return Scalar(value, node.value, Place(place.file, place.line, place.column, segments), is_plain)

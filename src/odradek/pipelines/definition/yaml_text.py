@@ -1,4 +1,4 @@
-"""Maps positions in a YAML scalar to positions in the file, and substitutes environment variables."""
+"""Maps positions in a YAML scalar to positions in the file, and replaces `${…}`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.places import Place, Segment
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     import yaml
 
-VARIABLE = re.compile(r"\$(\$\{[^}]*\}|\{(?P<name>[A-Za-z_][A-Za-z0-9_]*)(:-(?P<default>[^}]*))?\})")
+VARIABLE = re.compile(
+    r"\$(\$\{[^}]*\}|\{((?P<name>[A-Za-z_][A-Za-z0-9_]*)|file:(?P<file>[^}]+?))(:-(?P<default>[^}]*))?\})"
+)
 
 
 def scalar_segments(node: yaml.ScalarNode, lines: list[str]) -> tuple[Segment, ...]:
@@ -69,13 +71,12 @@ def line_and_column(text: str, position: int) -> tuple[int, int]:
 
 
 def substitute(
-    raw: str, place: Place, environment: Mapping[str, str]
-) -> tuple[str, tuple[Segment, ...], list[tuple[str, Place]]]:
-    """The text with its variables replaced, its segments, and the unset variables with their places."""
+    raw: str, place: Place, value_of: Callable[[re.Match[str], Place], str]
+) -> tuple[str, tuple[Segment, ...]]:
+    """The text with its variables replaced, and its segments."""
     out: list[str] = []
     length = 0
     cursor = 0
-    missing: list[tuple[str, Place]] = []
     kept: list[tuple[int, int]] = [(0, 0)]  # corresponding positions in the raw and in the new text
 
     def add(piece: str) -> None:
@@ -86,20 +87,13 @@ def substitute(
     for match in VARIABLE.finditer(raw):
         add(raw[cursor : match.start()])
         cursor = match.end()
-        name = match["name"]
-        if name is None:
-            add(match.group()[1:])
-        elif name in environment and (environment[name] or match["default"] is None):
-            add(environment[name])
-        elif match["default"] is not None:
-            add(match["default"])
-        else:
-            missing.append((name, place.inside(*line_and_column(raw, match.start()))))
-            add(match.group())
+        is_literal = match["name"] is None and match["file"] is None
+        where = place.inside(*line_and_column(raw, match.start()))
+        add(match.group()[1:] if is_literal else value_of(match, where))
         kept.append((cursor, length))
     add(raw[cursor:])
     text = "".join(out)
-    return text, tuple(moved_segments(raw, text, place, kept)), missing
+    return text, tuple(moved_segments(raw, text, place, kept))
 
 
 def moved_segments(raw: str, text: str, place: Place, kept: list[tuple[int, int]]) -> list[Segment]:

@@ -1,6 +1,7 @@
 """Reads Spark's checkpoints: the batches that a flow has started and finished, and its offsets.
 
-Next to the flows' folders are files of Odradek: the definition's fingerprints, starting points, and a lock.
+Next to the flows' folders are files of Odradek: the definition's fingerprints, starting points, and a lock. Spark's own
+files are read on local disks only.
 """
 
 from __future__ import annotations
@@ -14,15 +15,16 @@ from typing import TYPE_CHECKING, Any
 from odradek.pipelines.definition.model import Start
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.fingerprints import Fingerprints
+from odradek.pipelines.operating.small_files import LocalFiles
 from odradek.pipelines.operating.spark_progress import merged
 from odradek.pipelines.operating.state_folders import folder_of
-from odradek.pipelines.operating.status_files import replace_file
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.operating.small_files import SmallFiles
     from odradek.pipelines.operating.status import Offsets
 
 DEFINITION = "definition.json"
@@ -44,12 +46,22 @@ class FlowCheckpoint:
 
 
 class Checkpoints:
-    """The files that a pipeline keeps between its runs. Only local folders can be inspected."""
+    """The files that a pipeline keeps between its runs; `files` are those of a folder that is not local."""
 
-    def __init__(self, pipeline: Pipeline) -> None:
+    def __init__(self, pipeline: Pipeline, files: SmallFiles | None = None) -> None:
         self.place = checkpoint_folder(pipeline)
         self.is_local = "://" not in self.place
         self.folder = Path(self.place) if self.is_local else folder_of(pipeline.name)
+        self.files: SmallFiles = LocalFiles(self.folder) if files is None else files
+        self._home = LocalFiles(folder_of(pipeline.name))
+
+    def move_from_home(self) -> None:
+        """Moves the files of shared checkpoints from the home directory, where earlier versions kept them."""
+        for name in () if self.is_local else (DEFINITION, START):
+            text = self._home.read(name)
+            if text is not None:
+                self.files.create(name, text)
+                self._home.remove(name)
 
     @property
     def lock(self) -> Path:
@@ -68,11 +80,11 @@ class Checkpoints:
         return [read_flow(self.folder / name) for name in sorted(found)]
 
     def begun(self) -> set[str]:
-        """Names of the flows that have started; if the folder is not local, all flows in the stored fingerprints."""
+        """Names of the flows that have started; if the folder is not local, of those in the stored fingerprints."""
         if self.is_local:
             return {each.flow for each in self.flows()}
         known = self.definition()
-        return set() if known is None else set(known.flows)
+        return set() if known is None else {flow for flow in known.flows if self.files.has(f"{flow}/offsets")}
 
     def positions_after(self, flow: str, batch: int) -> Offsets | None:
         """The end offsets of a batch; None if Spark has deleted them."""
@@ -80,11 +92,11 @@ class Checkpoints:
         return None if entry is None else entry.positions
 
     def definition(self) -> Fingerprints | None:
-        found = read_json(self.folder / DEFINITION)
-        return None if found is None else Fingerprints.of_object(found)
+        found = self.files.read(DEFINITION)
+        return None if found is None else Fingerprints.of_object(json.loads(found))
 
     def store_definition(self, fingerprints: Fingerprints) -> None:
-        replace_file(self.folder / DEFINITION, json.dumps(fingerprints.as_object(), indent=1))
+        self.files.replace(DEFINITION, json.dumps(fingerprints.as_object(), indent=1))
 
     def starts(self) -> dict[str, Start]:
         """The starting points set by a reset for flows without a checkpoint."""
@@ -105,17 +117,19 @@ class Checkpoints:
             self._write_starts(kept)
 
     def _stored_starts(self) -> dict[str, Start]:
-        found = read_json(self.folder / START)
-        return {} if found is None else {flow: start_of_object(each) for flow, each in found["flows"].items()}
+        found = self.files.read(START)
+        return (
+            {} if found is None else {flow: start_of_object(each) for flow, each in json.loads(found)["flows"].items()}
+        )
 
     def _write_starts(self, starts: dict[str, Start]) -> None:
         if not starts:
-            (self.folder / START).unlink(missing_ok=True)
+            self.files.remove(START)
             return
         flows = {
             flow: {"at": each.at, "time_ms": each.time_ms, "offsets": each.offsets} for flow, each in starts.items()
         }
-        replace_file(self.folder / START, json.dumps({"flows": flows}))
+        self.files.replace(START, json.dumps({"flows": flows}))
 
     def forget(self, flow: str) -> None:
         """Removes the checkpoint of a flow: renames it first, so that a failed removal leaves no partial checkpoint."""

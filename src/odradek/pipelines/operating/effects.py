@@ -41,7 +41,8 @@ def sink_effect(sink: Sink, is_whole: bool) -> str:
         if sink.mode is not SinkMode.UPSERT:
             return f"table {target.table}: replayed rows are appended again; empty the table first to avoid duplicates"
         parts = "" if is_whole else "; groups with records before the start include only those after it"
-        return f"table {target.table}: replayed rows replace those of the same key{parts}"
+        newer = "" if target.order_by is None else f" that have no greater {target.order_by}"
+        return f"table {target.table}: replayed rows replace those of the same key{newer}{parts}"
     if isinstance(target, SparkTarget | PythonTarget):
         return f"sink {sink.name}: receives replayed rows again"
     return f"sink {sink.name}: prints replayed rows again"

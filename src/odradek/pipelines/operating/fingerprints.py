@@ -61,14 +61,14 @@ class Fingerprint:
 class Fingerprints:
     """The fingerprints of a pipeline; `ends` maps each sink and view to its flow.
 
-    `functions` are the Python steps that keep state, which only Spark can tell. `former` are the flows by the rules of
-    version 1, to compare with a checkpoint of that version; they are not stored."""
+    `functions` are the Python steps that keep state, which only Spark can tell, and whether they aggregate. `former`
+    are the flows by the rules of version 1, to compare with a checkpoint of that version; they are not stored."""
 
     engine: str
     flows: dict[str, Fingerprint] = field(default_factory=dict)
     ends: dict[str, str] = field(default_factory=dict)
     pipeline: str | None = None  # the pipeline's name
-    functions: tuple[str, ...] = ()
+    functions: dict[str, bool] = field(default_factory=dict)
     former: dict[str, Fingerprint] = field(default_factory=dict, compare=False)
 
     def as_object(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class Fingerprints:
             "engine": self.engine,
             "flows": flows,
             "ends": self.ends,
-            "functions": list(self.functions),
+            "functions": self.functions,
         }
 
     @classmethod
@@ -91,8 +91,7 @@ class Fingerprints:
             name: Fingerprint(each["facts"], each["types"], each.get("version", 1))
             for name, each in found["flows"].items()
         }
-        functions = tuple(found.get("functions", ()))
-        return cls(found["engine"], flows, found["ends"], found.get("pipeline"), functions)
+        return cls(found["engine"], flows, found["ends"], found.get("pipeline"), found.get("functions", {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +117,8 @@ def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[st
         if name in after.flows:
             own = after.flows[name]
             if before.flows[name].version < VERSION:
-                own = adopted(before.flows[name], own, after.former.get(name, own))
+                former = after.former.get(name, own).facts
+                own = replace(own, facts=adopted(before.flows[name].facts, own.facts, former))
             changes += flow_changes(name, before.flows[name], own)
     for end, flow in before.ends.items():
         now = after.ends.get(end, flow)
@@ -139,14 +139,16 @@ def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Cha
 
 def as_recorded(pipeline: Pipeline, stored: Fingerprints | None) -> Pipeline:
     """The pipeline with the state of its Python steps as the checkpoint's last run found it."""
-    known = () if stored is None else stored.functions
-    steps = tuple(
-        replace(step, operation=replace(step.operation, keeps_state=step.name in known))
-        if isinstance(step.operation, PythonFunction) and step.operation.keeps_state is None
-        else step
-        for step in pipeline.steps
-    )
-    return replace(pipeline, steps=steps)
+    known = {} if stored is None else stored.functions
+
+    def recorded(step: Step) -> Step:
+        operation = step.operation
+        if not isinstance(operation, PythonFunction) or operation.keeps_state is not None:
+            return step
+        is_stateful, updates = step.name in known, known.get(step.name, False)
+        return replace(step, operation=replace(operation, keeps_state=is_stateful, updates_rows=updates))
+
+    return replace(pipeline, steps=tuple(map(recorded, pipeline.steps)))
 
 
 def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
@@ -176,12 +178,13 @@ class Reader:
         pipeline = self._pipeline
         if pipeline.engine is Engine.REALTIME:
             streams = [each for each in pipeline.sources if each.name in self._streaming]
-            realtime = Fingerprint(dict(map(self._source, streams)))
+            realtime = Fingerprint(self._hidden(dict(map(self._source, streams))))
             return Fingerprints(str(pipeline.engine), {REALTIME_FLOW: realtime}, pipeline=pipeline.name)
         flows = split_flows(pipeline, self._graph)
         ends = {f"sink {sink.name}": flow.name for flow in flows for sink in (*flow.sinks, *files_of(flow))}
         ends |= {f"view {view.name}": flow.name for flow in flows for view in flow.views}
-        functions = tuple(each.name for each in pipeline.steps if State.FUNCTION in state_of(each, self._streaming))
+        states = {each.name: state_of(each, self._streaming) for each in pipeline.steps}
+        functions = {name: State.AGGREGATION in state for name, state in states.items() if State.FUNCTION in state}
         read = {flow.name: self._flow(flow) for flow in flows}
         former = {flow.name: self._former(flow, read[flow.name]) for flow in flows}
         return Fingerprints(str(pipeline.engine), read, ends, pipeline.name, functions, former=former)
@@ -221,7 +224,11 @@ class Reader:
             facts[f"view {flow.aggregate.name}"] = groups_text(content.by, content.aggregates)
         if has_state:
             facts |= {noun: self._settings[key] for key, noun in STATE_SETTINGS.items() if key in self._settings}
-        return Fingerprint(facts, types)
+        return Fingerprint(self._hidden(facts), types)
+
+    def _hidden(self, facts: Mapping[str, str]) -> dict[str, str]:
+        """Facts without the values of secrets: they are stored."""
+        return {what: self._pipeline.without_secrets(text) for what, text in facts.items()}
 
     def _has_state(self, step: Step) -> bool:
         read = [each for each in self._graph.inputs.get(step.name, ()) if each in self._streaming]

@@ -6,7 +6,6 @@ compared by its normalised parts.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import Aggregation, Sql
@@ -14,10 +13,11 @@ from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.sql_parts import normalised
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from odradek.pipelines.definition.model import NamedExpression, Step
-    from odradek.pipelines.operating.fingerprints import Fingerprint
+
+    Facts = Mapping[str, str]
 
 NOTHING = "nothing"
 
@@ -51,7 +51,6 @@ def same_query(stored: str, now: str) -> bool:
     return sorted(map(normalised, stored.split("; "))) == sorted(now.split("; "))
 
 
-def adopted(stored: Fingerprint, now: Fingerprint, former: Fingerprint) -> Fingerprint:
-    """The fingerprint by the rules of version 1, with the stored text of each query that has the same parts."""
-    queries = {what: text for what, text in stored.facts.items() if same_query(text, now.facts.get(what, ""))}
-    return replace(former, facts={**former.facts, **queries})
+def adopted(stored: Facts, now: Facts, former: Facts) -> dict[str, str]:
+    """The facts by the rules of version 1, with the stored text of each query that has the same parts."""
+    return {**former, **{what: text for what, text in stored.items() if same_query(text, now.get(what, ""))}}

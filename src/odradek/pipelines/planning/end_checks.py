@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import Aggregation, RunningAggregate, Sink
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
@@ -18,8 +19,21 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.streams import Streams
 
 
+def check_ends(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
+    ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
+    for end in ends:
+        check_end(pipeline, end, graph, streams, problems)
+
+
 def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
     if end.input not in streams.names:
+        if streams.names and end.input in graph.order:
+            problems.error(
+                place_of(end, "from"),
+                f"{'sink' if isinstance(end, Sink) else 'view'} '{end.name}' reads '{end.input}', which is not a "
+                "stream, so that no batch would write it",
+                "set stream: true on its source, or use engine: batch",
+            )
         return
     steps = {each.name: each for each in pipeline.steps}
     path = [steps[name] for name in graph.upstream(end.input) if name in steps and name in streams.names]
@@ -71,7 +85,7 @@ def check_finishes(step: Step, sink: Sink, graph: Graph, streams: Streams, probl
 
 
 def groups_by_time(step: Step, marks: frozenset[str]) -> bool:
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     operation = step.operation
     if isinstance(operation, Aggregation):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import FilesTarget, RunningAggregate, TopicOrigin
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import streaming_names
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class Splitter:
         self.streaming = streaming_names(pipeline, graph)
         states = {each.name: state_of(each, self.streaming) for each in pipeline.steps}
         self.stateful = {name for name, state in states.items() if state}
-        self.updating = {name for name, state in states.items() if state.updates_rows}
+        self.updating = {name for name, state in states.items() if State.AGGREGATION in state}
 
     def refusing(self) -> Iterable[str]:
         """Sources whose records may fail to parse, and steps with expectations."""

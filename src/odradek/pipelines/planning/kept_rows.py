@@ -67,7 +67,7 @@ def group_columns(step: Step, streams: Streams) -> set[str]:
 
 def filters_of(step: Step, is_grouping: bool, streams: Streams) -> list[exp.Expr]:
     """The conditions that remove rows of a step; of an aggregation those that apply to its groups."""
-    from sqlglot import exp  # noqa: PLC0415
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
 
     checks = [each.check for each in step.expectations if each.otherwise in {Otherwise.DROP, Otherwise.QUARANTINE}]
     found = [each for each in map(condition_of, checks) if each is not None]

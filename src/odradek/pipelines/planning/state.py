@@ -25,12 +25,7 @@ class State(Flag):
     DEDUPLICATION = auto()
     KEYED = auto()
     STREAM_JOIN = auto()
-    FUNCTION = auto()  # a Python function whose plan keeps state, of any kind
-
-    @property
-    def updates_rows(self) -> bool:
-        """Whether a row of the result may change with later records."""
-        return bool(self & (State.AGGREGATION | State.FUNCTION))
+    FUNCTION = auto()  # of a Python function; with AGGREGATION if it aggregates
 
 
 def state_of(step: Step, streaming: Collection[str]) -> State:
@@ -45,7 +40,8 @@ def state_of(step: Step, streaming: Collection[str]) -> State:
     if isinstance(operation, KeyedState):
         return State.KEYED
     if isinstance(operation, PythonFunction):
-        return State.FUNCTION if operation.keeps_state else State.NONE
+        kind = State.FUNCTION | State.AGGREGATION if operation.updates_rows else State.FUNCTION
+        return kind if operation.keeps_state else State.NONE
     query = query_of(step)
     if query is None:
         return State.NONE

@@ -9,12 +9,12 @@ from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import Deduplication, Join, KeyedState, Sql
 from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.determinism_checks import check_determinism
-from odradek.pipelines.planning.end_checks import check_end
+from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.query_checks import WATERMARK_HINT, check_stream_query
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Sink, Step, View
+    from odradek.pipelines.definition.model import Pipeline, Step
     from odradek.pipelines.definition.places import Problems
     from odradek.pipelines.planning.streams import Streams
 
@@ -38,9 +38,7 @@ def check_streams(pipeline: Pipeline, graph: Graph, streams: Streams, problems: 
         if step.name in streams.names:
             check_stream_step(step, graph, streams, problems)
     check_determinism(pipeline, streams, problems)
-    ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
-    for end in ends:
-        check_end(pipeline, end, graph, streams, problems)
+    check_ends(pipeline, graph, streams, problems)
 
 
 def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
@@ -53,6 +51,12 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
             f"{what} joins with '{operation.table}', which is a stream",
             "join two streams in a SQL step, or make the table's source static: stream: false",
         )
+    if step.watermark is not None and marks:
+        problems.error(
+            place_of(step, "watermark"),
+            f"{what} has a watermark, and its input has one already (column '{min(marks)}')",
+            "Spark allows one watermark of a stream: remove that of the step or that of its source",
+        )
     if isinstance(operation, Deduplication):
         check_deduplication(step, operation, marks, problems)
     if isinstance(operation, KeyedState) and operation.clock is StateClock.EVENT and not marks:
@@ -63,23 +67,27 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
 
 
 def check_deduplication(step: Step, operation: Deduplication, marks: frozenset[str], problems: Problems) -> None:
-    what = f"step '{step.name}'"
-    if operation.within is not None and not operation.within.milliseconds:
-        place = place_of(step, "deduplicate", "within")
+    if operation.within is None and not marks & {each.lower() for each in operation.key}:
+        problems.warning(
+            place_of(step, "deduplicate"),
+            f"step '{step.name}' keeps every id in state without a limit",
+            "add within: 10 minutes, or another duration",
+        )
+
+
+def check_within(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
+    """Checks that `within` has one column of event time to compare, in every engine."""
+    if not isinstance(step.operation, Deduplication) or step.operation.within is None:
+        return
+    marks = sorted(streams.of_inputs(step, graph))
+    what, place = f"step '{step.name}'", place_of(step, "deduplicate", "within")
+    if not step.operation.within.milliseconds:
         problems.error(place, f"within of {what} is 0", "write a duration longer than 0, such as 10 minutes")
-    elif operation.within is not None and not marks:
-        place = place_of(step, "deduplicate", "within")
+    elif not marks:
         problems.error(place, f"{what} drops ids by event time, but its input has no watermark", WATERMARK_HINT)
-    elif operation.within is not None and len(marks) > 1:
-        place = place_of(step, "deduplicate", "within")
-        columns = " and ".join(f"'{each}'" for each in sorted(marks))
+    elif len(marks) > 1:
         problems.error(
             place,
-            f"{what} drops ids by event time, but its input has several columns of event time: {columns}",
+            f"{what} drops ids by event time, but its input has several columns of event time: {' and '.join(marks)}",
             "select one of them in a SQL step before it",
-        )
-    elif operation.within is None and not marks & {each.lower() for each in operation.key}:
-        place = place_of(step, "deduplicate")
-        problems.warning(
-            place, f"{what} keeps every id in state without a limit", "add within: 10 minutes, or another duration"
         )

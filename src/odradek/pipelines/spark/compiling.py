@@ -70,9 +70,7 @@ class Tables:
             else:
                 step = self._steps[name]
                 self._rows[name] = (
-                    kept(self.judged(name), step.expectations)
-                    if step.expectations
-                    else self.rows_before_expectations(name)
+                    kept(self.judged(name), step) if step.expectations else self.rows_before_expectations(name)
                 )
         return self._rows[name]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,8 +13,9 @@ from confluent_kafka import KafkaException
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
-from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.checkpoint_files import LOCK, Checkpoints
 from odradek.pipelines.operating.fingerprints import Reader, as_recorded, find_changes, merge
+from odradek.pipelines.operating.leases import leased
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.spark.client_settings import SettingRefused
 from odradek.pipelines.spark.failures import PipelineError
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Source, Start
     from odradek.pipelines.operating.fingerprints import Change, Fingerprints
+    from odradek.pipelines.operating.small_files import SmallFiles
 
 
 class CheckpointTaken(PipelineError):
@@ -36,10 +39,24 @@ class CheckpointRefused(PipelineError):
 
 
 @contextmanager
-def exclusive_access(checkpoints: Checkpoints, name: str) -> Iterator[None]:
-    """Holds the checkpoint's lock, so that no other process runs, resets or rebuilds the pipeline."""
+def exclusive_access(
+    checkpoints: Checkpoints, name: str, on_lost: Callable[[CheckpointTaken], None] = lambda _error: None
+) -> Iterator[None]:
+    """Holds the checkpoint's lock, so that no other process runs, resets or rebuilds the pipeline.
+
+    On shared storage another machine may take the lock if this one cannot renew it; `on_lost` is called then.
+    """
+
+    def lost() -> None:
+        on_lost(CheckpointTaken(f"another process has taken the checkpoint of {name} in {checkpoints.place}"))
+
+    lock = (
+        held(checkpoints.lock, f"pid {os.getpid()}")
+        if checkpoints.is_local
+        else leased(checkpoints.files, LOCK, f"pid {os.getpid()} on {socket.gethostname()}", lost)
+    )
     try:
-        with held(checkpoints.lock, f"pid {os.getpid()}"):
+        with lock:
             yield
     except Taken as taken:
         raise CheckpointTaken(
@@ -49,10 +66,17 @@ def exclusive_access(checkpoints: Checkpoints, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def continuing(pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None]) -> Iterator[dict[str, Start]]:
+def continuing(
+    pipeline: Pipeline,
+    cluster: Cluster,
+    say: Callable[[str], None],
+    files: SmallFiles | None = None,  # of checkpoints that are not on a local disk
+    on_lost: Callable[[CheckpointTaken], None] = lambda _error: None,
+) -> Iterator[dict[str, Start]]:
     """Yields the starts set by a reset, by flow; raises CheckpointRefused if the checkpoint is incompatible."""
-    checkpoints = Checkpoints(pipeline)
-    with exclusive_access(checkpoints, pipeline.name):
+    checkpoints = Checkpoints(pipeline, files)
+    with exclusive_access(checkpoints, pipeline.name, on_lost):
+        checkpoints.move_from_home()
         accept(pipeline, checkpoints, cluster, say)
         checkpoints.drop_used_starts()
         try:

@@ -8,7 +8,7 @@ A key is forgotten when the watermark passes the end of its period, after which 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
@@ -31,11 +31,29 @@ def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | No
     key = list(operation.key)
     if operation.within is None or event_time is None:
         return first_rows(frame, key)
+    name = next(each for each in frame.columns if each.lower() == event_time.lower())
     within_ms = operation.within.milliseconds
     for shift_ms in (0, within_ms):
-        end = period_end(frame, event_time, 2 * within_ms, shift_ms)
-        frame = first_rows(frame.select("*", end), [*key, PERIOD]).drop(PERIOD)
+        frame = first_in_periods(frame, key, name, 2 * within_ms, shift_ms)
     return frame
+
+
+def first_in_periods(frame: DataFrame, key: list[str], time: str, size_ms: int, shift_ms: int) -> DataFrame:
+    """The first row of each key in each period; the period's end is the event time of its state."""
+    metadata = dict(frame.schema[time].metadata)
+    delay = {each: metadata[each] for each in (WATERMARK_DELAY,) if each in metadata}
+    others = {each: value for each, value in metadata.items() if each not in delay}
+    end = period_end(F.col(quoted(time)), size_ms, shift_ms).alias(PERIOD, metadata=delay)
+    # Spark accepts one column of event time in an operator with state.
+    marked = first_rows(retimed(frame, time, others, end), [*key, PERIOD])
+    return retimed(marked.drop(PERIOD), time, metadata)
+
+
+def retimed(frame: DataFrame, time: str, metadata: dict[str, Any], *more: Column) -> DataFrame:
+    """The frame with other metadata of its column of event time, and with more columns."""
+    columns = [F.col(quoted(each)) for each in frame.columns]
+    columns[frame.columns.index(time)] = F.col(quoted(time)).alias(time, metadata=metadata)
+    return frame.select(*columns, *more)
 
 
 def first_rows(frame: DataFrame, key: list[str]) -> DataFrame:
@@ -47,11 +65,8 @@ def first_rows(frame: DataFrame, key: list[str]) -> DataFrame:
     return frame.withColumn(RANK, F.row_number().over(ranked)).where(F.col(RANK) == 1).drop(RANK)
 
 
-def period_end(frame: DataFrame, column: str, size_ms: int, shift_ms: int) -> Column:
+def period_end(time: Column, size_ms: int, shift_ms: int) -> Column:
     """The end of the period of a row; null for a row without event time."""
     size, shift = F.lit(size_ms * 1000), F.lit(shift_ms * 1000)
-    micros = F.unix_micros(F.col(quoted(column)).cast("timestamp")) + shift
-    end = F.timestamp_micros(micros - F.pmod(micros, size) + size - shift)
-    name = next(each for each in frame.columns if each.lower() == column.lower())
-    delay = frame.schema[name].metadata.get(WATERMARK_DELAY)
-    return end.alias(PERIOD) if delay is None else end.alias(PERIOD, metadata={WATERMARK_DELAY: delay})
+    micros = F.unix_micros(time.cast("timestamp")) + shift
+    return F.timestamp_micros(micros - F.pmod(micros, size) + size - shift)

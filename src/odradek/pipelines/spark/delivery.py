@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from confluent_kafka import KafkaException
@@ -23,13 +23,24 @@ from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import ORIGIN
+from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.sources import is_topic
-from odradek.pipelines.spark.transactional_writer import SPLIT, Assignment, write_split
+from odradek.pipelines.spark.transaction_check import producers_of
+from odradek.pipelines.spark.transactional_writer import (
+    SPLIT,
+    Assignment,
+    TakenOver,
+    read_mark,
+    reader_of,
+    refuse_replaced,
+    write_split,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     import pyarrow as pa
+    from confluent_kafka import Consumer
     from pyspark.sql import Column
 
     from odradek.pipelines.definition.model import Pipeline
@@ -44,6 +55,10 @@ COLUMNS = ("topic", "key", "value", "headers")
 
 class SplitsUnknown(PipelineError):
     """The number of splits cannot be determined. A wrong number would write records twice, so none is assumed."""
+
+
+class RunReplaced(PipelineError):
+    """A later run of the same pipeline writes."""
 
 
 def marks_topic(pipeline: Pipeline) -> str:
@@ -65,14 +80,10 @@ class Transactions:
     stamp: BatchNumber
     is_spread: bool
 
-    def write(self, producer: Producer, frames: Sequence[DataFrame], *, is_common: bool) -> None:
-        """Writes all records for one cluster and commits every split. `is_common`: not a sink's own producer."""
-        servers = producer.servers
-        settings = tuple(sorted(librdkafka_settings(dict(producer.settings)).items()))
-        marks = marks_topic(self.pipeline)
-        group = group_of(self.pipeline, self.flow, None if is_common else producer)
-        assignment = Assignment(servers, settings, group, marks, self.stamp.query, self.stamp.number)
-        splits = count_splits(servers, settings, marks) if self.is_spread else 1
+    def write(self, producer: Producer, frames: Sequence[DataFrame]) -> None:
+        """Writes all records for one cluster and commits every split."""
+        assignment = assignment_of(self.pipeline, self.flow, producer, self.stamp)
+        splits = splits_of(assignment) if self.is_spread else 1
         every = functools.reduce(DataFrame.unionByName, [self._split(frame, splits) for frame in frames])
         parts = every.repartitionById(splits, F.col(SPLIT))
         parts.mapInArrow(writer_of(assignment), "written BIGINT").collect()
@@ -84,11 +95,12 @@ class Transactions:
 
 
 def transactions_of(pipeline: Pipeline, flow: Flow, stamp: BatchNumber | None) -> Transactions | None:
-    """The transactions of a batch; None for at-least-once delivery."""
+    """The transactions of a batch; None for at-least-once delivery. Raises if a later run of the pipeline writes."""
     if pipeline.delivery is not Delivery.EXACTLY_ONCE:
         return None
     if stamp is None:
         raise ValueError("a batch without an id cannot be recognized in a replay")
+    refuse_replaced_run(pipeline, flow, stamp)
     return Transactions(pipeline, flow.name, stamp, is_repeatable(pipeline, flow))
 
 
@@ -97,6 +109,14 @@ def is_repeatable(pipeline: Pipeline, flow: Flow) -> bool:
     functions = {each.name for each in pipeline.steps if isinstance(each.operation, PythonFunction)}
     is_read = any(each.name == flow.root and is_topic(each) for each in pipeline.sources)
     return is_read and flow.aggregate is None and not functions.intersection(flow.after)
+
+
+def assignment_of(pipeline: Pipeline, flow: str, producer: Producer, stamp: BatchNumber) -> Assignment:
+    """A batch of a flow and one of the producers that write it."""
+    settings = tuple(sorted(librdkafka_settings(dict(producer.settings)).items()))
+    group = group_of(pipeline, flow, None if producer == producer_of(pipeline) else producer)
+    marks = marks_topic(pipeline)
+    return Assignment(producer.servers, settings, group, marks, stamp.query, stamp.number, stamp.epoch)
 
 
 def group_of(pipeline: Pipeline, flow: str, own: Producer | None) -> str:
@@ -114,6 +134,10 @@ def writer_of(assignment: Assignment) -> Callable[[Iterator[pa.RecordBatch]], It
     return write
 
 
+def splits_of(assignment: Assignment) -> int:
+    return count_splits(assignment.bootstrap_servers, assignment.settings, assignment.marks)
+
+
 @functools.cache
 def count_splits(servers: str, settings: tuple[tuple[str, str], ...], marks: str) -> int:
     """The number of splits, looked up once: it must not change while a batch may be replayed."""
@@ -126,3 +150,22 @@ def count_splits(servers: str, settings: tuple[tuple[str, str], ...], marks: str
         reason = "it has no partitions" if found.error is None else found.error.str()
         raise SplitsUnknown(f"topic {marks} of batch splits cannot be looked up at {servers}: {reason}")
     return len(found.partitions)
+
+
+def refuse_replaced_run(pipeline: Pipeline, flow: Flow, stamp: BatchNumber) -> None:
+    """Raises if a later run has taken over. Workers check the same for each split that they open."""
+    producer = next(iter(producers_of(pipeline)), None)
+    if producer is None:
+        return
+    assignment = assignment_of(pipeline, flow.name, producer, stamp)
+    try:
+        mark = read_mark(kept_reader(replace(assignment, query="", batch=0, epoch=0)), (assignment.marks, 0))
+        refuse_replaced(assignment, mark)
+    except TakenOver as error:
+        raise RunReplaced(str(error)) from error
+
+
+@functools.cache
+def kept_reader(assignment: Assignment) -> Consumer:
+    """A consumer for each group, which is kept open because it is used for every batch."""
+    return reader_of(assignment)

@@ -9,14 +9,16 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.hidden_columns import REJECTED, VIOLATED
+from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, VIOLATED, has_origin
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame
 
-    from odradek.pipelines.definition.model import Expectation
+    from odradek.pipelines.definition.model import Expectation, Step
+
+STOPS = "which stops the pipeline"  # marks such a failure in the messages of Spark
 
 
 class ExpectationFailed(PipelineError):
@@ -50,10 +52,34 @@ def mask(expectations: Sequence[Expectation], kinds: Iterable[Otherwise]) -> int
     return sum(1 << number for number, each in enumerate(expectations) if each.otherwise in chosen)
 
 
-def kept(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
-    """The rows that are passed on."""
-    out = mask(expectations, (Otherwise.DROP, Otherwise.QUARANTINE, Otherwise.FAIL))
+def kept(frame: DataFrame, step: Step) -> DataFrame:
+    """The rows that are passed on; a row that does not meet an expectation with `otherwise: fail` raises an error.
+
+    Every query that reads the step evaluates the check itself, so that none of them commits a batch with such a row.
+    """
+    for number, each in enumerate(step.expectations):
+        if each.otherwise is Otherwise.FAIL:
+            is_met = F.col(VIOLATED).bitwiseAND(F.lit(1 << number)) == 0
+            stop = F.raise_error(unmet_message(frame, step, each)).isNull()
+            # The partition id, which is never negative, makes the condition nondeterministic: otherwise Spark would
+            # evaluate conditions of later steps first, and a row that these remove would not stop the pipeline.
+            frame = frame.where(F.when(is_met, F.lit(True)).otherwise(stop) | (F.spark_partition_id() < F.lit(0)))
+    out = mask(step.expectations, (Otherwise.DROP, Otherwise.QUARANTINE))
     return frame.where(F.col(VIOLATED).bitwiseAND(F.lit(out)) == 0).drop(VIOLATED)
+
+
+def unmet_message(frame: DataFrame, step: Step, expectation: Expectation) -> Column:
+    said = f"step '{step.name}': a row does not meet '{expectation.name}', {STOPS}"
+    if not has_origin(frame):
+        return F.lit(said)
+    topic, partition, offset = (F.col(f"{ORIGIN}.{name}").cast("string") for name in ("topic", "partition", "offset"))
+    position = F.concat(F.lit(" (record of "), topic, F.lit("-"), partition, F.lit(" at offset "), offset, F.lit(")"))
+    return F.concat(F.lit(said), F.coalesce(position, F.lit("")))
+
+
+def unmet_reason(expectation: Expectation) -> str:
+    """The reason of a dead letter."""
+    return f"expectation '{expectation.name}' not met: {expectation.check}"
 
 
 def quarantined(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
@@ -61,9 +87,7 @@ def quarantined(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFr
     bits = mask(expectations, (Otherwise.QUARANTINE,))
     reason = F.coalesce(
         *(
-            F.when(
-                F.col(VIOLATED).bitwiseAND(F.lit(1 << number)) != 0, F.lit(f"{each.name}: not true that {each.check}")
-            )
+            F.when(F.col(VIOLATED).bitwiseAND(F.lit(1 << number)) != 0, F.lit(unmet_reason(each)))
             for number, each in enumerate(expectations)
             if each.otherwise is Otherwise.QUARANTINE
         )
@@ -86,6 +110,4 @@ def violation_counts(step: str, expectations: Sequence[Expectation]) -> list[Col
 def fail_on(violations: Iterable[Violations]) -> None:
     for each in violations:
         if each.otherwise is Otherwise.FAIL and each.rows:
-            raise ExpectationFailed(
-                f"step '{each.step}': {each.rows} rows do not meet '{each.expectation}', which stops the pipeline"
-            )
+            raise ExpectationFailed(f"step '{each.step}': {each.rows} rows do not meet '{each.expectation}', {STOPS}")

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Otherwise
+from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.delivery import transactions_of
@@ -24,9 +25,10 @@ from odradek.pipelines.spark.hidden_columns import REJECTED
 from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.progress import BatchReport
 from odradek.pipelines.spark.records import decoded, rejects_of
-from odradek.pipelines.spark.sinks.batches import topic_frames, write_other_sinks, write_tables
-from odradek.pipelines.spark.sinks.topics import write_records
+from odradek.pipelines.spark.sinks.batches import topic_frames
+from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
 from odradek.pipelines.spark.sources import is_topic
+from odradek.pipelines.spark.written_outputs import WrittenOutputs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,6 +63,9 @@ class FanOut:
         self._steps = {each.name: each for each in pipeline.steps}
         owned = [self._steps[name] for name in graph.order if name in flow.owned and name in self._steps]
         self._judged: list[Step] = [step for step in owned if step.expectations]
+        self._is_checked_before = bool(failing_steps.in_query(pipeline, graph, flow))
+        failing = failing_steps.in_batch(pipeline, graph, flow)
+        self._checked = [each for each in failing if each not in self._judged]  # owned by other flows
         topics = [each.name for each in pipeline.sources if is_topic(each)]
         self._is_decoder = flow.root in topics and flow.aggregate is None
         self._parsing = [name for name in topics if name in flow.owned]
@@ -79,7 +84,9 @@ class FanOut:
             tables.give_rows(flow.root, frame)
         elif flow.root in self._steps:
             tables.give_rows_before_expectations(flow.root, frame)
-        return self._write(tables, number, stamp, [frame] if is_kept else [])
+        root = frame if self._is_checked_before else None
+        written = WrittenOutputs.of_flow(batch.sparkSession, self.pipeline, flow.name)
+        return self._write(tables, number, stamp, [frame] if is_kept else [], root, written)
 
     def whole(self, session: SparkSession, load: Callable[[Source], DataFrame], stamp: BatchNumber) -> BatchReport:
         """Processes all rows as one batch."""
@@ -89,17 +96,20 @@ class FanOut:
             tables.give_decoded(name, frame)
         return self._write(tables, 0, stamp, kept)
 
-    def _write(self, tables: Tables, number: int, stamp: BatchNumber | None, kept: Sequence[DataFrame]) -> BatchReport:
+    def _write(
+        self, tables: Tables, number: int, stamp: BatchNumber | None, kept: Sequence[DataFrame],
+        checked: DataFrame | None = None, written: WrittenOutputs | None = None,
+    ) -> BatchReport:  # fmt: skip
+        """Counts, and writes all outputs. `checked` is counted first because its plan raises for a row that fails."""
         began_at = time.perf_counter()
         flow, pipeline = self.flow, self.pipeline
         try:
+            if checked is not None:
+                checked.count()
             counts = self._count(tables)
-            fail_on(counts.violations)
             records = [*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)]
-            write_records(records, transactions_of(pipeline, flow, stamp))
-            write_other_sinks(flow.sinks, tables, pipeline, number)
-            is_aggregated = flow.aggregate is not None
-            write_tables(flow.sinks, flow.views, tables, pipeline, stamp, is_aggregated=is_aggregated)
+            transactions = transactions_of(pipeline, flow, stamp)
+            write_outputs(outputs_of(pipeline, flow, tables, records, stamp, transactions), stamp, written)
         finally:
             for frame in kept:
                 frame.unpersist()
@@ -110,15 +120,17 @@ class FanOut:
         return batch if source.name == self.flow.root else self._load(batch, source)
 
     def _uses(self) -> int:
-        return len(self.flow.sinks) + len(self.flow.views) + len(self._judged) + len(self._parsing)
+        ends = len(self.flow.sinks) + len(self.flow.views)
+        return ends + len(self._judged) + len(self._checked) + len(self._parsing) + self._is_checked_before
 
     def _count(self, tables: Tables) -> Counts:
-        """Computes all counts in one job, which also caches the batch."""
+        """Computes all counts in one job, which also caches the batch; raises if an expectation stops the pipeline."""
         parts: list[DataFrame] = []
         for name in self._parsing:
             numbers = F.array(F.count(F.lit(1)), F.count(F.col(REJECTED)))
             parts.append(counted(tables.decoded(name), name, numbers))
-        for step in self._judged:
+        judged = [*self._judged, *self._checked]
+        for step in judged:
             numbers = F.array(*violation_counts(step.name, step.expectations))
             parts.append(counted(tables.judged(step.name), step.name, numbers))
         if not parts:
@@ -126,11 +138,14 @@ class FanOut:
         found = {row["name"]: row["counts"] for row in functools.reduce(DataFrame.unionAll, parts).collect()}
         violations = [
             Violations(step.name, each.name, each.otherwise, found[step.name][number])
-            for step in self._judged
+            for step in judged
             for number, each in enumerate(step.expectations)
         ]
+        fail_on(violations)
+        owned = {step.name for step in self._judged}
         rows = sum(found[name][0] for name in self._parsing) if self._parsing else None
-        return Counts(rows, {name: found[name][1] for name in self._parsing}, tuple(violations))
+        reported = tuple(each for each in violations if each.step in owned)
+        return Counts(rows, {name: found[name][1] for name in self._parsing}, reported)
 
     def _dead_letters(self, tables: Tables, counts: Counts) -> list[tuple[Producer, DataFrame]]:
         """The dead letters of sources and steps with rejected rows; no job is run for those without."""
@@ -141,7 +156,9 @@ class FanOut:
         frames = []
         for source, rows in counts.rejected.items():
             if rows:
-                frames.append(dead_letters(rejects_of(tables.decoded(source)), name, source, topic))
+                frames.append(
+                    dead_letters(rejects_of(tables.decoded(source), self._sources[source]), name, source, topic)
+                )
         for step in self._judged:
             if step.name in refusing:
                 refused = quarantined(tables.judged(step.name), step.expectations)

@@ -9,10 +9,13 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import PythonFunction
-from odradek.pipelines.planning.streams import streaming_names
+from odradek.pipelines.definition.places import Problems
+from odradek.pipelines.planning.end_checks import check_ends
+from odradek.pipelines.planning.streams import Streams, streaming_names
 from odradek.pipelines.spark.compiling import Tables, errors_naming
+from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
-from odradek.pipelines.spark.stateful_plans import keeps_state
+from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state
 from odradek.pipelines.spark.steps import StepBroken, call_function
 
 if TYPE_CHECKING:
@@ -35,7 +38,10 @@ RECORD_TYPES = {
 
 
 def with_analysed_functions(session: SparkSession, pipeline: Pipeline) -> Pipeline:
-    """The pipeline with `keeps_state` of every function that reads a stream; StepBroken if one cannot read a stream."""
+    """The pipeline with `keeps_state` of every function that reads a stream; StepBroken if one cannot read a stream.
+
+    Registers the functions of SQL first, which steps may call."""
+    register_functions(session, pipeline)
     graph = build_graph(pipeline)
     streaming = streaming_names(pipeline, graph)
     if not any(is_unknown(each) and each.name in streaming for each in pipeline.steps):
@@ -52,7 +58,12 @@ def with_analysed_functions(session: SparkSession, pipeline: Pipeline) -> Pipeli
         analysed(each, tables, streaming, pipeline.directory) if is_unknown(each) and each.name in streaming else each
         for each in pipeline.steps
     )
-    return replace(pipeline, steps=steps)
+    known = replace(pipeline, steps=steps)
+    problems = Problems()
+    check_ends(known, graph, Streams.of(known, graph), problems)
+    if problems.errors:
+        raise StepBroken("; ".join(map(str, problems)))
+    return known
 
 
 def is_unknown(step: Step) -> bool:
@@ -70,7 +81,9 @@ def analysed(step: Step, tables: Tables, streaming: Collection[str], directory: 
             frame = call_function(step, operation, inputs, directory)
     except StepBroken as error:
         raise StepBroken(f"{error}{hint_for(error)}") from error
-    return replace(step, operation=replace(operation, keeps_state=keeps_state(frame)))
+    is_stateful = keeps_state(frame)
+    known = replace(operation, keeps_state=is_stateful, updates_rows=is_stateful and aggregates(frame))
+    return replace(step, operation=known)
 
 
 def stand_in(frame: DataFrame) -> DataFrame:

@@ -8,22 +8,26 @@ import sqlalchemy as sa
 from pyspark.errors import AnalysisException, ParseException
 
 from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.spark.batch_numbers import BatchUnidentified
 from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTaken
-from odradek.pipelines.spark.delivery import SplitsUnknown
-from odradek.pipelines.spark.expectations import ExpectationFailed
+from odradek.pipelines.spark.delivery import RunReplaced, SplitsUnknown
+from odradek.pipelines.spark.expectations import STOPS, ExpectationFailed
 from odradek.pipelines.spark.failures import SparkProcessEnded
 from odradek.pipelines.spark.sinks.warehouse import WarehouseRefused, WarehouseUnavailable
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.topics import BrokersUnavailable, TopicMissing
+from odradek.pipelines.spark.transactional_writer import TAKEN_OVER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # A retry cannot succeed until the definition or the data changes.
 NEVER: tuple[type[BaseException], ...] = (
+    BatchUnidentified,
     CheckpointRefused,
     CheckpointTaken,
     ExpectationFailed,
+    RunReplaced,
     StepBroken,
     WarehouseRefused,
     AnalysisException,
@@ -40,7 +44,7 @@ LIKELY: tuple[type[BaseException], ...] = (
     OSError,
 )
 # Parts of messages, for errors whose type is lost on the way through Spark.
-NEVER_MESSAGES = ("which stops the pipeline", "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
+NEVER_MESSAGES = (STOPS, TAKEN_OVER, "STATE_STORE_KEY_SCHEMA", "STATE_STORE_VALUE_SCHEMA", "STATE_SCHEMA")
 LIKELY_MESSAGES = ("TimeoutException", "DisconnectException", "NotLeaderOrFollower", "No space left on device")
 
 

@@ -37,11 +37,7 @@ class DriverMissing(PipelineError):
 def read_jdbc(session: SparkSession, origin: JdbcOrigin, url: str) -> DataFrame:
     """Reads a table or the result of a query. With `options: {driver: …}` the user provides the jar in `spark.jars`."""
     table = {"dbtable": origin.table} if origin.table is not None else {"query": origin.query or ""}
-    options = {"url": url, **table, **origin.options}
-    driver = DRIVERS.get(database_kind(url))
-    if driver is not None and "driver" not in options:
-        session.sql(f"ADD JAR '{driver_jar(driver)}'")
-        options["driver"] = driver.name
+    options = {"url": url, **table, **driver_options(session, origin, url), **origin.options}
     try:
         return session.read.format("jdbc").options(**options).load()
     except Exception as error:
@@ -49,6 +45,15 @@ def read_jdbc(session: SparkSession, origin: JdbcOrigin, url: str) -> DataFrame:
             raise
         advice = "name its jar in spark: {spark.jars: …} and its class in options: {driver: …} of the source"
         raise DriverMissing(f"there is no JDBC driver for {database_kind(url)}: {advice}") from None
+
+
+def driver_options(session: SparkSession, origin: JdbcOrigin, url: str) -> dict[str, str]:
+    """The driver of the URL's kind of database, which the session can load from now on."""
+    driver = DRIVERS.get(database_kind(url))
+    if driver is None or "driver" in origin.options:
+        return {}
+    session.sql(f"ADD JAR '{driver_jar(driver)}'")
+    return {"driver": driver.name}
 
 
 def database_kind(url: str) -> str:

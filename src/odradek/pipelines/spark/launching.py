@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -27,6 +27,7 @@ from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threa
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.function_steps import with_analysed_functions
+from odradek.pipelines.spark.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.session import start_session
 from odradek.pipelines.spark.shipping import ship_modules
 from odradek.pipelines.spark.sinks.batches import check_databases
@@ -34,7 +35,7 @@ from odradek.pipelines.spark.topics import prepare_topics
 from odradek.pipelines.spark.watching import ProgressWatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -81,34 +82,61 @@ def run_pipeline(
         with session_of(pipeline, callbacks.say) as session, cancelled_when(is_stopped, session, pipeline):
             callbacks.report(run_batch(session, pipeline, cluster, options.span))
         return
-    with continuing(pipeline, cluster, callbacks.say) as starts:
-        run_streams(pipeline, cluster, starts, options, is_stopped, callbacks)
+    threaded = with_threads(pipeline, cluster)
+    lost: list[PipelineError] = []
+    turns = [callbacks.each_turn, lambda: raise_first(lost)]
+    callbacks = dataclasses.replace(callbacks, each_turn=lambda: call_all(turns))
+    with ExitStack() as stack:
+        if "://" not in checkpoint_folder(pipeline):
+            starts = stack.enter_context(continuing(pipeline, cluster, callbacks.say))
+            session = stack.enter_context(session_of(threaded, callbacks.say))
+        else:  # the lock and the fingerprints are on storage that is reached through Spark
+            session = stack.enter_context(session_of(threaded, callbacks.say))
+            files = files_of(session, pipeline)
+            starts = stack.enter_context(continuing(pipeline, cluster, callbacks.say, files, lost.append))
+        run_streams(session, threaded, cluster, starts, options, is_stopped, callbacks)
+
+
+def files_of(session: SparkSession, pipeline: Pipeline) -> HadoopFiles | None:
+    """The files of checkpoints that are not on a local disk."""
+    folder = checkpoint_folder(pipeline)
+    return HadoopFiles(session, folder) if "://" in folder else None
+
+
+def with_threads(pipeline: Pipeline, cluster: Cluster) -> Pipeline:
+    """The pipeline with a local Spark of enough threads, unless a master is configured."""
+    if has_master(pipeline):
+        return pipeline
+    is_realtime = pipeline.engine is Engine.REALTIME
+    threads = local_threads(pipeline, cluster) if is_realtime else threads_for(pipeline)
+    return dataclasses.replace(pipeline, master=f"local[{threads}]")
 
 
 def run_streams(
-    pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions,
+    session: SparkSession, pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions,
     is_stopped: Callable[[], bool], callbacks: RunCallbacks,
 ) -> None:  # fmt: skip
-    if not has_master(pipeline):
-        is_realtime = pipeline.engine is Engine.REALTIME
-        threads = local_threads(pipeline, cluster) if is_realtime else threads_for(pipeline)
-        pipeline = dataclasses.replace(pipeline, master=f"local[{threads}]")
-    with session_of(pipeline, callbacks.say) as session:
-        running = start_streams(session, pipeline, cluster, starts, options, callbacks)
-        try:
-            callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
-            turns = [callbacks.each_turn]
-            if callbacks.send is not None:
-                callbacks.send(runs(list(running.queries)))
-                turns.insert(0, ProgressWatch(pipeline, running.queries, callbacks.send).turn)
-            ends_at = None if options.seconds is None else time.monotonic() + options.seconds
-            running.wait(
-                lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at),
-                lambda: call_all(turns),
-            )
-            call_all(turns)
-        finally:
-            running.stop()
+    callbacks.say("Spark is ready, starting the flows")
+    running = start_streams(session, pipeline, cluster, starts, options, callbacks)
+    try:
+        callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
+        turns = [callbacks.each_turn]
+        if callbacks.send is not None:
+            callbacks.send(runs(list(running.queries)))
+            turns.insert(0, ProgressWatch(pipeline, running.queries, callbacks.send).turn)
+        ends_at = None if options.seconds is None else time.monotonic() + options.seconds
+        running.wait(
+            lambda: is_stopped() or (ends_at is not None and time.monotonic() >= ends_at),
+            lambda: call_all(turns),
+        )
+        call_all(turns)
+    finally:
+        running.stop()
+
+
+def raise_first(errors: Sequence[PipelineError]) -> None:
+    if errors:
+        raise errors[0]
 
 
 def has_master(pipeline: Pipeline) -> bool:
@@ -214,7 +242,7 @@ def start_streams(
         return RealtimeEngine(session, begun, cluster, callbacks.report).start()
     analysed = with_analysed_functions(session, pipeline)
     if analysed is not pipeline:  # the state of Python steps is known now, and may not be that of the checkpoint
-        accept(analysed, Checkpoints(analysed), cluster, callbacks.say)
+        accept(analysed, Checkpoints(analysed, files_of(session, analysed)), cluster, callbacks.say)
     return StandardEngine(session, analysed, cluster, callbacks.report, starts).start(
         until_caught_up=options.until_caught_up
     )

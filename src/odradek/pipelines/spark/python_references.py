@@ -28,10 +28,11 @@ class ReferenceBroken(PipelineError):
 
 
 def load_reference(reference: PythonReference, directory: str) -> Any:
-    """The object that the import path names; the definition's folder is searched first."""
+    """The object that the import path names; the folder of the file that names it is searched first, then the
+    definition's."""
     try:
         with _LOCK:
-            module = import_from(reference.module, directory)
+            module = import_from(reference.module, home_of(reference, directory))
     except ImportError as error:
         raise ReferenceBroken(f"{reference.place}: {reference} cannot be imported: {error}") from error
     except Exception as error:
@@ -46,6 +47,14 @@ def load_reference(reference: PythonReference, directory: str) -> Any:
         raise ReferenceBroken(
             f"{reference.place}: module {reference.module} does not define {reference.name}"
         ) from None
+
+
+def home_of(reference: PythonReference, directory: str) -> str:
+    """The folder from which the module is imported: that of an included file if it has the module."""
+    package = reference.module.partition(".")[0]
+    own = Path(reference.directory)
+    has_module = (own / f"{package}.py").exists() or (own / package).is_dir()
+    return str(own) if reference.place.file and has_module else directory
 
 
 @functools.cache

@@ -21,6 +21,7 @@ from odradek.pipelines.definition.sql_text import parse_query, tables_read
 from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.session import start_session
 from odradek.pipelines.spark.sinks.batches import database_url
@@ -106,6 +107,7 @@ class Catalog:
                 session, source, self._pipeline, lambda topic, origin: self._topics().partitions_of(topic, origin)
             )
 
+        register_functions(session, self._pipeline)
         return without_hidden(Tables(session, self._pipeline, self._graph, load).rows(name))
 
     def _topic_rows(self, session: SparkSession, topic: str) -> DataFrame:

@@ -1,8 +1,9 @@
-"""Rebuilds views from the log into new tables, which replace the old ones in a transaction.
+"""Rebuilds views and tables from the log into new tables, which replace the old ones in a transaction.
 
-A view of latest rows is rebuilt by a batch over the offsets that its flow has read, so that the stream continues from
-there. A view of an aggregate depends on the state of its flow: a stream over the whole log builds both, and the new
-checkpoint replaces the old one after the table. After a crash between the two, the old checkpoint continues as before.
+A table, or a view of latest rows, is rebuilt by a batch over the offsets that its flow has read, so that the stream
+continues from there. A view of an aggregate depends on the state of its flow: a stream over the whole log builds both,
+and the new checkpoint replaces the old one after the table. After a crash between the two, the old checkpoint continues
+as before.
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import LatestRows, Start, TopicOrigin
-from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.definition.model import KeyedState, RunningAggregate, Start, TableTarget, TopicOrigin, View
+from odradek.pipelines.definition.vocabulary import SinkMode, StartAt
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
 from odradek.pipelines.operating.fingerprints import as_recorded
 from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.continuing import exclusive_access, fingerprints_of, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
@@ -34,7 +37,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline, Source, View
+    from odradek.pipelines.definition.model import Pipeline, Sink, Source
     from odradek.pipelines.operating.status import Offsets
     from odradek.pipelines.spark.topics import Cluster
 
@@ -43,13 +46,24 @@ ASIDE = ".rebuild"  # a checkpoint folder inside the pipeline's
 
 
 class RebuildRefused(PipelineError):
-    """The view cannot be rebuilt."""
+    """The view or table cannot be rebuilt."""
+
+
+def rebuildable(pipeline: Pipeline) -> dict[str, View | Sink]:
+    """The views and table sinks of a pipeline by name; a view precedes a sink of the same name."""
+    sinks = {each.name: each for each in pipeline.sinks if isinstance(each.target, TableTarget)}
+    return {**sinks, **{each.name: each for each in pipeline.views}}
 
 
 def rebuild_views(
-    pipeline: Pipeline, views: Sequence[View], say: Callable[[str], None], done: Callable[[View, int], None]
+    pipeline: Pipeline,
+    ends: Sequence[View | Sink],
+    say: Callable[[str], None],
+    done: Callable[[View | Sink, int], None],
 ) -> None:
-    """Rebuilds the views; calls `done` with each view and its row count. Holds the checkpoint's lock."""
+    """Rebuilds views and tables; calls `done` with each and its row count. Holds the checkpoint's lock."""
+    for each in ends:
+        refuse_lossy(pipeline, each)
     kept = Checkpoints(pipeline)
     if not kept.is_local:
         raise RebuildRefused(
@@ -59,53 +73,73 @@ def rebuild_views(
     cluster = prepare_topics(pipeline)
     with exclusive_access(kept, pipeline.name), session_of(pipeline, say) as session:
         rebuilding = Rebuilding(session, pipeline, cluster, say)
-        for view in views:
-            done(view, rebuilding.rebuild(view))
+        for each in ends:
+            done(each, rebuilding.rebuild(each))
+
+
+def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
+    """Refuses a table whose rows a batch cannot compute as the stream did."""
+    if isinstance(end, View):
+        return
+    graph = build_graph(pipeline)
+    before = [each for each in pipeline.steps if each.name in graph.upstream(end.input)]
+    keyed = next((each for each in before if isinstance(each.operation, KeyedState)), None)
+    if keyed is not None:
+        raise RebuildRefused(
+            f"table sink {end.name}: step '{keyed.name}' keeps state with timers, which a batch over the log cannot "
+            f"repeat; empty the table and use `odradek pipeline reset {pipeline.place.file}`"
+        )
+    streaming = streaming_names(pipeline, graph)
+    if end.mode is not SinkMode.UPSERT and any(state_of(each, streaming) for each in before):
+        raise RebuildRefused(
+            f"table sink {end.name}: its rows derive from state and are appended, so that the stream would append rows "
+            "of open groups again; give the sink a key"
+        )
 
 
 class Rebuilding:
-    """Rebuilds views one after the other."""
+    """Rebuilds views and tables one after the other."""
 
     def __init__(self, session: SparkSession, pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None]) -> None:
         self._session = session
         self._pipeline = pipeline
         self._cluster = cluster
         self._checkpoints = Checkpoints(pipeline)
-        self._url = database_url(pipeline, None)
         self._say = say
 
-    def rebuild(self, view: View) -> int:
-        """Rebuilds the view; returns its row count."""
-        new = view.name + SUFFIX
-        drop_table(self._url, new)
-        is_latest = isinstance(view.content, LatestRows)
-        if is_latest:
-            self._fill_latest(view)
+    def rebuild(self, end: View | Sink) -> int:
+        """Rebuilds the view or table; returns its row count."""
+        url, name = location_of(end, self._pipeline)
+        new = name + SUFFIX
+        drop_table(url, new)
+        if isinstance(end, View) and isinstance(end.content, RunningAggregate):
+            self._fill_aggregate(end)
         else:
-            self._fill_aggregate(view)
-        rows = swap_tables(self._url, view.name, new)
-        warehouse(self._url).forget(view.name, new)
-        if not is_latest:
-            self._adopt_checkpoint(view)
+            self._fill_from_read(end, url)
+        rows = swap_tables(url, name, new)
+        warehouse(url).forget(name, new)
+        if isinstance(end, View) and isinstance(end.content, RunningAggregate):
+            self._adopt_checkpoint(end)
         return rows
 
-    def _fill_latest(self, view: View) -> None:
-        read = self._read_offsets(view)
+    def _fill_from_read(self, end: View | Sink, url: str) -> None:
+        """Fills the new table by a batch over the offsets that the stream has read."""
+        read = self._read_offsets(end, url)
+        alone = pipeline_for(end, self._pipeline)
         if read is None:
-            self._say(f"{view.name}: the stream has not written it; rebuilding from the whole log")
-            run_batch(self._session, pipeline_for_view(view, self._pipeline), self._cluster)
+            self._say(f"{end.name}: the stream has not written it; rebuilding from the whole log")
+            run_batch(self._session, alone, self._cluster)
             return
-        self._say(f"{view.name}: rebuilding from the offsets that the stream has read, {offsets_text(read)}")
-        end = Start(StartAt.OFFSETS, offsets={topic: numbered(each) for topic, each in read.items()})
-        alone = pipeline_for_view(view, self._pipeline)
+        self._say(f"{end.name}: rebuilding from the offsets that the stream has read, {offsets_text(read)}")
+        last = Start(StartAt.OFFSETS, offsets={topic: numbered(each) for topic, each in read.items()})
         alone = replace(alone, sources=tuple(by_name(each, read) for each in alone.sources))
-        run_batch(self._session, alone, self._cluster, Range(end=end))
+        run_batch(self._session, alone, self._cluster, Range(end=last))
 
     def _fill_aggregate(self, view: View) -> None:
         aside = self._checkpoints.folder / ASIDE
         shutil.rmtree(aside, ignore_errors=True)
         self._say(f"{view.name}: rebuilding with its state from the whole log")
-        alone = replace(pipeline_for_view(view, self._pipeline), checkpoints=str(aside))
+        alone = replace(pipeline_for(view, self._pipeline), checkpoints=str(aside))
         running = StandardEngine(self._session, alone, self._cluster).start(until_caught_up=True)
         try:
             running.wait(lambda: False)
@@ -126,27 +160,35 @@ class Rebuilding:
             now = fingerprints_of(as_recorded(self._pipeline, before), self._cluster)
             self._checkpoints.store_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
 
-    def _read_offsets(self, view: View) -> Offsets | None:
+    def _read_offsets(self, end: View | Sink, url: str) -> Offsets | None:
         """The end offsets of the last batch that reached the database; None if there was none."""
         recorded = as_recorded(self._pipeline, self._checkpoints.definition())
         flows = split_flows(recorded, build_graph(recorded))
-        flow = next(each.name for each in flows if view in each.views)
+        flow = next(each.name for each in flows if end in (*each.views, *each.sinks))
         kept = next((each for each in self._checkpoints.flows() if each.flow == flow), None)
-        batch = None if kept is None or kept.query is None else last_batch(self._url, kept.query)
+        batch = None if kept is None or kept.query is None else last_batch(url, kept.query)
         if batch is None:
             return None
         found = self._checkpoints.positions_after(flow, batch)
         if found is None:
             raise RebuildRefused(
-                f"view {view.name}: the checkpoint of its flow {flow} does not have the end of batch {batch}; "
+                f"{end.name}: the checkpoint of its flow {flow} does not have the end of batch {batch}; "
                 "run the pipeline with --until-caught-up, then rebuild"
             )
         return found
 
 
-def pipeline_for_view(view: View, pipeline: Pipeline) -> Pipeline:
+def location_of(end: View | Sink, pipeline: Pipeline) -> tuple[str, str]:
+    """The database and the name of the table of a view or table sink."""
+    if isinstance(end, View):
+        return database_url(pipeline, end.url), end.name
+    assert isinstance(end.target, TableTarget)
+    return database_url(pipeline, end.target.url), end.target.table
+
+
+def pipeline_for(end: View | Sink, pipeline: Pipeline) -> Pipeline:
     """The pipeline reduced to the new table and its inputs. A source with start: latest is read from the start."""
-    needed = set(build_graph(pipeline).upstream(view.input))
+    needed = set(build_graph(pipeline).upstream(end.input))
     sources = tuple(
         source_at(each, Start())
         if isinstance(each.origin, TopicOrigin) and each.origin.start.at is StartAt.LATEST
@@ -155,8 +197,11 @@ def pipeline_for_view(view: View, pipeline: Pipeline) -> Pipeline:
         if each.name in needed
     )
     steps = tuple(each for each in pipeline.steps if each.name in needed)
-    views = (replace(view, name=view.name + SUFFIX),)
-    return replace(pipeline, sources=sources, steps=steps, sinks=(), views=views, dead_letters=None)
+    alone = replace(pipeline, sources=sources, steps=steps, sinks=(), views=(), dead_letters=None)
+    if isinstance(end, View):
+        return replace(alone, views=(replace(end, name=end.name + SUFFIX),))
+    assert isinstance(end.target, TableTarget)
+    return replace(alone, sinks=(replace(end, target=replace(end.target, table=end.target.table + SUFFIX)),))
 
 
 def by_name(source: Source, read: Offsets) -> Source:

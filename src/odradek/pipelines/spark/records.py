@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.vocabulary import Encoding
+from odradek.pipelines.definition.vocabulary import Encoding, Tombstones
 from odradek.pipelines.spark.avro_records import decode_avro
 from odradek.pipelines.spark.hidden_columns import REJECTED, origin_struct, quoted
+from odradek.pipelines.spark.misfits import EXCERPT, MISFIT, UNREADABLE, detailed_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -21,21 +22,30 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import RecordSchema, Source
 
 PARSED = "__parsed"
-UNREADABLE = "__unreadable"  # Spark's corrupt-record column: the text of a record that was not parsed completely
-EXCERPT = 60
+NO_VALUE = "no value"
 
 
 def decoded(raw: DataFrame, source: Source) -> DataFrame:
     """Spark's Kafka columns, the parsed value, and the reason if it was rejected."""
     encoding, schema = source.format.encoding, source.format.schema
-    if encoding is Encoding.JSON and schema is not None:
-        return decode_json(raw, schema)
-    if encoding is Encoding.AVRO and schema is not None:
-        return reject_missing_fields(decode_avro(raw, schema, PARSED, REJECTED), schema)
-    nothing = F.lit(None).cast("string").alias(REJECTED)
+    tombstones = source.format.tombstone_policy
+    if tombstones is Tombstones.DROP:
+        raw = raw.where(F.col("value").isNotNull())
+    if schema is not None and encoding in {Encoding.JSON, Encoding.AVRO}:
+        decode = decode_json if encoding is Encoding.JSON else decode_avro_records
+        judged = reject_missing_fields(decode(raw, schema), schema)
+        if tombstones is not Tombstones.ROWS:
+            return judged
+        return judged.withColumn(REJECTED, F.when(F.col("value").isNotNull(), F.col(REJECTED)))
+    rejects = tombstones is Tombstones.DEAD_LETTERS
+    reason = F.when(F.col("value").isNull(), F.lit(NO_VALUE)) if rejects else F.lit(None).cast("string")
     text = F.col("value").cast("string")
     parsed = F.struct(text.alias("value")) if encoding is Encoding.TEXT else F.struct(F.lit(1).alias("_"))
-    return raw.select("*", parsed.alias(PARSED), nothing)
+    return raw.select("*", parsed.alias(PARSED), reason.alias(REJECTED))
+
+
+def decode_avro_records(raw: DataFrame, schema: RecordSchema) -> DataFrame:
+    return decode_avro(raw, schema, PARSED, REJECTED)
 
 
 def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
@@ -47,11 +57,11 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
     is_unread = F.col(PARSED).isNull() | F.col(f"{PARSED}.{UNREADABLE}").isNotNull()
     excerpt = F.make_valid_utf8(F.substring(text, 1, EXCERPT))
     reason = (
-        F.when(F.col("value").isNull(), F.lit("no value"))
+        F.when(F.col("value").isNull(), F.lit(NO_VALUE))
         .when(is_unread & F.try_parse_json(text).isNull(), F.concat(F.lit("not JSON: "), excerpt))
-        .when(is_unread, F.concat(F.lit("does not fit the schema: "), excerpt))
+        .when(is_unread, F.concat(F.lit(f"{MISFIT}: "), excerpt))
     )
-    return reject_missing_fields(with_parsed.withColumn(REJECTED, reason), schema)
+    return with_parsed.withColumn(REJECTED, reason)
 
 
 def once(column: Column) -> Column:
@@ -88,6 +98,14 @@ def unfiltered_rows(frame: DataFrame, source: Source) -> DataFrame:
     return frame.select(*columns, *record, origin_struct(), REJECTED)
 
 
-def rejects_of(frame: DataFrame) -> DataFrame:
+def rejects_of(frame: DataFrame, source: Source) -> DataFrame:
     """The origin and the reason of each record that failed to parse."""
-    return frame.where(F.col(REJECTED).isNotNull()).select(origin_struct(), REJECTED)
+    reason = F.expr(reason_of(source, REJECTED, "value")).alias(REJECTED)
+    return frame.where(F.col(REJECTED).isNotNull()).select(origin_struct(), reason)
+
+
+def reason_of(source: Source, rejected: str, value: str) -> str:
+    """SQL for the reason of a dead letter, from the columns with the reason and the value of a rejected record."""
+    schema = source.format.schema
+    is_json = source.format.encoding is Encoding.JSON
+    return rejected if schema is None or not is_json else detailed_reason(rejected, value, schema.columns)

@@ -13,14 +13,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.graph import build_graph, used_names
-from odradek.pipelines.definition.model import FileOrigin, TopicTarget
+from odradek.pipelines.definition.model import FileOrigin, TableTarget, TopicTarget
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.expectations import Violations, has_quarantine, quarantined, violation_counts
 from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.records import rejects_of
-from odradek.pipelines.spark.sinks.batches import shown, view_rows
+from odradek.pipelines.spark.sinks.batches import shown, table_rows, view_rows
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS, records_of
 from odradek.pipelines.spark.sources import is_topic, read_once
 
@@ -57,6 +58,7 @@ class Rehearsal:
         self._records = records
         self._rows = rows
         self._graph = build_graph(pipeline)
+        register_functions(session, pipeline)
         used = used_names(pipeline, self._graph)
         self._judged = [each for each in pipeline.steps if each.expectations and each.name in used]
         self._tables = Tables(session, pipeline, self._graph, self._load)
@@ -83,7 +85,8 @@ class Rehearsal:
 
     def sink_rows(self, sink: Sink) -> list[dict[str, Any]]:
         """The rows of a sink that is not a topic."""
-        return as_objects(shown(self._tables.rows(sink.input)))
+        frame, target = self._tables.rows(sink.input), sink.target
+        return as_objects(table_rows(frame, target) if isinstance(target, TableTarget) else shown(frame))
 
     def sink_records(self, sink: Sink, target: TopicTarget) -> list[dict[str, Any]]:
         return collected(records_of(self._tables.rows(sink.input), sink, target, self._pipeline))
@@ -91,7 +94,7 @@ class Rehearsal:
     def dead_letters(self) -> list[dict[str, Any]]:
         name, topic = self._pipeline.name, self._pipeline.dead_letters or ""
         frames = [
-            dead_letters(rejects_of(self._tables.decoded(source.name)), name, source.name, topic)
+            dead_letters(rejects_of(self._tables.decoded(source.name), source), name, source.name, topic)
             for source in self._pipeline.sources
             if is_topic(source)
         ]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import odradek
+from odradek.pipelines.definition.python_names import python_references
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,10 +36,17 @@ def ship_modules(session: SparkSession, pipeline: Pipeline) -> None:
         package = Path(odradek.__file__).parent
         ours = [file for name in OWN for file in python_files(package / name)]
         context.addPyFile(zipped(folder / "odradek.zip", ours, package.parent))
-    directory = Path(pipeline.directory).absolute()
-    theirs = list(modules_in(directory))
-    if theirs:
-        context.addPyFile(zipped(folder / f"{pipeline.name}-modules.zip", theirs, directory))
+    for number, directory in enumerate(module_folders(pipeline)):
+        theirs = list(modules_in(directory))
+        if theirs:
+            name = f"{pipeline.name}-modules{number or ''}.zip"
+            context.addPyFile(zipped(folder / name, theirs, directory))
+
+
+def module_folders(pipeline: Pipeline) -> list[Path]:
+    """The definition's folder, and those of included files that name Python functions."""
+    own = [each.directory for each in python_references(pipeline) if each.place.file]
+    return list(dict.fromkeys(Path(each).absolute() for each in (pipeline.directory, *own)))
 
 
 def modules_in(folder: Path) -> Iterator[Path]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +12,14 @@ from odradek.pipelines.definition.vocabulary import Connector, Delivery, FileFor
 from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.jdbc import read_jdbc
 from odradek.pipelines.spark.python_source.source import TopicSource
+from odradek.pipelines.spark.refreshing import refreshed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.definition.model import JdbcOrigin, Pipeline, Source
 
     PartitionCount = Callable[[str, TopicOrigin], int]  # looks up a topic's partitions on its source's cluster
 
@@ -79,7 +80,14 @@ def read_once(
         if source.format.schema is not None:
             reader = reader.schema(source.format.schema.ddl)
         return reader.load(below(pipeline, origin.path))
-    return read_jdbc(session, origin, resolved_jdbc_url(pipeline, origin.url))
+    return read_table(session, origin, pipeline)
+
+
+def read_table(session: SparkSession, origin: JdbcOrigin, pipeline: Pipeline) -> DataFrame:
+    url = resolved_jdbc_url(pipeline, origin.url)
+    if origin.refresh is None:
+        return read_jdbc(session, origin, url)
+    return refreshed(session, replace(origin, url=url), origin.refresh, lambda: read_jdbc(session, origin, url))
 
 
 def record_limit(origin: TopicOrigin, pipeline: Pipeline) -> int | None:

@@ -19,16 +19,31 @@ STATELESS = frozenset(
     StreamingRelation StreamingRelationV2 SubqueryAlias TypedFilter Union UpdateEventTimeWatermarkColumn View WithCTE
     """.split()  # noqa: SIM905 - a list would have a line for each name
 )
+AGGREGATING = frozenset(("Aggregate", "Distinct"))
 # The joins with a static table whose rows depend on one row of the stream only, by the side of the stream.
 ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "right": {"Inner", "Cross", "RightOuter"}}
 
 
-def keeps_state(frame: DataFrame) -> bool:
-    """Whether the frame's plan keeps state. True if it cannot be read: the streaming query is right for any step."""
+def keeps_state(frame: DataFrame, *, if_unknown: bool = True) -> bool:
+    """Whether the frame's plan keeps state; by default True if it cannot be read: the streaming query runs any step."""
     try:
         return has_state(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - PySpark has no public API for it
     except (Py4JError, AttributeError, TypeError):
+        return if_unknown
+
+
+def aggregates(frame: DataFrame) -> bool:
+    """Whether rows of the frame may change with later records; True if its plan cannot be read."""
+    try:
+        return has_operator(frame._jdf.queryExecution().analyzed(), AGGREGATING)  # noqa: SLF001 - as above
+    except (Py4JError, AttributeError, TypeError):
         return True
+
+
+def has_operator(node: Any, names: frozenset[str]) -> bool:
+    if not node.isStreaming():
+        return False
+    return node.nodeName() in names or any(has_operator(each, names) for each in items(node.children()))
 
 
 def has_state(node: Any) -> bool:

@@ -3,15 +3,16 @@
 A batch is divided into splits. One task writes each split, in one transaction, with the split's own transactional id.
 The same transaction commits the batch number as an offset of a consumer group, so that the records and the mark that
 they are written become visible together. Opening a split first fences its earlier writers and then reads the mark, so
-that the mark is final, and a replayed batch is skipped.
+that the mark is final, and a replayed batch is skipped. A mark also has the epoch of the run that wrote it: a later run
+of the same pipeline takes all splits with a higher epoch, after which the earlier one can open none.
 """
 
 from __future__ import annotations
 
-import contextlib
 import queue
 import threading
 import time
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -48,8 +49,20 @@ TRANSIENT = {
 FENCED = {"_FENCED", "PRODUCER_FENCED", "INVALID_PRODUCER_EPOCH"}
 
 
+TAKEN_OVER = "another run of this pipeline took over"
+
+
 class DeliveryFailed(Exception):
     """A transaction could not be committed; read_committed consumers do not see its records."""
+
+
+class TakenOver(DeliveryFailed):
+    """A later run of the same pipeline writes, so that this one must stop."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(
+            f"{TAKEN_OVER} ({group}), so that this one has stopped; run only one, or rename one of the two"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +71,17 @@ class Mark:
 
     query: str
     next_batch: int
+    epoch: int = 0  # of the run that wrote the mark
+
+    @classmethod
+    def of_offset(cls, offset: int, metadata: str) -> Mark:
+        """The mark of a committed offset; a negative offset means that there is none."""
+        epoch, space, query = metadata.partition(" ")
+        return cls(query, offset, int(epoch)) if space else cls(metadata, offset)
+
+    @property
+    def metadata(self) -> str:
+        return f"{self.epoch} {self.query}"
 
     def covers(self, query: str, batch: int) -> bool:
         """Whether the batch is written; batch numbers of another checkpoint's query do not count."""
@@ -74,6 +98,7 @@ class Assignment:
     marks: str  # the topic whose partitions represent the splits
     query: str
     batch: int
+    epoch: int = 0  # of the run
 
     def transactional_id(self, split: int) -> str:
         return f"{self.group}.{split}"
@@ -83,29 +108,40 @@ class SplitWriter:
     """The producer of a split; it is fenced when another process opens the same split."""
 
     def __init__(self, assignment: Assignment, split: int) -> None:
-        client = {**dict(assignment.settings), "bootstrap.servers": assignment.bootstrap_servers, "log_level": 0}
         self._slot = (assignment.marks, split)
-        self._producer = Producer({**DEFAULTS, **client, "transactional.id": assignment.transactional_id(split)})
+        self._epoch = assignment.epoch
+        self._producer = Producer({
+            **DEFAULTS, **client_settings(assignment), "transactional.id": assignment.transactional_id(split)
+        })  # fmt: skip
+        refuse_replaced(assignment, last_mark(assignment, split))  # before it fences the writers of a later run
         retry_timeouts(self._producer.init_transactions)
-        consumer = Consumer({**client, "group.id": assignment.group, "isolation.level": "read_committed"})
-        try:
+        with closing(reader_of(assignment, "read_committed")) as consumer:
             self._group = consumer.consumer_group_metadata()
             self._mark = self._begun = read_mark(consumer, self._slot)
-        finally:
-            consumer.close()
+        refuse_replaced(assignment, self._mark)
 
     def begin(self, query: str, batch: int, answer_s: float = ANSWER_S) -> bool:
         """Opens the transaction and commits the batch number in it; False if the batch is already written."""
         if self._mark.covers(query, batch):
             return False
-        self._begun = Mark(query, batch + 1)
+        self._open(Mark(query, batch + 1, self._epoch), answer_s)
+        return True
+
+    def claim(self) -> None:
+        """Stores the run's epoch in the mark, which otherwise stays the same."""
+        if self._mark.epoch >= self._epoch:
+            raise TakenOver(self._slot[0])
+        self._open(Mark(self._mark.query, max(self._mark.next_batch, 0), self._epoch), ANSWER_S)
+        self.commit()
+
+    def _open(self, mark: Mark, answer_s: float) -> None:
+        self._begun = mark
         self._producer.begin_transaction()
-        noted = TopicPartition(*self._slot, batch + 1, metadata=query)
+        noted = TopicPartition(*self._slot, mark.next_batch, metadata=mark.metadata)
         # First, so that a fenced producer fails here and not after all records.
         call_with_deadline(
             answer_s + GRACE_S, lambda: self._producer.send_offsets_to_transaction([noted], self._group, answer_s)
         )
-        return True
 
     def add(self, records: pa.RecordBatch) -> int:
         columns = (records.column(name).to_pylist() for name in ("topic", "key", "value", "headers"))
@@ -189,7 +225,40 @@ def read_mark(consumer: Consumer, slot: tuple[str, int]) -> Mark:
                 raise
             time.sleep(PAUSE_S)
         else:
-            return Mark(found.metadata or "", found.offset)
+            return Mark.of_offset(found.offset, found.metadata or "")
+
+
+def client_settings(assignment: Assignment) -> dict[str, str | int]:
+    return {**dict(assignment.settings), "bootstrap.servers": assignment.bootstrap_servers, "log_level": 0}
+
+
+def reader_of(assignment: Assignment, isolation: str = "read_uncommitted") -> Consumer:
+    """A consumer that reads the marks of a group; it does not join the group.
+
+    With read_committed it waits for open transactions, which end when their split is opened again or when they time
+    out. With read_uncommitted it reads the last committed marks.
+    """
+    client = client_settings(assignment)
+    return Consumer({**client, "group.id": assignment.group, "isolation.level": isolation})
+
+
+def last_mark(assignment: Assignment, split: int) -> Mark:
+    """The last committed mark of a split; a transaction that is open may commit another."""
+    with closing(reader_of(assignment)) as consumer:
+        return read_mark(consumer, (assignment.marks, split))
+
+
+def refuse_replaced(assignment: Assignment, mark: Mark) -> None:
+    if mark.epoch > assignment.epoch:
+        raise TakenOver(assignment.group)
+
+
+def claim_split(assignment: Assignment, split: int) -> None:
+    """Fences the writers of earlier runs, and stores the epoch of this one."""
+    try:
+        SplitWriter(assignment, split).claim()
+    except KafkaException as error:
+        raise failure_of(assignment, split, error) from error
 
 
 # Opening a split takes several round trips, so its producer is cached for the next batch of this worker. It is removed
@@ -220,8 +289,8 @@ def write_split(assignment: Assignment, batches: Iterable[pa.RecordBatch], kept:
     except BaseException as error:
         if writer is not None:
             writer.abort()
-        if isinstance(error, KafkaException):
-            raise DeliveryFailed(failure_message(assignment, error)) from error
+        if isinstance(error, KafkaException) and split is not None:
+            raise failure_of(assignment, split, error) from error
         raise
     return written
 
@@ -231,7 +300,7 @@ def opened(assignment: Assignment, split: int, kept: dict[str, SplitWriter]) -> 
     known = kept.pop(assignment.transactional_id(split), None)
     if known is not None:
         # Raises if another worker has opened this split since, or if the broker was unreachable.
-        with contextlib.suppress(KafkaException, DeliveryFailed):
+        with suppress(KafkaException, DeliveryFailed):
             return known if known.begin(assignment.query, assignment.batch, KEPT_ANSWER_S) else None
     fresh = SplitWriter(assignment, split)
     return fresh if fresh.begin(assignment.query, assignment.batch) else None
@@ -243,8 +312,10 @@ def keep(name: str, writer: SplitWriter, kept: dict[str, SplitWriter]) -> None:
         del kept[next(iter(kept))]
 
 
-def failure_message(assignment: Assignment, error: KafkaException) -> str:
+def failure_of(assignment: Assignment, split: int, error: KafkaException) -> DeliveryFailed:
     what = f"batch {assignment.batch} was not committed to {assignment.bootstrap_servers}"
-    if error.args[0].name() in FENCED:
-        return f"{what}: another run of this pipeline has taken over ({assignment.group}); stop one of the two"
-    return f"{what}: {error.args[0].str()}"
+    if error.args[0].name() not in FENCED:
+        return DeliveryFailed(f"{what}: {error.args[0].str()}")
+    if last_mark(assignment, split).epoch > assignment.epoch:
+        return TakenOver(assignment.group)
+    return DeliveryFailed(f"{what}: another task has opened the split {split} of {assignment.group}")

@@ -5,27 +5,44 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
+from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Aggregation, LatestRows, RunningAggregate
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted, visible_columns
 from odradek.pipelines.spark.steps import aggregate
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
     from odradek.pipelines.definition.model import View
 
 
 def latest_rows(frame: DataFrame, content: LatestRows) -> DataFrame:
-    """The latest row of each key in a batch; of rows with equal `order_by` the one that arrived last."""
+    """The latest row of each key in a batch: the greatest `order_by`, null being the least; of equal ones the row that
+    arrived last, or without an origin record the one with the greatest columns."""
     names = visible_columns(frame)
-    order = [] if content.order_by is None else [F.col(quoted(content.order_by))]
+    order = [] if content.order_by is None else [order_value(frame, content.order_by)]
     if has_origin(frame):
-        order.append(F.col(f"{ORIGIN}.offset"))
+        order += [F.col(f"{ORIGIN}.offset"), F.col(f"{ORIGIN}.partition")]
+    elif order:
+        kinds = {each.name: each.dataType for each in frame.schema.fields}
+        order += [F.col(quoted(name)) for name in names if is_orderable(kinds[name])]
     row = F.struct(*(F.col(quoted(name)) for name in names))
     latest = F.max_by(row, F.struct(*order)) if order else F.last(row)
     keys = [F.col(quoted(name)) for name in content.key]
     return frame.groupBy(*keys).agg(latest.alias("__latest")).select("__latest.*")
+
+
+def order_value(frame: DataFrame, name: str) -> Column:
+    """The column by which rows are ordered, with null for NaN, which SQLite stores as null."""
+    column = F.col(quoted(name))
+    if not isinstance(frame.select(column).schema.fields[0].dataType, T.FloatType | T.DoubleType):
+        return column
+    return F.when(~F.isnan(column), column)
+
+
+def is_orderable(kind: T.DataType) -> bool:
+    return isinstance(kind, T.AtomicType) and not isinstance(kind, T.VariantType)
 
 
 def running_aggregate(frame: DataFrame, content: RunningAggregate) -> DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.choices import NO_CHOICES
 from odradek.pipelines.definition.loading import load_file
 from odradek.pipelines.definition.nodes import MappingNode, describe
 from odradek.pipelines.definition.parsing_fields import Fields
@@ -18,6 +19,7 @@ from odradek.pipelines.trial.parsing import FILE_KEYS, parse_cases
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from odradek.pipelines.definition.choices import Choices
     from odradek.pipelines.definition.model import Pipeline
 
 TEST_ENDINGS = (".test.yml", ".test.yaml")
@@ -48,7 +50,7 @@ def files_of(name: str) -> Iterator[str]:
         yield existing[0]
 
 
-def read_case_file(file: str, environment: Mapping[str, str]) -> CaseFile:
+def read_case_file(file: str, environment: Mapping[str, str], choices: Choices = NO_CHOICES) -> CaseFile:
     """The cases of a file and the pipeline that they test; raises `ProblemList` with the problems of both."""
     problems = Problems()
     text = read_text(file, problems)
@@ -59,7 +61,7 @@ def read_case_file(file: str, environment: Mapping[str, str]) -> CaseFile:
             problems.error(Place(file, 1, 1), f"a test file must be a mapping, {what}", "start with `cases:`")
         raise ProblemList(problems)
     fields = Fields(root, FILE_KEYS, "the test file", problems)
-    pipeline = tested_pipeline(file, fields, environment, problems)
+    pipeline = tested_pipeline(file, fields, environment, problems, choices)
     if pipeline is None:
         raise ProblemList(problems)
     cases = parse_cases(root, pipeline, problems)
@@ -70,7 +72,9 @@ def read_case_file(file: str, environment: Mapping[str, str]) -> CaseFile:
     return CaseFile(file, pipeline, cases)
 
 
-def tested_pipeline(file: str, fields: Fields, environment: Mapping[str, str], problems: Problems) -> Pipeline | None:
+def tested_pipeline(
+    file: str, fields: Fields, environment: Mapping[str, str], problems: Problems, choices: Choices
+) -> Pipeline | None:
     """The pipeline of the named definition, or of the one with the test file's name."""
     named, name = fields.text("definition"), fields.text("pipeline")
     if named is not None:
@@ -83,7 +87,7 @@ def tested_pipeline(file: str, fields: Fields, environment: Mapping[str, str], p
         hint = "name it with `definition: file`" if named is None else "relative paths start at the test file's folder"
         problems.error(fields.place_of("definition"), f"the definition {definition} does not exist", hint)
         return None
-    found = load_file(str(definition), environment)
+    found = load_file(str(definition), environment, choices=choices)
     for each in found:
         if not each.is_sound:
             raise ProblemList(each.problems)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from odradek.pipelines.definition.avro_writers import HEADER_BYTES, MAGIC, DeclaredSchemas
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.parsing_values import parse_moment
@@ -17,7 +18,7 @@ from odradek.pipelines.definition.vocabulary import Encoding
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.pipelines.definition.model import Pipeline, Source
+    from odradek.pipelines.definition.model import Pipeline, RecordSchema, Source
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.trial.model import PlacedValue
 
@@ -104,15 +105,16 @@ class RecordMaker:
 
         schema = self._source.format.schema
         assert schema is not None
+        text, header = written_with(schema)
         stream = io.BytesIO()
         try:
-            fastavro.schemaless_writer(stream, json.loads(schema.avro or "{}"), self._columns)
+            fastavro.schemaless_writer(stream, json.loads(text), self._columns)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             self._wrong(
                 f"the row does not match the Avro schema: {error}", "use `_value: {hex: …}` for invalid records"
             )
             return None
-        return stream.getvalue()
+        return header + stream.getvalue()
 
     def encoded(self, name: str) -> bytes | None:
         content = self._own.get(name)
@@ -159,6 +161,14 @@ class RecordMaker:
             self._wrong("_headers must be a mapping of names to text")
             return ()
         return tuple((name, None if value is None else self._text_or_json(value)) for name, value in content.items())
+
+
+def written_with(schema: RecordSchema) -> tuple[str, bytes]:
+    """The Avro schema with which a given row is written, and the header for it: the writer's of the highest id."""
+    if isinstance(schema.writers, DeclaredSchemas):
+        number = max(schema.writers.schemas)
+        return schema.writers.schemas[number], MAGIC + number.to_bytes(HEADER_BYTES - 1)
+    return schema.writer or schema.avro or "{}", b""
 
 
 def is_bytes(content: Any) -> bool:

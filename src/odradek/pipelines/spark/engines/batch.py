@@ -9,6 +9,8 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.flows import Flow
 from odradek.pipelines.spark.fan_out import FanOut
+from odradek.pipelines.spark.functions import register_functions
+from odradek.pipelines.spark.run_takeover import take_over
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import Range, read_once
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span: Range | None = None) -> BatchReport:
     """Reads, computes and writes everything; each run counts as one batch with its own checkpoint id."""
     graph = build_graph(pipeline)
+    register_functions(session, pipeline)
     flow = Flow(
         "batch",
         root="",
@@ -37,5 +40,5 @@ def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span:
         return read_once(session, source, pipeline, cluster.partitions_of, span)
 
     return FanOut(pipeline, graph, flow, lambda _batch, source: load(source)).whole(
-        session, load, BatchNumber(str(uuid.uuid4()), 0)
+        session, load, BatchNumber(str(uuid.uuid4()), 0, take_over(pipeline, [flow]))
     )

@@ -119,8 +119,10 @@ def branches(pipeline: Pipeline, tables: Tables) -> list[DataFrame]:
     topic = pipeline.dead_letters
     if topic is None:
         return found
-    topics = [each.name for each in pipeline.sources if each.is_stream and is_topic(each)]
-    found += [dead_letters(rejects_of(tables.decoded(name)), pipeline.name, name, topic) for name in topics]
+    for source in pipeline.sources:
+        if source.is_stream and is_topic(source):
+            rejected = rejects_of(tables.decoded(source.name), source)
+            found.append(dead_letters(rejected, pipeline.name, source.name, topic))
     for step in pipeline.steps:
         if has_quarantine(step.expectations):
             refused = quarantined(tables.judged(step.name), step.expectations)

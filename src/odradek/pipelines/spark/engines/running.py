@@ -28,6 +28,10 @@ class PipelineFailed(PipelineError):
     """A flow failed; the message names it and the cause."""
 
 
+class FlowStopped(PipelineError):
+    """Another flow of the pipeline has failed, so this one writes nothing more."""
+
+
 class Running:
     """The streaming queries of a pipeline, which are stopped together."""
 
@@ -37,6 +41,7 @@ class Running:
         self._starts: dict[str, Callable[[], StreamingQuery]] = {}
         self._late_starts: Counter[str] = Counter()
         self._failures: dict[str, BaseException] = {}
+        self._stopped: set[str] = set()  # flows that were refused a batch after the failure of another
         self._lock = threading.Lock()
 
     def add(self, flow: str, query: StreamingQuery) -> None:
@@ -45,7 +50,17 @@ class Running:
     def note(self, flow: str, error: BaseException) -> None:
         """Records the exception of a failed batch; Spark itself reports it wrapped in its own."""
         with self._lock:
-            self._failures.setdefault(flow, error)
+            if isinstance(error, FlowStopped):
+                self._stopped.add(flow)
+            else:
+                self._failures.setdefault(flow, error)
+
+    def refuse_after_failure(self, flow: str) -> None:
+        """Raises if another flow has failed: what this flow would write may depend on the cause."""
+        with self._lock:
+            failed = [name for name, error in self._failures.items() if LATE_WORKER not in str(error)]
+        if failed and flow not in failed:
+            raise FlowStopped(f"flow {failed[0]} failed; the batch is not written")
 
     def begin(self, flow: str, start: Callable[[], StreamingQuery]) -> None:
         self._starts[flow] = start
@@ -98,10 +113,11 @@ class Running:
 
     def raise_failure(self) -> None:
         for flow, query in self.queries.items():
-            if query.isActive or self._started_too_late(flow, query):
+            if query.isActive or flow in self._stopped or self._started_too_late(flow, query):
                 continue
             error = query.exception()
             if error is not None:
+                self.note(flow, error)
                 cause = self._failures.get(flow, error)
                 raise PipelineFailed(f"{flow}: {plain_message(cause)}") from cause
 

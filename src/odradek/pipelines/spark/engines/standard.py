@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import FilesTarget, KeyedState, PythonFunction, RunningAggregate
+from odradek.pipelines.definition.model import FilesTarget, KeyedState, RunningAggregate
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
+from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.spark.batch_numbers import number_of
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.connector_choice import connector_of
@@ -18,15 +21,18 @@ from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.fan_out import FanOut
-from odradek.pipelines.spark.function_steps import with_analysed_functions
+from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.producers import producer_options
+from odradek.pipelines.spark.records import decoded
+from odradek.pipelines.spark.run_takeover import take_over
 from odradek.pipelines.spark.sinks.batches import shown
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
+from odradek.pipelines.spark.stateful_plans import keeps_state
+from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.views import running_aggregate
 
 if TYPE_CHECKING:
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.planning.flows import Flow
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
+    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
     from odradek.pipelines.spark.topics import Cluster
 
 # State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
@@ -77,6 +84,7 @@ class StandardEngine:
             0  # Spark starts batches at multiples of the interval; equal intervals would start at the same time
         )
         self._connector = connector_of(session, pipeline.connector)
+        self._epoch = 0  # of this run, if it delivers exactly once
 
     def start(self, *, until_caught_up: bool = False) -> Running:
         self._pipeline = with_analysed_functions(self._session, self._pipeline)
@@ -84,7 +92,9 @@ class StandardEngine:
         passes: dict[str, Pass] = {}
         reports = Reports(passes, self._report)
         running = Running(reports)
-        prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in split_flows(self._pipeline, graph)]
+        flows = split_flows(self._pipeline, graph)
+        prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
+        self._epoch = take_over(self._pipeline, flows)
         checkpoints = checkpoint_settings(self._session, self._pipeline)
         try:
             for flow, (writer, own) in prepared:
@@ -111,10 +121,11 @@ class StandardEngine:
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             return Prepared(self._file_writer(flow, frame, flow.files.target), {})
         try:
-            made = passes[flow.name] = whole_pass(self._pipeline, flow, frame)
-        except NotLiftable as reason:
-            if reason.__cause__ is not None:
-                self._check_steps(flow, graph, load)
+            is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, flow))
+            made = replace(whole_pass(self._pipeline, flow, frame), is_checked_before=is_checked_before)
+            passes[flow.name] = made
+        except NotLiftable:
+            self._check_steps(flow, graph, frame)
             fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
 
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
@@ -127,13 +138,23 @@ class StandardEngine:
         write = functools.partial(write_batch, self._pipeline, flow, made)
         return Prepared(self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write)), {})
 
-    def _check_steps(self, flow: Flow, graph: Graph, load: Callable[[Source], DataFrame]) -> None:
-        """Analyses the steps, so that errors are reported with their step at the start; functions are not called."""
-        functions = {each.name for each in self._pipeline.steps if isinstance(each.operation, PythonFunction)}
-        if not functions.intersection(flow.after):
-            tables = Tables(self._session, self._pipeline, graph, load, flow.mode)
-            for name in flow.after:
-                tables.rows(name)
+    def _check_steps(self, flow: Flow, graph: Graph, frame: DataFrame) -> None:
+        """Analyses the steps that run in each batch: reports errors at the start, and refuses state among them."""
+        pipeline = self._pipeline
+        tables = Tables(self._session, pipeline, graph, functools.partial(self._load, start=None), flow.mode)
+        source = next((each for each in pipeline.sources if each.name == flow.root), None)
+        if flow.aggregate is not None or (source is not None and not is_topic(source)):
+            tables.give_rows(flow.root, stand_in(frame))
+        elif source is not None:
+            tables.give_decoded(flow.root, decoded(stand_in(frame), source))
+        else:
+            tables.give_rows_before_expectations(flow.root, stand_in(frame))
+        for step in pipeline.steps:
+            if step.name in flow.after and keeps_state(tables.rows(step.name), if_unknown=False):
+                raise StepBroken(
+                    f"{step.place}: step '{step.name}' keeps state that validate did not find, so that it would be "
+                    "computed for each batch by itself; write it as an aggregate, deduplicate or Python step"
+                )
 
     def _named(self, flow: Flow, frame: DataFrame) -> DataStreamWriter:
         mode = "append" if flow.mode is SinkMode.APPEND else "update"
@@ -158,8 +179,8 @@ class StandardEngine:
     ) -> Callable[[DataFrame, int], None]:
         def take_batch(batch: DataFrame, number: int) -> None:
             try:
-                query = batch.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId") or flow.name
-                write(batch, BatchNumber(query, number))
+                running.refuse_after_failure(flow.name)
+                write(batch, number_of(batch, flow.name, number, self._epoch))
             except BaseException as error:
                 running.note(flow.name, error)
                 raise

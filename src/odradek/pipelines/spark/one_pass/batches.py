@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.spark.delivery import transactions_of
-from odradek.pipelines.spark.sinks.batches import write_other_sinks, write_tables
-from odradek.pipelines.spark.sinks.topics import write_records
+from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
+from odradek.pipelines.spark.written_outputs import WrittenOutputs
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,15 +30,15 @@ class BatchRows:
 
 
 def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, stamp: BatchNumber) -> None:
-    is_kept = bool(made.must_hold) or len(made.records) + len(flow.sinks) + len(flow.views) > 1
+    is_kept = made.can_fail or len(made.records) + len(flow.sinks) + len(flow.views) > 1
     frame = batch.persist() if is_kept else batch
     try:
-        if made.must_hold or not (made.records or made.tables):
+        if made.can_fail or not (made.records or made.tables):
             frame.count()  # an expectation with otherwise: fail raises here, before anything is written
         tables = BatchRows(made, frame)
-        write_records(made.records_in(frame), transactions_of(pipeline, flow, stamp))
-        write_other_sinks(flow.sinks, tables, pipeline, stamp.number)
-        write_tables(flow.sinks, flow.views, tables, pipeline, stamp, is_aggregated=flow.aggregate is not None)
+        transactions = transactions_of(pipeline, flow, stamp)
+        outputs = outputs_of(pipeline, flow, tables, made.records_in(frame), stamp, transactions)
+        write_outputs(outputs, stamp, WrittenOutputs.of_flow(batch.sparkSession, pipeline, flow.name))
     finally:
         if is_kept:
             frame.unpersist()

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.definition.function_calls import called_functions
 from odradek.pipelines.definition.model import Sql, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
-from odradek.pipelines.spark.expectations import Violations
+from odradek.pipelines.spark.expectations import STOPS, Violations, unmet_reason
 from odradek.pipelines.spark.hidden_columns import HIDDEN, ORIGIN, ORIGIN_FIELDS, REJECTED, quoted
 from odradek.pipelines.spark.one_pass.records import dead_letters_of, encoded, records_of
 from odradek.pipelines.spark.one_pass.row_columns import (
@@ -29,7 +30,7 @@ from odradek.pipelines.spark.one_pass.row_columns import (
 )
 from odradek.pipelines.spark.one_pass.selecting import Scope, select_rows
 from odradek.pipelines.spark.producers import producer_of
-from odradek.pipelines.spark.records import decoded, unfiltered_rows
+from odradek.pipelines.spark.records import decoded, reason_of, unfiltered_rows
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.transactional_writer import SPLIT
 
@@ -68,11 +69,17 @@ class Pass:
     counts: tuple[Count, ...]
     must_hold: tuple[str, ...]  # conditions that raise an error instead of returning false
     is_of_topic: bool = False  # its rows are records of a topic as Spark reads them
+    is_checked_before: bool = False  # a step before the root may raise an error instead of returning a row
+
+    @property
+    def can_fail(self) -> bool:
+        """Whether a row may fail a batch, so that all rows must be computed before anything is written."""
+        return bool(self.must_hold) or self.is_checked_before
 
     @property
     def is_direct(self) -> bool:
         """Whether Spark's Kafka sink can write the result: records are the only output, and no row can fail a batch."""
-        return not self.tables and len(self.records) == 1 and not self.must_hold
+        return not self.tables and len(self.records) == 1 and not self.can_fail
 
     def observed(self) -> DataFrame:
         """The frame with its output columns only, and with the counts observed."""
@@ -131,11 +138,20 @@ class PassBuilder:
         self._rows[source.name] = Rows(fields, f"{REJECTED} is null")
         if source.name in self._flow.owned:
             self._counts.append(Count(f"rejected {source.name}", f"count({REJECTED})"))
-            self._refused[source.name] = Rows({**fields, REJECTED: (REJECTED,)}, f"{REJECTED} is not null")
+            self._refuse_records(source, fields)
         made = replace(self._finished(), is_of_topic=True)
         if self._pipeline.delivery is Delivery.EXACTLY_ONCE:
             return replace(made, frame=made.frame.withColumn(SPLIT, origin_split()))
         return made
+
+    def _refuse_records(self, source: Source, fields: Mapping[str, Path]) -> None:
+        """Adds the reasons of records that failed to parse, for their dead letters."""
+        if self._pipeline.dead_letters is None:
+            return
+        is_refused = f"{REJECTED} is not null"
+        reason = reason_of(source, REJECTED, self._columns.origin("value"))
+        column = self._columns.add(f"__reason_{source.name}", f"if({is_refused}, {reason}, null)")
+        self._refused[source.name] = Rows({**fields, REJECTED: (column,)}, is_refused)
 
     def of_rows(self, frame: DataFrame) -> Pass:
         """Starts from the rows of the root."""
@@ -203,7 +219,7 @@ class PassBuilder:
         quarantining = [each for each in step.expectations if each.otherwise is Otherwise.QUARANTINE]
         if not quarantining or self._pipeline.dead_letters is None:
             return
-        reason = reason_of(quarantining, checks)
+        reason = unmet_reasons(quarantining, checks)
         if rows.array is None:
             column = self._columns.add(f"__reason_{step.name}", rows.mapped(reason))
             refused = Rows({**rows.fields, REJECTED: (column,)}, f"{quoted(column)} is not null")
@@ -231,23 +247,23 @@ def all_of(conditions: Sequence[str]) -> str:
 
 def unmet_message(step: Step, expectation: Expectation, place: Sequence[str]) -> str:
     """The message of a failed expectation, with the topic, partition and offset of the record if they are known."""
-    said = f"step '{step.name}': a row does not meet '{expectation.name}', which stops the pipeline"
+    said = f"step '{step.name}': a row does not meet '{expectation.name}', {STOPS}"
     if not place:
         return literal(said)
     topic, partition, offset = place
     return f"concat({literal(f'{said} (record of ')}, {topic}, '-', {partition}, ' at offset ', {offset}, ')')"
 
 
-def reason_of(expectations: Sequence[Expectation], checks: Mapping[str, str]) -> str:
-    cases = " ".join(
-        f"when not {checks[each.name]} then {literal(f'{each.name}: not true that {each.check}')}"
-        for each in expectations
-    )
+def unmet_reasons(expectations: Sequence[Expectation], checks: Mapping[str, str]) -> str:
+    cases = " ".join(f"when not {checks[each.name]} then {literal(unmet_reason(each))}" for each in expectations)
     return f"case {cases} end"
 
 
 def whole_pass(pipeline: Pipeline, flow: Flow, frame: DataFrame) -> Pass:
     """Compiles a flow to one pass over its root: the records of a topic as Spark reads them, or any other rows."""
+    ends = [*(each.name for each in flow.sinks), *(each.name for each in flow.views)]
+    if called_functions(pipeline, (flow.root, *flow.after, *ends)):
+        raise NotLiftable("a Python function, which Spark does not run for the elements of an array")
     source = next((each for each in pipeline.sources if each.name == flow.root), None)
     builder = PassBuilder(pipeline, flow)
     if flow.aggregate is None and source is not None and is_topic(source):

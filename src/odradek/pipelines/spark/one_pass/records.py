@@ -67,6 +67,8 @@ def encoded(columns: RowColumns, sink: Sink, target: TopicTarget, rows: Rows) ->
         value = f"cast(to_json({fields}, {JSON_OPTIONS}) as binary)"
     else:
         value = as_bytes(columns, rows, scope.text(target.value[0]))
+    if target.deletes is not None:
+        value = f"if(coalesce({scope.text(target.deletes)}, false), null, {value})"
     headers = {header_field(each.name): as_text(scope.text(each.expression)) for each in target.headers}
     return with_fields(columns, sink.name, rows, {"key": key, "value": value, **headers})
 

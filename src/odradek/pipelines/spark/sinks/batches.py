@@ -26,7 +26,7 @@ from odradek.pipelines.spark.python_references import load_reference
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS, records_of
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber, TableChange, check_database, parsed_url, warehouse
 from odradek.pipelines.spark.sources import below
-from odradek.pipelines.spark.views import latest_rows, running_aggregate, view_key, view_order
+from odradek.pipelines.spark.views import latest_rows, order_value, running_aggregate, view_key, view_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,22 +52,19 @@ def topic_frames(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline) 
     ]
 
 
-def write_other_sinks(sinks: Sequence[Sink], tables: RowsByName, pipeline: Pipeline, batch_number: int) -> None:
-    """Writes to the sinks that are neither topics nor tables."""
-    for sink in sinks:
-        target = sink.target
-        if isinstance(target, TopicTarget | TableTarget):
-            continue
-        frame = tables.rows(sink.input)
-        if isinstance(target, SparkTarget):
-            shown(frame).write.format(target.format).options(**target.options).mode("append").save()
-        elif isinstance(target, FilesTarget):
-            write_files(frame, target, pipeline)
-        elif isinstance(target, ConsoleTarget):
-            print(f"-- {sink.name}, batch {batch_number}")
-            print_rows(shown(frame))
-        elif isinstance(target, PythonTarget):
-            call_sink(sink, target, frame, pipeline, batch_number)
+def write_other_sink(sink: Sink, tables: RowsByName, pipeline: Pipeline, batch_number: int) -> None:
+    """Writes to a sink that is neither a topic nor a table."""
+    target = sink.target
+    frame = tables.rows(sink.input)
+    if isinstance(target, SparkTarget):
+        shown(frame).write.format(target.format).options(**target.options).mode("append").save()
+    elif isinstance(target, FilesTarget):
+        write_files(frame, target, pipeline)
+    elif isinstance(target, ConsoleTarget):
+        print(f"-- {sink.name}, batch {batch_number}")
+        print_rows(shown(frame))
+    elif isinstance(target, PythonTarget):
+        call_sink(sink, target, frame, pipeline, batch_number)
 
 
 def print_rows(frame: DataFrame) -> None:
@@ -114,15 +111,21 @@ def write_tables(
         target = sink.target
         if isinstance(target, TableTarget):
             key = target.key if sink.mode is SinkMode.UPSERT else ()
-            url = database_url(pipeline, target.url)
-            changes.setdefault(url, []).append(change_of(shown(tables.rows(sink.input)), target.table, key))
+            rows = table_rows(tables.rows(sink.input), target)
+            change = change_of(rows, target.table, key, target.order_by)
+            changes.setdefault(database_url(pipeline, target.url), []).append(change)
     for view in views:
         change = change_of(
             view_rows(tables.rows(view.input), view, is_aggregated), view.name, view_key(view), view_order(view)
         )
-        changes.setdefault(database_url(pipeline, None), []).append(change)
+        changes.setdefault(database_url(pipeline, view.url), []).append(change)
     for url, found in changes.items():
         warehouse(url).write(batch, found)
+
+
+def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
+    """The rows of a table sink; with `order_by` only the latest of each key."""
+    return shown(frame) if target.order_by is None else latest_rows(frame, LatestRows(target.key, target.order_by))
 
 
 def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
@@ -133,7 +136,11 @@ def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
 
 def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str | None = None) -> TableChange:
     flat = with_nested_as_json(frame)
-    return TableChange(table, flat.schema, rows_of(flat), key, order_by)
+    spelled = {name.lower(): name for name in flat.columns}
+    order = None if order_by is None else spelled[order_by.lower()]
+    if order is not None:
+        flat = flat.withColumn(order, order_value(flat, order))
+    return TableChange(table, flat.schema, rows_of(flat), tuple(spelled[name.lower()] for name in key), order)
 
 
 def with_nested_as_json(frame: DataFrame) -> DataFrame:
@@ -166,6 +173,6 @@ def database_url(pipeline: Pipeline, url: str | None) -> str:
 def check_databases(pipeline: Pipeline) -> None:
     """Checks that every database with tables or views can be reached."""
     urls = [each.target.url for each in pipeline.sinks if isinstance(each.target, TableTarget)]
-    wanted = [*urls, None] if pipeline.views else urls
+    wanted = [*urls, *(each.url for each in pipeline.views)]
     for url in dict.fromkeys(database_url(pipeline, each) for each in wanted):
         check_database(url)

@@ -1,8 +1,9 @@
-"""Converts rows to records of topics; all topics of one cluster are written by one job."""
+"""Converts rows to records of topics; the records of one producer are written by one job."""
 
 from __future__ import annotations
 
 import functools
+import hashlib
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
@@ -14,11 +15,11 @@ from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.dead_letters import ID_HEADER, header, origin_id
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns
-from odradek.pipelines.spark.producers import Producer, producer_of, producer_options
+from odradek.pipelines.spark.producers import Producer, producer_options
 from odradek.pipelines.spark.python_source.writing import write_topics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column
 
@@ -44,6 +45,12 @@ def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipe
 
 
 def value_of(frame: DataFrame, target: TopicTarget) -> Column:
+    """The value of a record; null for a tombstone."""
+    value = encoded_value(frame, target)
+    return value if target.deletes is None else F.when(~F.coalesce(F.expr(target.deletes), F.lit(False)), value)
+
+
+def encoded_value(frame: DataFrame, target: TopicTarget) -> Column:
     if target.encoding is Encoding.JSON:
         names = target.value or visible_columns(frame)
         return F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), JSON_OPTIONS).cast("binary")
@@ -63,17 +70,26 @@ def record_id(frame: DataFrame, sink: Sink, pipeline: Pipeline, key: Column) -> 
     return F.concat_ws(":", origin_id(place) if has_origin(frame) else F.lit(place), content)
 
 
-def write_records(frames: Iterable[tuple[Producer, DataFrame]], transactions: Transactions | None = None) -> None:
-    """Writes the records, with one job per cluster and set of client settings; exactly once with `transactions`."""
-    by_producer: dict[Producer, list[DataFrame]] = {}
+def by_producer(frames: Iterable[tuple[Producer, DataFrame]]) -> dict[Producer, list[DataFrame]]:
+    """The records by cluster and client settings; those of one producer are written by one job."""
+    found: dict[Producer, list[DataFrame]] = {}
     for producer, frame in frames:
-        by_producer.setdefault(producer, []).append(frame)
-    for producer, parts in by_producer.items():
-        if transactions is not None:
-            transactions.write(producer, parts, is_common=producer == producer_of(transactions.pipeline))
-            continue
-        every = functools.reduce(DataFrame.unionByName, parts)
-        if connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
-            write_topics(every, producer.servers, producer.settings)
-        else:
-            every.write.format("kafka").options(**producer_options(producer)).save()
+        found.setdefault(producer, []).append(frame)
+    return found
+
+
+def write_to_cluster(producer: Producer, frames: Sequence[DataFrame], transactions: Transactions | None = None) -> None:
+    """Writes the records of one producer by one job; exactly once with `transactions`."""
+    if transactions is not None:
+        transactions.write(producer, frames)
+        return
+    every = functools.reduce(DataFrame.unionByName, frames)
+    if connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
+        write_topics(every, producer.servers, producer.settings)
+    else:
+        every.write.format("kafka").options(**producer_options(producer)).save()
+
+
+def producer_name(producer: Producer) -> str:
+    """A short name of a producer, the same in every process."""
+    return hashlib.sha256(repr((producer.servers, producer.settings)).encode()).hexdigest()[:8]

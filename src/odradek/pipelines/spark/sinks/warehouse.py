@@ -7,24 +7,23 @@ number is stored with the query id of the checkpoint.
 from __future__ import annotations
 
 import functools
-import json
 import threading
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from pyspark.sql import types as T  # noqa: N812 - its usual name
 from sqlalchemy.dialects import postgresql, sqlite
 
 from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.sinks.column_values import column_type, value_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    from pyspark.sql import types as T  # noqa: N812 - its usual name
     from sqlalchemy.engine import Connection, Engine
 
 BATCH_TABLE = "odradek_batches"
@@ -48,21 +47,27 @@ class WarehouseUnavailable(PipelineError):
 
 @dataclass(frozen=True, slots=True)
 class BatchNumber:
-    """The number of a batch, and the query id of its checkpoint."""
+    """The number of a batch, the query id of its checkpoint, and the epoch of the run if it delivers exactly once."""
 
     query: str
     number: int
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TableChange:
-    """Rows for a table. With a key, a row replaces the one of its key; with `order_by`, unless that one is newer."""
+    """Rows for a table. With a key, a row replaces the one of its key; with `order_by`, unless that one is newer.
+
+    `deletions` are rows of the same columns, of which the key counts, and with `order_by` also that column: the row of
+    the key is removed unless it is newer. They are applied before the rows, so a key must not be in both.
+    """
 
     table: str
     schema: T.StructType
     rows: Iterable[tuple[Any, ...]]
     key: tuple[str, ...] = ()
     order_by: str | None = None
+    deletions: Iterable[tuple[Any, ...]] = ()
 
 
 class Warehouse:
@@ -90,7 +95,9 @@ class Warehouse:
                     apply_change(connection, table, change)
         if not is_new:
             for change in changes:
-                deque(change.rows, maxlen=0)  # Spark fails a stateful batch that is not read to its end
+                deque(
+                    chain(change.deletions, change.rows), maxlen=0
+                )  # Spark fails a stateful batch that is not read to its end
         return is_new
 
     def forget(self, *tables: str) -> None:
@@ -237,12 +244,8 @@ def begin_immediate(connection: Connection) -> None:
 
 
 def apply_change(connection: Connection, table: sa.Table, change: TableChange) -> None:
-    names = change.schema.names
-    values = [value_of(each.dataType, connection.dialect.name) for each in change.schema.fields]
-    rows = (
-        {name: make(value) for name, make, value in zip(names, values, row, strict=True)}
-        for row in map(tuple, change.rows)
-    )
+    delete_rows(connection, table, change)
+    rows = database_rows(change, change.rows, connection.dialect.name)
     while chunk := list(islice(rows, CHUNK_ROWS)):
         refuse_null_keys(chunk, change)
         if not change.key:
@@ -252,6 +255,25 @@ def apply_change(connection: Connection, table: sa.Table, change: TableChange) -
         else:
             for row in chunk:
                 replace_row(connection, table, change, row)
+
+
+def database_rows(change: TableChange, rows: Iterable[Any], dialect: str) -> Iterator[dict[str, Any]]:
+    names = change.schema.names
+    values = [value_of(each.dataType, dialect) for each in change.schema.fields]
+    for row in map(tuple, rows):
+        yield {name: make(value) for name, make, value in zip(names, values, row, strict=True)}
+
+
+def delete_rows(connection: Connection, table: sa.Table, change: TableChange) -> None:
+    dialect = connection.dialect.name
+    named = [*change.key, *([] if change.order_by is None else [change.order_by])]
+    given = {name: sa.bindparam(f"old_{name}", type_=table.c[name].type) for name in named}
+    conditions = [table.c[name] == given[name] for name in change.key]
+    if change.order_by is not None:
+        conditions.append(is_not_newer(table.c[change.order_by], given[change.order_by], dialect))
+    rows = ({f"old_{name}": row[name] for name in named} for row in database_rows(change, change.deletions, dialect))
+    while chunk := list(islice(rows, CHUNK_ROWS)):
+        connection.execute(table.delete().where(*conditions), chunk)
 
 
 def refuse_null_keys(rows: Sequence[dict[str, Any]], change: TableChange) -> None:
@@ -274,11 +296,14 @@ def upsert(dialect: str, table: sa.Table, change: TableChange) -> Any:
         set_=changed,
         where=None
         if change.order_by is None
-        else is_not_newer(table.c[change.order_by], insert.excluded[change.order_by]),
+        else is_not_newer(table.c[change.order_by], insert.excluded[change.order_by], dialect),
     )
 
 
-def is_not_newer(present: Any, arriving: Any) -> Any:
+def is_not_newer(present: Any, arriving: Any, dialect: str) -> Any:
+    """Whether a row may be replaced: null is the least value, and text is compared by its bytes, as Spark does."""
+    if dialect == "postgresql" and isinstance(present.type, sa.String):
+        present, arriving = present.collate("C"), arriving.collate("C")
     return sa.or_(present.is_(None), arriving >= present)
 
 
@@ -291,39 +316,6 @@ def replace_row(connection: Connection, table: sa.Table, change: TableChange, ro
             return
     connection.execute(table.delete().where(same))
     connection.execute(table.insert(), [row])
-
-
-def column_type(kind: T.DataType, is_key: bool) -> Any:
-    """The SQL type of a Spark type; types without an equivalent are stored as JSON."""
-    if isinstance(kind, T.DecimalType):
-        return sa.Numeric(kind.precision, kind.scale)
-    if isinstance(kind, T.StringType):
-        return sa.Text().with_variant(sa.String(255), "mysql", "mariadb", "oracle", "mssql") if is_key else sa.Text()
-    simple: tuple[tuple[type[T.DataType], Any], ...] = (
-        (T.BooleanType, sa.Boolean()),
-        (T.LongType, sa.BigInteger()),
-        (T.IntegralType, sa.Integer()),
-        (T.FractionalType, sa.Double()),
-        (T.TimestampType, sa.DateTime(timezone=True)),
-        (T.TimestampNTZType, sa.DateTime()),
-        (T.DateType, sa.Date()),
-        (T.BinaryType, sa.LargeBinary()),
-    )
-    return next((chosen for known, chosen in simple if isinstance(kind, known)), sa.Text())
-
-
-def value_of(kind: T.DataType, dialect: str) -> Callable[[Any], Any]:
-    """The conversion of a type's values for the database; Spark returns timestamps in the machine's time zone."""
-    if isinstance(kind, T.TimestampType):
-        return lambda value: None if value is None else value.astimezone(UTC)
-    if isinstance(kind, T.BinaryType):
-        return lambda value: None if value is None else bytes(value)
-    if isinstance(kind, T.StringType) and dialect == "postgresql":
-        # PostgreSQL does not store NUL in text.
-        return lambda value: None if value is None else value.replace("\0", "\ufffd")
-    if isinstance(kind, T.AtomicType | T.NullType):
-        return lambda value: value
-    return lambda value: None if value is None else json.dumps(value, default=str)
 
 
 @contextmanager

@@ -1,0 +1,67 @@
+"""The start of an example: broker, pipeline, Spark, flows, first output; shown while it takes its time."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from odradek.cli.pipeline.process import RUNNING
+from odradek.pipelines.examples.live_view.stages import Stages
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Mapping
+
+    from odradek.cli.pipeline.process import PipelineProcess
+    from odradek.pipelines.examples.live_view.screens import LineScreen
+
+BROKER, PIPELINE, SPARK, FLOWS, OUTPUT = "broker", "definition", "Spark", "flows", "first output"
+SPARK_STARTS = "starting Spark "
+SPARK_IS_READY = "Spark is ready"
+SHOW_EVERY_S = 0.1
+
+
+class Starting:
+    """Turns the lines of `odradek pipeline run` into stages."""
+
+    def __init__(self, screen: LineScreen, is_stopped: threading.Event, *, has_broker: bool) -> None:
+        self.stages = Stages.named(*([BROKER] if has_broker else []), PIPELINE, SPARK, FLOWS, OUTPUT)
+        self._screen = screen
+        self._is_stopped = is_stopped
+
+    def begin(self) -> None:
+        self.stages.advance(time.time())
+        self._screen.show_start(self.stages)
+
+    def broker_is_ready(self, address: str) -> None:
+        if self.stages.stages[0].name == BROKER:
+            self.stages.advance(time.time(), address)
+        self._screen.show_start(self.stages)
+
+    def take_line(self, line: str) -> None:
+        """Called on the thread that reads the output of the pipeline."""
+        now_s = time.time()
+        if line.startswith(SPARK_STARTS):
+            self.stages.advance_to(SPARK, now_s)
+            self.stages.note(line.removeprefix("starting "))
+        elif line.startswith(SPARK_IS_READY):
+            self.stages.advance_to(FLOWS, now_s)
+        elif RUNNING in line:
+            self.stages.advance_to(FLOWS, now_s)
+            self.stages.advance(now_s, line.partition(RUNNING)[2])
+        else:
+            self.stages.note(line)
+
+    def wait(self, process: PipelineProcess) -> None:
+        """Shows the stages until the pipeline runs, or has ended."""
+        while not process.wait_until_running(SHOW_EVERY_S) and not self._is_stopped.is_set():
+            self._screen.show_start(self.stages)
+
+
+def pipeline_picture(file: str, environment: Mapping[str, str]) -> list[str]:
+    """The lineage of the pipeline as lines; nothing if the definition has errors, which the pipeline reports."""
+    from odradek.pipelines.definition.drawing import draw_text  # noqa: PLC0415 - needed while Spark starts only
+    from odradek.pipelines.definition.loading import load_file  # noqa: PLC0415
+
+    pipelines = [each.pipeline for each in load_file(file, environment) if each.pipeline is not None and each.is_sound]
+    return draw_text(pipelines[0]).splitlines() if pipelines else []

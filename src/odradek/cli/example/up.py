@@ -1,0 +1,146 @@
+"""`odradek up`: an example: a broker, simulated records, the pipeline on Spark, and the live view."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import click
+from confluent_kafka import KafkaException
+
+from odradek.cli.client.cluster import Cluster
+from odradek.cli.demo.local_broker import check_port, start_broker
+from odradek.cli.example.loading import chosen_example, read_simulation, read_view
+from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overridden, rate_option, seed_option
+from odradek.cli.example.starting import Starting, pipeline_picture
+from odradek.cli.example.watch import CONSUMER_SETTINGS, consume_hint
+from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.parameter_types import POSITIVE, TEXT
+from odradek.cli.pipeline.loading import require_packages
+from odradek.cli.pipeline.process import PipelineProcess
+from odradek.pipelines.examples.live_view.model import LiveViewModel
+from odradek.pipelines.examples.live_view.screens import chosen_screen
+from odradek.pipelines.examples.live_view.watching import watch
+from odradek.pipelines.examples.simulator.population import Population
+from odradek.pipelines.examples.simulator.producer import RecordProducer, producer_settings, sending
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.pipelines.examples.live_view.definition import ViewDefinition
+    from odradek.pipelines.examples.live_view.screens import LineScreen
+
+
+@command(
+    "up",
+    examples=[
+        ("the oil rigs, until Ctrl-C", "odradek up"),
+        ("half a minute, then a summary", "odradek up rigs --seconds 30"),
+        ("on an existing cluster, with more records", "odradek up --bootstrap-server kafka:9092 --rate 3000"),
+        ("a folder of your own", "odradek up ./wells"),
+    ],
+)
+@click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
+@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds, and print a summary.")
+@rate_option
+@entities_option
+@seed_option
+@click.option(
+    "--bootstrap-server", "-b", metavar="HOST:PORT", type=TEXT, help="Use this cluster instead of starting a broker."
+)
+@click.option(
+    "--port",
+    type=click.IntRange(min=0, max=65535),
+    default=9092,
+    show_default=True,
+    metavar="PORT",
+    help="Port of the broker; 0 for a free one.",
+)
+@click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077.")
+@click.option(
+    "--definition",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, exists=True),
+    help="Definition of the pipeline. Default: pipeline.yml of the example.",
+)
+@format_option
+def up(
+    name: str, seconds: float | None, rate: float | None, entities: int | None, seed: int | None,
+    bootstrap_server: str | None, port: int, master: str | None, definition: str | None, as_json: bool,
+) -> None:  # fmt: skip
+    """Run an example: a broker, simulated records, a pipeline and a live view.
+
+    EXAMPLE is the name of an example (`odradek example list`), rigs by default, or a folder. Topics and views are
+    discarded at the end, unless they are on a cluster of yours. Ctrl-C stops everything.
+    """
+    require_packages()
+    example = chosen_example(name)
+    view, simulation = read_view(example), overridden(read_simulation(example), rate, entities, seed)
+    file = definition or example.definition
+    is_stopped = threading.Event()
+    screen = chosen_screen(view.title, "", as_json=as_json)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(stop_on_interrupt(is_stopped))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="odradek-up-"))
+        stack.callback(screen.close)
+        starting = Starting(screen, is_stopped, has_broker=bootstrap_server is None)
+        if bootstrap_server is None:
+            check_port(port, "up")
+        screen.open()
+        starting.begin()
+        cluster = Cluster(bootstrap_server or stack.enter_context(own_broker(port)), {})
+        is_new = cluster.create_topic(simulation.topic, simulation.partitions)
+        screen.address = cluster.bootstrap_servers
+        screen.hint = consume_hint(view.output, cluster.bootstrap_servers)
+        starting.broker_is_ready(cluster.bootstrap_servers)
+        warehouse = f"sqlite:///{folder}/warehouse.db"
+        arguments = [file, "--bootstrap-server", cluster.bootstrap_servers, "--checkpoints", f"{folder}/checkpoints"]
+        arguments += ["--warehouse", warehouse, *(["--master", master] if master else [])]
+        arguments += [] if is_new else ["--from", "latest"]  # older records would count as late
+        process = stack.enter_context(PipelineProcess(arguments, is_stopped, starting.take_line))
+        starting.stages.picture = pipeline_picture(file, os.environ)
+        starting.wait(process)
+        producer = cluster.producer(producer_settings(simulation.rate))
+        sender = RecordProducer(producer, simulation.topic, Population(simulation), simulation.rate)
+        if not is_stopped.is_set():
+            with sending(sender, is_stopped):
+                show(cluster, view, warehouse, screen, starting, is_stopped, seconds)
+                report("stopping")
+        screen.close()
+    process.raise_failure()
+    if sender.failure is not None:
+        raise Failure(f"the records could not be produced: {sender.failure.args[0].str()}")
+
+
+def report(line: str) -> None:
+    click.echo(line, err=True)
+
+
+@contextlib.contextmanager
+def own_broker(port: int) -> Iterator[str]:
+    running = start_broker(port, None)
+    try:
+        yield running.bootstrap_servers
+    finally:
+        running.close()
+
+
+def show(
+    cluster: Cluster, view: ViewDefinition, warehouse: str, screen: LineScreen, starting: Starting,
+    is_stopped: threading.Event, seconds: float | None,
+) -> None:  # fmt: skip
+    consumer = cluster.consumer(CONSUMER_SETTINGS)
+    try:
+        model = LiveViewModel(view, time.time())
+        watch(consumer, cluster.admin(), warehouse, model, screen, is_stopped, seconds, starting.stages)
+    except KafkaException as error:
+        raise Failure(error.args[0].str()) from None
+    finally:
+        consumer.close()

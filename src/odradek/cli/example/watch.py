@@ -1,0 +1,65 @@
+"""`odradek example watch`: the live view of an example."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.cli.client.options import cluster_options
+from odradek.cli.example.loading import chosen_example, read_view
+from odradek.cli.example.options import DEFAULT_EXAMPLE
+from odradek.cli.example.warehouse import warehouse_of
+from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.executable import command_name
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.parameter_types import POSITIVE, TEXT
+from odradek.pipelines.examples.live_view.model import LiveViewModel
+from odradek.pipelines.examples.live_view.screens import chosen_screen
+from odradek.pipelines.examples.live_view.watching import watch
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+CONSUMER_SETTINGS = {"fetch.wait.max.ms": 20, "auto.offset.reset": "earliest"}
+
+
+@command(
+    "watch",
+    examples=[
+        ("until Ctrl-C", "odradek example watch rigs"),
+        ("for a minute, as JSON lines", "odradek example watch rigs --seconds 60 --format json"),
+    ],
+)
+@click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
+@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
+@click.option(
+    "--warehouse", metavar="URL", type=TEXT, help="Database of the pipeline's views. Default: that of the definition."
+)
+@cluster_options
+def watch_example(name: str, seconds: float | None, warehouse: str | None, cluster: Cluster, as_json: bool) -> None:
+    """Show the live view of an example.
+
+    EXAMPLE is the name of an example or a folder; its `view.yml` declares the panels: rates of topics, latency and lag
+    of the pipeline, states, tables, rows of views. Without a terminal, one line per second.
+    """
+    example = chosen_example(name)
+    view = read_view(example)
+    consumer = cluster.consumer(CONSUMER_SETTINGS)
+    is_stopped = threading.Event()
+    screen = chosen_screen(view.title, consume_hint(view.output, cluster.bootstrap_servers), as_json=as_json)
+    screen.address = cluster.bootstrap_servers
+    url = warehouse or warehouse_of(example)
+    try:
+        with stop_on_interrupt(is_stopped):
+            screen.open()
+            watch(consumer, cluster.admin(), url, LiveViewModel(view, time.time()), screen, is_stopped, seconds)
+    finally:
+        screen.close()
+        consumer.close()
+
+
+def consume_hint(topic: str, address: str) -> str:
+    return f"in another terminal: {command_name()} consume {topic} -b {address}"

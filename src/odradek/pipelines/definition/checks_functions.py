@@ -1,0 +1,66 @@
+"""Checks `functions:`: names that SQL does not have yet, and an engine that runs Python."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.function_calls import called_functions, calls_of
+from odradek.pipelines.definition.vocabulary import Encoding, Engine
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.places import Place, Problems
+
+
+def check_functions(pipeline: Pipeline, problems: Problems) -> None:
+    if pipeline.functions:
+        check_function_names(pipeline, problems)
+    called = called_functions(pipeline)
+    for each in pipeline.functions:
+        if not each.is_deterministic and each.name in called and pipeline.engine is not Engine.BATCH:
+            problems.warning(
+                each.place,
+                f"the function '{each.name}' is not deterministic: its value may differ between sinks and after a "
+                "replay",
+                "compute the value from the row, or in the producer",
+            )
+    if pipeline.engine is Engine.REALTIME:
+        check_realtime_python(pipeline, problems)
+
+
+def check_function_names(pipeline: Pipeline, problems: Problems) -> None:
+    from sqlglot import exp  # noqa: PLC0415 - the import takes 0.2 s
+
+    first: dict[str, Place] = {}
+    for each in pipeline.functions:
+        before = first.setdefault(each.name.lower(), each.place)
+        if before is not each.place:
+            where = f"line {before.line}" if before.file == each.place.file else str(before)
+            problems.error(each.place, f"the function '{each.name}' is already declared in {where}", "rename one")
+        if each.name.upper() in exp.FUNCTION_BY_NAME:
+            problems.error(
+                each.place, f"'{each.name}' is the name of a built-in function of SQL", "choose another name"
+            )
+
+
+def check_realtime_python(pipeline: Pipeline, problems: Problems) -> None:
+    """Real-time mode does not run Python: neither functions in SQL nor the decoding of Avro."""
+    kinds = (("source", pipeline.sources), ("step", pipeline.steps), ("sink", pipeline.sinks), ("view", pipeline.views))
+    for kind, things in kinds:
+        for each in things:
+            called = calls_of(each, [function.name for function in pipeline.functions])
+            if called:
+                problems.error(
+                    each.place,
+                    f"the realtime engine cannot run {kind} '{each.name}': it calls {', '.join(called)}, and real-time "
+                    "mode does not run Python",
+                    "use engine: standard, or Spark's built-in functions",
+                )
+    for source in pipeline.sources:
+        if source.is_stream and source.format.encoding is Encoding.AVRO:
+            problems.error(
+                source.place,
+                f"the realtime engine cannot run source '{source.name}': Avro is decoded in Python, which real-time "
+                "mode does not run",
+                "use engine: standard, or records in JSON",
+            )

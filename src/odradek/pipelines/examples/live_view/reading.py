@@ -1,0 +1,99 @@
+"""Follows the topics of a live view with a Kafka client and passes records to its model.
+
+Topics that feed no figure are counted by their end offsets and not read.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+
+from odradek.pipelines.examples.live_view.records import SeenRecord
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer
+
+    from odradek.pipelines.examples.live_view.model import LiveViewModel
+
+REFRESH_S = 0.5
+DISCOVER_S = 2.0
+REQUEST_TIMEOUT_S = 2.0
+MOST_RECORDS = 5000
+Ends = dict[str, dict[int, int]]
+
+
+class TopicFollower:
+    """Follows topics with `consumer`, by assignment: it joins no group and commits nothing."""
+
+    def __init__(self, consumer: Consumer, admin: AdminClient, model: LiveViewModel) -> None:
+        self._consumer = consumer
+        self._admin = admin
+        self._model = model
+        self._names = tuple(dict.fromkeys([*model.topics.topics, *model.followed]))
+        self._partitions: dict[str, int] = {}
+        self._followed: set[tuple[str, int]] = set()
+        self._refreshed_at = self._discovered_at = float("-inf")
+        self._has_begun = False
+
+    def poll(self, timeout_s: float) -> None:
+        """Takes new records, and looks up end offsets at intervals."""
+        now = time.monotonic()
+        if now - self._refreshed_at >= REFRESH_S:
+            self._refreshed_at = now
+            try:
+                self._refresh(now)
+                self._model.is_broker_unreachable = False
+            except KafkaException:
+                self._model.is_broker_unreachable = True
+        if not self._followed:
+            time.sleep(timeout_s)
+            return
+        first = self._consumer.poll(timeout_s)
+        for message in [] if first is None else [first, *self._consumer.consume(MOST_RECORDS, 0)]:
+            topic = message.topic()
+            if message.error() is None and topic is not None:
+                record = SeenRecord(topic, message.key(), message.value(), dict(message.headers() or ()))
+                self._model.take(time.time(), record)
+
+    def finish(self) -> None:
+        """Polls once more, so that the summary has the final figures."""
+        self._refreshed_at = float("-inf")
+        self.poll(0.1)
+
+    def _refresh(self, now: float) -> None:
+        if now - self._discovered_at >= DISCOVER_S:
+            self._discovered_at = now
+            found = self._admin.list_topics(timeout=REQUEST_TIMEOUT_S).topics
+            self._partitions = {
+                name: len(found[name].partitions) for name in self._names if name in found and found[name].error is None
+            }
+        ends = self._ends()
+        self._model.take_ends(time.time(), ends)
+        self._follow(ends, from_end=not self._has_begun)
+        self._has_begun = True
+
+    def _ends(self) -> Ends:
+        places = [TopicPartition(topic, index) for topic, count in self._partitions.items() for index in range(count)]
+        if not places:
+            return {}
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked: dict[TopicPartition, OffsetSpec] = dict.fromkeys(places, latest)
+        ends: Ends = {}
+        for place, future in self._admin.list_offsets(asked, request_timeout=REQUEST_TIMEOUT_S).items():
+            ends.setdefault(place.topic, {})[place.partition] = future.result().offset
+        return ends
+
+    def _follow(self, ends: Ends, *, from_end: bool) -> None:
+        """Assigns the topics to be read; a new topic is read from its start."""
+        new = [
+            TopicPartition(topic, partition, end if from_end else 0)
+            for topic in self._model.followed
+            for partition, end in ends.get(topic, {}).items()
+            if (topic, partition) not in self._followed
+        ]
+        if new:
+            self._consumer.incremental_assign(new)
+            self._followed.update((place.topic, place.partition) for place in new)

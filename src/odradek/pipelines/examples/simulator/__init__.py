@@ -1,0 +1,1 @@
+"""The simulator: entities whose signals become records, declared in `simulator.yml`."""

@@ -1,0 +1,148 @@
+"""A lock on shared storage, for one process of all machines at a time.
+
+Storage such as S3 has no locks that end with their process. The holder writes its name into a file and renews it; if it
+does not for `LEASE_S`, another process may take the lock. A holder that finds another name in the file has lost it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.operating.locks import Taken
+from odradek.pipelines.operating.processes import ProcessMark, own_mark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from odradek.pipelines.operating.small_files import SmallFiles
+
+LEASE_S = 60.0
+RENEW_S = 10.0
+SETTLE_S = 1.0  # after a lock was taken over: of two processes that do so at once, the later one has it
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """The content of the file."""
+
+    token: str
+    owner: str
+    host: str
+    pid: int
+    began: str
+    time_s: float  # of the last renewal
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether it was a process of this machine that has ended."""
+        return self.host == socket.gethostname() and not ProcessMark(self.pid, self.began).is_alive
+
+
+def holder_in(text: str | None) -> Holder | None:
+    """The holder in the file; None if there is none, or if it is being written."""
+    try:
+        return None if not text else Holder(**json.loads(text))
+    except (ValueError, TypeError):
+        return None
+
+
+class Lease:
+    """A lock of one process. `take`, then `renew` every `RENEW_S` until `is_lost` or `release`."""
+
+    def __init__(
+        self,
+        files: SmallFiles,
+        name: str,
+        owner: str,
+        clock: Callable[[], float] = time.time,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._files, self._name, self._clock, self._pause = files, name, clock, pause
+        mark = own_mark()
+        self._mine = Holder(uuid.uuid4().hex, owner, socket.gethostname(), os.getpid(), mark.began, clock())
+        self.is_lost = False
+
+    def take(self) -> None:
+        """Takes the lock; raises `Taken` if another process holds it."""
+        if not self._files.create(self._name, self._text()):
+            self._await_expiry()
+            self._files.replace(self._name, self._text())
+            self._pause(SETTLE_S)
+        present = self._present()
+        if present is None or present.token != self._mine.token:
+            raise Taken("an unknown process" if present is None else present.owner)
+
+    def renew(self) -> None:
+        """Renews the lock, or finds that it is lost."""
+        present = self._present()
+        if present is not None and present.token != self._mine.token:
+            self.is_lost = True
+        elif not self.is_lost:
+            self._files.replace(self._name, self._text())
+
+    def release(self) -> None:
+        present = self._present()
+        if present is not None and present.token == self._mine.token:
+            self._files.remove(self._name)
+
+    def _text(self) -> str:
+        return json.dumps(dataclasses.asdict(dataclasses.replace(self._mine, time_s=self._clock())))
+
+    def _present(self) -> Holder | None:
+        return holder_in(self._files.read(self._name))
+
+    def _await_expiry(self) -> None:
+        """Returns when the present holder has ended; raises `Taken` if it has not.
+
+        The clocks of two machines may differ, so a holder whose time has passed is also watched for two renewals.
+        """
+        first = self._present()
+        if first is not None and first.is_dead:
+            return
+        if first is not None and self._clock() - first.time_s < LEASE_S:
+            raise Taken(first.owner)
+        for _ in range(4):
+            self._pause(RENEW_S / 2)
+            present = self._present()
+            if present is not None and present != first:
+                raise Taken(present.owner)
+
+
+@contextmanager
+def leased(files: SmallFiles, name: str, owner: str, on_lost: Callable[[], None]) -> Iterator[None]:
+    """Holds the lock, which a thread renews; calls `on_lost` on that thread if another process has taken it."""
+    lease = Lease(files, name, owner)
+    lease.take()
+    is_over = threading.Event()
+
+    def keep() -> None:
+        renewed_at = time.monotonic()
+        while not is_over.wait(RENEW_S):
+            try:
+                lease.renew()
+                renewed_at = time.monotonic()
+            except Exception:  # the storage is unavailable; others cannot take the lock until the lease has passed
+                lease.is_lost = time.monotonic() - renewed_at > LEASE_S
+            if lease.is_lost:
+                on_lost()
+                return
+
+    keeper = threading.Thread(target=keep, name="lease", daemon=True)
+    keeper.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        keeper.join()
+        if not lease.is_lost:
+            with suppress(Exception):  # a lock that stays expires; the error that ends the block matters more
+                lease.release()

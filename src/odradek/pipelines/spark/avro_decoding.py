@@ -1,0 +1,80 @@
+"""Decodes Avro values on Spark's workers: fastavro decodes with the writer's schema, `avro_resolution` resolves.
+
+fastavro's own resolution ignores the reader's logical types, leaves the JSON of defaults in place of bytes and times,
+and takes the first member of a union that fits.
+"""
+
+from __future__ import annotations
+
+import functools
+import io
+import json
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.avro_resolution import Unresolvable, converter
+from odradek.pipelines.definition.avro_types import avro_type, wire_schema
+from odradek.pipelines.definition.avro_writers import HEADER_BYTES, MAGIC, UnknownSchema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.pipelines.definition.avro_writers import WriterSchemas
+
+    Decoded = tuple[dict[str, Any] | None, str | None]  # the record, or None and the reason
+
+MOST_SCHEMAS = 1000
+LONGEST_REASON = 200
+NOT_AVRO = "not Avro of this schema"
+
+
+@dataclass(frozen=True, slots=True)
+class AvroFormat:
+    """How values are written: with the schema of their id if there are `writers`, otherwise all with `writer`."""
+
+    reader: str
+    writer: str
+    writers: WriterSchemas | None = None
+
+    def decode(self, value: bytes | None) -> Decoded:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return None, "no value"
+        if self.writers is None:
+            return decode_with(self.writer, self.reader, value)
+        if value[:1] != MAGIC or len(value) < HEADER_BYTES:
+            return None, "no schema id: the value does not start with a zero byte and the id of its writer's schema"
+        schema_id = int.from_bytes(value[1:HEADER_BYTES])
+        try:
+            writer = self.writers.schema_of(schema_id)
+        except UnknownSchema as error:
+            return None, f"unknown schema id: {error}"[:LONGEST_REASON]
+        record, reason = decode_with(writer, self.reader, value[HEADER_BYTES:])
+        named = f"{NOT_AVRO}: schema id {schema_id}:"
+        return record, None if reason is None else reason.replace(f"{NOT_AVRO}:", named, 1)[:LONGEST_REASON]
+
+
+def decode_with(writer: str, reader: str, value: bytes) -> Decoded:
+    """Decodes a value without a header."""
+    from fastavro import schemaless_reader  # noqa: PLC0415 - on the worker
+
+    stream = io.BytesIO(value)
+    try:
+        schema, convert = compiled(writer, reader)
+        record = convert(schemaless_reader(stream, schema, None))
+    except Unresolvable as error:
+        return None, f"{NOT_AVRO}: {error}"[:LONGEST_REASON]
+    except Exception as error:  # fastavro lets exceptions of many types escape for invalid bytes
+        return None, f"{NOT_AVRO}: {type(error).__name__} {error}"[:LONGEST_REASON]
+    if stream.read(1):
+        return None, f"{NOT_AVRO}: trailing bytes after the record"
+    return record, None
+
+
+@functools.lru_cache(maxsize=MOST_SCHEMAS)
+def compiled(writer: str, reader: str) -> tuple[Any, Callable[[Any], Any]]:
+    """The schema for fastavro and the conversion of its values, compiled once per worker process."""
+    from fastavro import parse_schema  # noqa: PLC0415 - on the worker
+
+    written = avro_type(json.loads(writer))
+    return parse_schema(wire_schema(written)), converter(written, avro_type(json.loads(reader)))

@@ -1,0 +1,93 @@
+"""Small files on any storage that Spark can use for checkpoints, through Hadoop's FileSystem."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any, cast
+
+from py4j.protocol import Py4JJavaError
+
+from odradek.pipelines.spark.failures import PipelineError, plain_message
+
+if TYPE_CHECKING:
+    from py4j.java_gateway import JVMView
+    from pyspark.sql import SparkSession
+
+EXISTS = "FileAlreadyExistsException"
+
+
+class StorageUnavailable(PipelineError):
+    """The storage of the checkpoints could not be read or written."""
+
+
+class HadoopFiles:
+    """Files below a URI such as hdfs://… or s3a://…."""
+
+    def __init__(self, session: SparkSession, folder: str) -> None:
+        self._jvm = cast("JVMView", session._jvm)  # noqa: SLF001 - PySpark has no public API for it
+        self._folder = folder.rstrip("/")
+        settings = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
+        try:
+            self._storage: Any = self._path("").getFileSystem(settings)
+        except Py4JJavaError as error:
+            raise StorageUnavailable(f"{folder}: {plain_message(error)}") from error
+
+    def read(self, name: str) -> str | None:
+        try:
+            if not self._storage.exists(self._path(name)):
+                return None
+            stream = self._storage.open(self._path(name))
+            try:
+                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise self._failure(name, error) from error
+
+    def replace(self, name: str, text: str) -> None:
+        """Replaces the file by one that is complete; for a moment there may be none."""
+        unfinished = f"{name}.{uuid.uuid4().hex}.tmp"
+        try:
+            self._write(unfinished, text, is_new=True)
+            self._storage.delete(self._path(name), False)
+            if not self._storage.rename(self._path(unfinished), self._path(name)):
+                self._write(name, text, is_new=False)  # another process has created it
+                self._storage.delete(self._path(unfinished), False)
+        except Py4JJavaError as error:
+            raise self._failure(name, error) from error
+
+    def create(self, name: str, text: str) -> bool:
+        try:
+            if self._storage.exists(self._path(name)):
+                return False
+            self._write(name, text, is_new=True)
+        except Py4JJavaError as error:
+            if EXISTS in str(error.java_exception.toString()):
+                return False
+            raise self._failure(name, error) from error
+        return True
+
+    def remove(self, name: str) -> None:
+        try:
+            self._storage.delete(self._path(name), False)
+        except Py4JJavaError as error:
+            raise self._failure(name, error) from error
+
+    def has(self, name: str) -> bool:
+        try:
+            return bool(self._storage.exists(self._path(name)))
+        except Py4JJavaError as error:
+            raise self._failure(name, error) from error
+
+    def _write(self, name: str, text: str, *, is_new: bool) -> None:
+        stream = self._storage.create(self._path(name), not is_new)
+        try:
+            stream.write(bytearray(text.encode()))
+        finally:
+            stream.close()
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self._folder}/{name}" if name else self._folder)
+
+    def _failure(self, name: str, error: Py4JJavaError) -> StorageUnavailable:
+        return StorageUnavailable(f"{self._folder}/{name}: {plain_message(error)}")

@@ -1,0 +1,83 @@
+"""Takes over a pipeline that delivers exactly once: after that, earlier runs of it can write nothing.
+
+Every run has an epoch, which is higher than that of all runs before, whatever their checkpoints. It is stored in the
+mark of each split, by a transaction of the split's own transactional id. That fences the writers of earlier runs; one
+that opens the split again finds the higher epoch and stops.
+"""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException
+
+from odradek.pipelines.definition.model import TopicTarget
+from odradek.pipelines.definition.vocabulary import Delivery
+from odradek.pipelines.spark.delivery import RunReplaced, SplitsUnknown, assignment_of, is_repeatable, splits_of
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+from odradek.pipelines.spark.transaction_check import producers_of
+from odradek.pipelines.spark.transactional_writer import (
+    DeliveryFailed,
+    TakenOver,
+    claim_split,
+    last_mark,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.spark.transactional_writer import Assignment
+
+    Slot = tuple[Assignment, int]
+
+AT_ONCE = 8  # splits that are claimed at the same time
+LOOK_S = 30.0  # for the metadata of a topic that was just created
+PAUSE_S = 0.2
+
+
+def take_over(pipeline: Pipeline, flows: Sequence[Flow]) -> int:
+    """Stops earlier runs, and returns the epoch of this one; 0 if the pipeline does not deliver exactly once."""
+    if pipeline.delivery is not Delivery.EXACTLY_ONCE:
+        return 0
+    slots = sorted(slots_of(pipeline, flows), key=lambda each: (each[0].group, each[1]))
+    if not slots:
+        return 0
+    try:
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            epoch = max(mark.epoch for mark in threads.map(lambda each: last_mark(*each), slots)) + 1
+            (first, split), *others = [(replace(assignment, epoch=epoch), split) for assignment, split in slots]
+            claim_split(first, split)  # one of several concurrent starts gets this epoch, and the others stop here
+            list(threads.map(lambda each: claim_split(*each), others))
+    except TakenOver as error:
+        raise RunReplaced(str(error)) from error
+    except (DeliveryFailed, KafkaException) as error:
+        raise SplitsUnknown(f"{pipeline.name} cannot take over from earlier runs: {error}") from error
+    return epoch
+
+
+def slots_of(pipeline: Pipeline, flows: Sequence[Flow]) -> Iterator[Slot]:
+    """The splits that the flows may write, and the first split of each flow, which every batch reads."""
+    for flow in flows:
+        if flow.files is not None:
+            continue
+        writes = any(isinstance(each.target, TopicTarget) for each in flow.sinks) or flow.owned
+        for producer in producers_of(pipeline):
+            assignment = assignment_of(pipeline, flow.name, producer, BatchNumber("", 0))
+            splits = known_splits(assignment) if writes and is_repeatable(pipeline, flow) else 1
+            yield from ((assignment, split) for split in range(splits))
+
+
+def known_splits(assignment: Assignment) -> int:
+    give_up_at = time.monotonic() + LOOK_S
+    while True:
+        try:
+            return splits_of(assignment)
+        except SplitsUnknown:
+            if time.monotonic() > give_up_at:
+                raise
+            time.sleep(PAUSE_S)  # a poll's pause

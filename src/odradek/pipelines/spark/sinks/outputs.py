@@ -1,0 +1,82 @@
+"""Writes all outputs of a batch: those that recognize a replayed batch first, then those that would repeat it.
+
+If an output fails, the names of the repeating outputs that are written are stored, and a retry of the batch skips them.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import TableTarget, TopicTarget
+from odradek.pipelines.spark.sinks.batches import write_other_sink, write_tables
+from odradek.pipelines.spark.sinks.topics import by_producer, producer_name, write_to_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from pyspark.sql import DataFrame
+
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.spark.delivery import Transactions
+    from odradek.pipelines.spark.producers import Producer
+    from odradek.pipelines.spark.sinks.batches import RowsByName
+    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+    from odradek.pipelines.spark.written_outputs import WrittenOutputs
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """One output of a batch, written by one call."""
+
+    name: str  # the same in a retry
+    write: Callable[[], None]
+    is_repeating: bool  # a replayed batch would be written again
+
+
+def outputs_of(
+    pipeline: Pipeline,
+    flow: Flow,
+    tables: RowsByName,
+    records: Iterable[tuple[Producer, DataFrame]],
+    batch: BatchNumber | None,
+    transactions: Transactions | None,
+) -> list[Output]:
+    """The outputs in the order in which they are written. User code, which is the likeliest to fail, is before topics
+    that would repeat their records."""
+    found: list[Output] = []
+    if flow.views or any(isinstance(each.target, TableTarget) for each in flow.sinks):
+        is_aggregated = flow.aggregate is not None
+        write = functools.partial(
+            write_tables, flow.sinks, flow.views, tables, pipeline, batch, is_aggregated=is_aggregated
+        )
+        found.append(Output("tables", write, is_repeating=batch is None))
+    number = 0 if batch is None else batch.number
+    for sink in flow.sinks:
+        if not isinstance(sink.target, TopicTarget | TableTarget):
+            write = functools.partial(write_other_sink, sink, tables, pipeline, number)
+            found.append(Output(f"sink {sink.name}", write, is_repeating=True))
+    for producer, frames in by_producer(records).items():
+        write = functools.partial(write_to_cluster, producer, frames, transactions)
+        found.append(Output(f"topics {producer_name(producer)}", write, is_repeating=transactions is None))
+    return sorted(found, key=lambda each: each.is_repeating)
+
+
+def write_outputs(outputs: Sequence[Output], batch: BatchNumber | None, stored: WrittenOutputs | None) -> None:
+    """Writes the outputs in their order, except those that an earlier attempt at this batch has written."""
+    written = set() if stored is None or batch is None else set(stored.of(batch))
+    is_retry = bool(written)
+    try:
+        for each in outputs:
+            if each.name not in written:
+                each.write()
+                if each.is_repeating:
+                    written.add(each.name)
+    except BaseException:
+        if stored is not None and batch is not None:
+            stored.store(batch, written)
+        raise
+    if is_retry and stored is not None:
+        stored.clear()

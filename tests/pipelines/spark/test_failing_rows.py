@@ -1,0 +1,123 @@
+"""`otherwise: fail`: no flow that reads the step commits the batch of the failing row or a later one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
+
+import pytest
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.operating.backoff import Healing
+from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.planning import failing_steps
+from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.spark.engines.running import FlowStopped, PipelineFailed, Running
+from odradek.pipelines.spark.expectations import ExpectationFailed
+from odradek.pipelines.spark.healing import healing_of
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.planning.flows import Flow
+    from tests.pipelines.spark.stage import Stage
+
+HEAD = """
+    warehouse: sqlite:///w.db
+    sources:
+      rows: {topic: "@in", schema: "id BIGINT, v BIGINT"}
+      others: {topic: "@in", schema: "id BIGINT, v BIGINT"}
+    steps:
+      good:
+        sql: select id, v from rows
+        expect:
+          not zero: {check: v <> 0, otherwise: drop}  # does not hide the failure of the same row
+          positive: {check: v > 0, otherwise: fail}
+"""
+# Each reads the failing step in another way; a later condition must not hide the row.
+READERS = {
+    "files": """
+        sinks: {archive: {from: good, files: {path: archive, format: json}}}
+    """,
+    "a view of an aggregate": """
+        views: {totals: {from: good, by: [id], aggregate: {events: count(*)}}}
+    """,
+    "state": """
+      totals: {from: good, by: [id], aggregate: {events: count(*)}}
+        sinks: {out: {from: totals, topic: "@out", mode: update}}
+    """,
+    "two streams": """
+      both: {sql: "select id, v from good where id > 100 union all select id, v from others where id > 100"}
+        sinks: {out: {from: both, topic: "@out"}}
+    """,
+    "a query": """
+      some: {sql: "select * from (select id, v from good) where id > 100"}
+        sinks: {out: {from: some, topic: "@out"}}
+        views: {last: {from: some, key: [id]}}
+    """,
+}
+
+
+def definition(readers: str) -> str:
+    """The steps of `readers` continue those of `HEAD`."""
+    return HEAD + readers.replace("\n        ", "\n    ")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("readers", READERS.values(), ids=READERS)
+def test_a_flow_that_reads_the_step_does_not_pass_the_row(
+    stage: Stage, readers: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.create("in")
+    stage.produce("in", [{"id": 101, "v": 1}])
+    pipeline = stage.pipeline(definition(readers))
+    stage.run(pipeline)
+    before = {each.flow: each.finished for each in Checkpoints(pipeline).flows()}
+    stage.produce("in", [{"id": 1, "v": 0}, {"id": 102, "v": 5}])
+    graph = build_graph(pipeline)
+    reading = [flow for flow in split_flows(pipeline, graph) if failing(pipeline, flow)]
+    assert reading
+    for flow in reading:  # one at a time, so that none is stopped by the failure of another
+        monkeypatch.setattr("odradek.pipelines.spark.engines.standard.split_flows", lambda *_all, flow=flow: [flow])
+        with pytest.raises(PipelineFailed, match=r"positive', which stops the pipeline") as failed:
+            stage.run(pipeline)
+        assert healing_of(failed.value) is Healing.NEVER
+    after = {each.flow: each.finished for each in Checkpoints(pipeline).flows()}
+    assert [after[flow.name] for flow in reading] == [before[flow.name] for flow in reading]
+
+
+def failing(pipeline: Pipeline, flow: Flow) -> bool:
+    graph = build_graph(pipeline)
+    return bool(failing_steps.in_query(pipeline, graph, flow) or failing_steps.in_batch(pipeline, graph, flow))
+
+
+@pytest.mark.spark
+def test_a_step_of_static_rows_fails_the_batch_that_reads_it(stage: Stage) -> None:
+    (stage.folder / "pumps.csv").write_text("1,ok\n2,\n")
+    stage.create("in")
+    stage.produce("in", [{"id": 1}])
+    pipeline = stage.pipeline("""
+        sources:
+          rows: {topic: "@in", schema: "id BIGINT"}
+          pumps: {files: {path: pumps.csv, format: csv}, schema: "id BIGINT, name STRING"}
+        steps:
+          named: {sql: select * from pumps, expect: {named: {check: name is not null, otherwise: fail}}}
+          joined: {from: rows, join: {table: named, on: id}}
+        sinks: {out: {from: joined, topic: "@out"}}
+    """)
+    with pytest.raises(PipelineFailed, match=r"named', which stops the pipeline"):
+        stage.run(pipeline)
+    assert stage.read("out") == []
+
+
+def test_a_flow_writes_nothing_after_the_failure_of_another() -> None:
+    made = Running(MagicMock())
+    made.refuse_after_failure("one")
+    made.note("one", ExpectationFailed("no"))
+    made.refuse_after_failure("one")
+    with pytest.raises(FlowStopped, match="flow one failed; the batch is not written") as stopped:
+        made.refuse_after_failure("other")
+    made.note("other", stopped.value)
+    ended = MagicMock(isActive=False)
+    made.queries = {"other": ended, "one": ended}
+    with pytest.raises(PipelineFailed, match="one: no"):
+        made.raise_failure()

@@ -1,0 +1,83 @@
+"""Checkpoints on shared storage: the lock, the fingerprints and reset notes are there too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.definition.model import Start
+from odradek.pipelines.definition.vocabulary import StartAt
+from odradek.pipelines.operating.checkpoint_files import DEFINITION, LOCK, START, Checkpoints
+from odradek.pipelines.operating.state_folders import folder_of
+from odradek.pipelines.spark.continuing import CheckpointTaken, continuing
+from odradek.pipelines.spark.hadoop_files import HadoopFiles, StorageUnavailable
+from odradek.pipelines.spark.topics import prepare_topics
+from tests.pipelines.spark.stage import renamed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.pipelines.spark.stage import Stage
+
+pytestmark = pytest.mark.spark
+
+DEFINITION_TEXT = """
+    sources: {rows: {topic: "@in", schema: "id BIGINT"}}
+    sinks: {out: {from: rows, topic: "@out"}}
+"""
+
+
+def quiet(_text: str) -> None:
+    """Ignores messages."""
+
+
+def test_files_are_written_whole_and_created_once(spark: SparkSession, tmp_path: Path) -> None:
+    files = HadoopFiles(spark, f"file://{tmp_path}/a/b/")
+    assert (files.read("x"), files.has("x")) == (None, False)
+    assert files.create("x", "één")
+    assert not files.create("x", "two")
+    assert files.read("x") == "één"
+    files.replace("x", "three")
+    files.replace("y", "new")
+    assert (files.read("x"), files.read("y")) == ("three", "new")
+    files.remove("x")
+    files.remove("x")
+    assert sorted(each.name for each in (tmp_path / "a" / "b").iterdir() if not each.name.startswith(".")) == ["y"]
+    with pytest.raises(StorageUnavailable, match="nosuch"):
+        HadoopFiles(spark, "nosuch://bucket/p")
+
+
+def test_what_a_pipeline_keeps_is_with_its_checkpoint(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    stage.create("in")
+    shared = f"file://{tmp_path}/shared"
+    pipeline = renamed(stage.pipeline(DEFINITION_TEXT), checkpoints=shared)
+    cluster = prepare_topics(pipeline)
+    home = Checkpoints(pipeline)  # of a version that kept these files in the home directory
+    home.note_start(["rows"], Start(StartAt.LATEST))
+    assert (folder_of("p") / START).exists()
+    files = HadoopFiles(stage.spark, shared)
+    with continuing(pipeline, cluster, quiet, files) as starts:
+        assert starts == {"rows": Start(StartAt.LATEST)}
+        assert sorted(each.name for each in (tmp_path / "shared").iterdir() if each.suffix == ".json") == [
+            DEFINITION,
+            START,
+        ]
+        assert not (folder_of("p") / START).exists()
+        with (
+            pytest.raises(
+                CheckpointTaken, match=r"another process \(pid \d+ on .*\) uses the checkpoint of p in file://"
+            ),
+            continuing(pipeline, cluster, quiet, files),
+        ):
+            pass
+        stage.produce("in", [{"id": 1}])
+        stage.run(pipeline)
+    assert not (tmp_path / "shared" / LOCK).exists()
+    assert Checkpoints(pipeline, files).begun() == {"rows"}
+    assert Checkpoints(pipeline, files).starts() == {}

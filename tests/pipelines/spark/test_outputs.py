@@ -1,0 +1,116 @@
+"""The outputs of a batch: those that recognize a replay first, and a retry writes no output twice."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.operating.small_files import LocalFiles
+from odradek.pipelines.spark.engines.running import PipelineFailed
+from odradek.pipelines.spark.sinks.outputs import Output, write_outputs
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+from odradek.pipelines.spark.written_outputs import FILE, WrittenOutputs
+from tests.pipelines.spark.stage import renamed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.pipelines.spark.stage import Stage
+
+BATCH = BatchNumber("q", 7)
+
+
+class Writes:
+    """Outputs that fail as long as they are in `broken`, and the names of those that were written."""
+
+    def __init__(self, *names: str) -> None:
+        self.names, self.broken = names, set[str]()
+        self.written: list[str] = []
+
+    def outputs(self) -> list[Output]:
+        return [Output(each, partial(self._write, each), is_repeating=each != "tables") for each in self.names]
+
+    def _write(self, name: str) -> None:
+        if name in self.broken:
+            raise OSError(name)
+        self.written.append(name)
+
+
+def test_a_retry_writes_what_the_failed_attempt_did_not(tmp_path: Path) -> None:
+    writes = Writes("tables", "a", "b", "c")
+    writes.broken = {"c"}
+    for _ in range(3):
+        with pytest.raises(OSError, match="c"):
+            write_outputs(writes.outputs(), BATCH, WrittenOutputs(LocalFiles(tmp_path)))  # as a new process would
+    writes.broken = set()
+    write_outputs(writes.outputs(), BATCH, WrittenOutputs(LocalFiles(tmp_path)))
+    assert writes.written == ["tables", "a", "b", "tables", "tables", "tables", "c"]  # tables know the batch's number
+    assert not (tmp_path / FILE).exists()
+
+
+@pytest.mark.parametrize("other", [BatchNumber("q", 8), BatchNumber("another checkpoint", 7)])
+def test_another_batch_is_written_completely(tmp_path: Path, other: BatchNumber) -> None:
+    writes = Writes("a", "b")
+    writes.broken = {"b"}
+    stored = WrittenOutputs(LocalFiles(tmp_path))
+    with pytest.raises(OSError, match="b"):
+        write_outputs(writes.outputs(), BATCH, stored)
+    writes.broken = set()
+    write_outputs(writes.outputs(), other, stored)
+    assert writes.written == ["a", "a", "b"]
+
+
+def test_a_file_that_was_not_written_completely_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text('{"query": "q", "ba')
+    assert WrittenOutputs(LocalFiles(tmp_path)).of(BATCH) == frozenset()
+
+
+FUNCTIONS = """
+from pathlib import Path
+folder = Path(__file__).parent
+
+def first(frame, number):
+    with (folder / "first").open("a") as file:
+        file.write("".join(f"{row.id}\\n" for row in frame.select("id").orderBy("id").collect()))
+
+def second(frame, number):
+    if not (folder / "is_fixed").exists():
+        raise RuntimeError("the service is away")
+"""
+DEFINITION = """
+    warehouse: sqlite:///w.db
+    sources: {rows: {topic: "@in", schema: "id BIGINT"}}
+    steps: {%s}
+    sinks:
+      out: {from: good, topic: "@out"}
+      first: {from: good, python: outputs_functions:first}
+      second: {from: good, python: outputs_functions:second}
+      kept: {from: good, table: kept}
+"""
+ONE_PASS = 'good: {sql: "select id from rows"}'
+FAN_OUT = 'good: {sql: "select id from (select id from rows)"}'
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("step", [ONE_PASS, FAN_OUT])
+def test_outputs_of_a_failed_batch_are_not_repeated(stage: Stage, step: str) -> None:
+    stage.create("in")
+    stage.produce("in", [{"id": 1}, {"id": 2}])
+    (stage.folder / "outputs_functions.py").write_text(FUNCTIONS)
+    pipeline = stage.pipeline(DEFINITION % step)
+    for _ in range(2):
+        with pytest.raises(PipelineFailed, match="the service is away"):
+            stage.run(pipeline)
+    assert stage.read("out") == []  # a topic, which cannot recognize a replay, comes after what may fail
+    (stage.folder / "is_fixed").touch()
+    stage.run(renamed(pipeline))
+    stage.produce("in", [{"id": 3}])
+    stage.run(pipeline)
+    assert sorted(json.loads(each.value or b"")["id"] for each in stage.read("out")) == [1, 2, 3]
+    assert (stage.folder / "first").read_text().split() == ["1", "2", "3"]
+    with sqlite3.connect(stage.folder / "w.db") as connection:
+        assert connection.execute("select id from kept order by id").fetchall() == [(1,), (2,), (3,)]
