@@ -6,13 +6,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Deduplication, Source
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.streams import Streams
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
+from odradek.pipelines.spark.hidden_columns import user_expression
 from odradek.pipelines.spark.records import decoded, rows_of
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
@@ -103,7 +103,7 @@ class Tables:
         with errors_naming(source):
             frame = rows_of(self.decoded(source.name), source) if is_topic(source) else self._load(source)
             for each in source.columns:
-                frame = frame.withColumn(each.name, F.expr(each.expression))
+                frame = frame.withColumn(each.name, user_expression(frame, each.expression))
             return watermarked(frame, source.watermark)
 
     @cached_property

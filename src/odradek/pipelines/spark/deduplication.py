@@ -44,7 +44,7 @@ def first_in_periods(frame: DataFrame, key: list[str], time: str, size_ms: int, 
     delay = {each: metadata[each] for each in (WATERMARK_DELAY,) if each in metadata}
     others = {each: value for each, value in metadata.items() if each not in delay}
     end = period_end(F.col(quoted(time)), size_ms, shift_ms).alias(PERIOD, metadata=delay)
-    # Spark accepts one column of event time in an operator with state.
+    # Spark refuses a stateful operator with two columns of event time, so the input's column has no mark there.
     marked = first_rows(retimed(frame, time, others, end), [*key, PERIOD])
     return retimed(marked.drop(PERIOD), time, metadata)
 

@@ -53,12 +53,18 @@ class FanOut:
     """Processes the batches of a flow; `load` reads static sources, with the batch's session."""
 
     def __init__(
-        self, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[DataFrame, Source], DataFrame]
+        self,
+        pipeline: Pipeline,
+        graph: Graph,
+        flow: Flow,
+        load: Callable[[DataFrame, Source], DataFrame],
+        before_writing: Callable[[], None] = lambda: None,  # called once the queries of a batch are analysed
     ) -> None:
         self.pipeline = pipeline
         self.graph = graph
         self.flow = flow
         self._load = load
+        self._before_writing = before_writing
         self._sources = {each.name: each for each in pipeline.sources}
         self._steps = {each.name: each for each in pipeline.steps}
         owned = [self._steps[name] for name in graph.order if name in flow.owned and name in self._steps]
@@ -108,6 +114,7 @@ class FanOut:
                 checked.count()
             counts = self._count(tables)
             records = [*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)]
+            self._before_writing()
             transactions = transactions_of(pipeline, flow, stamp)
             write_outputs(outputs_of(pipeline, flow, tables, records, stamp, transactions), stamp, written)
         finally:

@@ -31,7 +31,7 @@ from odradek.pipelines.spark.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.session import start_session
 from odradek.pipelines.spark.shipping import ship_modules
 from odradek.pipelines.spark.sinks.batches import check_databases
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.topics import check_topics
 from odradek.pipelines.spark.watching import ProgressWatch
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def run_pipeline(
             "the realtime engine cannot use the Python connector: real-time mode needs Spark's own connector"
         )
     check_databases(pipeline)
-    cluster = prepare_topics(pipeline)
+    cluster = check_topics(pipeline)
     if pipeline.engine is Engine.BATCH:
         with session_of(pipeline, callbacks.say) as session, cancelled_when(is_stopped, session, pipeline):
             callbacks.report(run_batch(session, pipeline, cluster, options.span))

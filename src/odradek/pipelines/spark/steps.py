@@ -62,13 +62,14 @@ def watermarked(frame: DataFrame, watermark: Watermark | None) -> DataFrame:
 
 def call_function(step: Step, operation: PythonFunction, tables: Mapping[str, DataFrame], directory: str) -> DataFrame:
     function = load_reference(operation.function, directory)
-    result = function(*(tables[name] for name in operation.inputs))
+    result = function(*(without_hidden(tables[name]) for name in operation.inputs))
     if not isinstance(result, DataFrame):
         raise StepBroken(f"{step.place}: {operation.function} returned {type(result).__name__} instead of a DataFrame")
     return result
 
 
 def aggregate(frame: DataFrame, operation: Aggregation) -> DataFrame:
+    frame = without_hidden(frame)
     by = [F.col(quoted(name)) for name in operation.by]
     aggregates = [F.expr(each.expression).alias(each.name) for each in operation.aggregates]
     window = operation.window

@@ -78,6 +78,7 @@ class StandardEngine:
         self._session = session
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
+        self._create_topics = cluster.create_awaited
         self._report = report
         self._starts = starts or {}
         self._slow_flow_count = (
@@ -94,6 +95,7 @@ class StandardEngine:
         running = Running(reports)
         flows = split_flows(self._pipeline, graph)
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
+        self._create_topics()
         self._epoch = take_over(self._pipeline, flows)
         checkpoints = checkpoint_settings(self._session, self._pipeline)
         try:
