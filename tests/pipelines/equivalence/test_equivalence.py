@@ -1,0 +1,43 @@
+"""A stream gives what the same definition gives as one batch over all records, whatever the definition and the batches.
+
+The definitions and their records are drawn. EQUIVALENCE_CASES sets how many; `make soak` draws 500.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import hypothesis
+import pytest
+from hypothesis import given
+
+from tests.pipelines.equivalence.checking import check_case
+from tests.pipelines.equivalence.drawing import cases
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tests.pipelines.equivalence.cases import Case
+
+pytestmark = pytest.mark.spark
+
+CASES = int(os.environ.get("EQUIVALENCE_CASES", "8"))
+SETTINGS = hypothesis.settings(
+    max_examples=CASES,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+    print_blob=False,
+)
+
+
+@pytest.mark.timeout(60 * CASES)
+@SETTINGS
+@given(case=cases())
+def test_a_stream_gives_what_a_batch_gives(quick_spark: SparkSession, case: Case) -> None:
+    with tempfile.TemporaryDirectory(prefix="odradek-case-") as folder:
+        check_case(quick_spark, case, Path(folder))
