@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from hypothesis import strategies as st
 
@@ -39,6 +41,9 @@ SHRINKING_GROUP_FILTERS = ("events < 2", "total < 5")
 SIZES = ((10, None), (10, 5), (30, None))
 
 
+Choice = TypeVar("Choice")
+
+
 @dataclass
 class Draft:
     """A definition that is being drawn."""
@@ -52,7 +57,7 @@ class Draft:
     sinks: list[Sink] = field(default_factory=list)
     views: list[View] = field(default_factory=list)
 
-    def one_of(self, *choices: object) -> object:
+    def one_of(self, *choices: Choice) -> Choice:
         return self.draw(st.sampled_from(choices))
 
     def is_drawn(self, construct: str) -> bool:
@@ -61,20 +66,24 @@ class Draft:
 
 @st.composite
 def cases(draw: st.DrawFn, known: frozenset[str] = KNOWN_DEFECTS) -> Case:
+    """A few steps of a theme, and further ones behind them."""
     draft = Draft(draw, known, draw(st.booleans()))
-    draw_sources(draft)
-    for _ in range(draw(st.integers(1, 4))):
-        draw_step(draft)
-    ends = list(draft.shapes)[len(draft.sources) :]
-    for number in range(draw(st.integers(1, 3))):
+    theme = draw(st.sampled_from(THEMES))
+    draw_sources(draft, 2 if theme == (stream_join,) else draw(st.integers(1, 2)))
+    for kind in theme:
+        add_step(draft, kind, list(draft.shapes)[-1])
+    for _ in range(draw(st.integers(0 if theme else 2, 2))):
+        read = draw(st.sampled_from(readable(draft)[::-1]))
+        add_step(draft, draw(st.sampled_from(allowed_kinds(draft, draft.shapes[read]))), read)
+    ends = [each.name for each in draft.steps]
+    for number in range(draw(st.integers(1, 2))):
         draw_sink(draft, f"out{number}", draw(st.sampled_from(ends[::-1])))
     if draw(st.booleans()):
         draw_view(draft, draw(st.sampled_from(ends)))
     within = min(withins(draft.steps), default=0) if draft.has_later_duplicates else 0
-    marked = [each.delay_minutes for each in [*draft.sources, *draft.steps] if each.delay_minutes is not None]
-    batches = draw(
-        draw_batches(tuple(draft.sources), min(marked, default=0), within, has_null_keys=not is_keyed_by_k(draft))
-    )
+    delays = [each.delay_minutes for each in draft.sources] + [each.delay_minutes for each in draft.steps]
+    least = min(each for each in delays if each is not None)
+    batches = draw(draw_batches(tuple(draft.sources), least, within, has_null_keys=not is_keyed_by_k(draft)))
     return Case(tuple(draft.sources), tuple(draft.steps), tuple(draft.sinks), tuple(draft.views), batches)
 
 
@@ -107,39 +116,53 @@ def withins(steps: list[Step]) -> list[int]:
     return [each.within_minutes for each in operations if isinstance(each, Deduplicate) and each.within_minutes]
 
 
-def draw_sources(draft: Draft) -> None:
+def draw_sources(draft: Draft, count: int) -> None:
     draw = draft.draw
-    for name in ("a", "b")[: draw(st.integers(1, 2))]:
-        delay = draw(st.sampled_from((5, 20)))
-        draft.sources.append(Source(name, delay, draw(st.booleans())))
+    for name in ("a", "b")[:count]:
+        draft.sources.append(Source(name, draw(st.sampled_from((5, 20))), draw(st.booleans())))
         has_unique_ids = not draft.has_later_duplicates
         draft.shapes[name] = Shape(STREAM_COLUMNS, has_unique_ids=has_unique_ids, roots=frozenset({name}))
-    if len(draft.sources) == 1 and draw(st.sampled_from((False, False, True))):  # the watermark is that of a step
+    if count == 1 and draw(st.sampled_from((False, False, True))):  # the watermark is that of a step
         source = draft.sources[0]
         draft.sources[0] = replace(source, delay_minutes=None)
         draft.steps.append(Step("timed", Select("a", STREAM_COLUMNS), delay_minutes=source.delay_minutes))
         draft.shapes["timed"] = draft.shapes["a"]
-        draft.shapes["a"] = replace(draft.shapes["a"], has_time=False)
 
 
-def draw_step(draft: Draft) -> None:
-    name = f"s{len(draft.steps)}"
-    inputs = [each for each in draft.shapes if each != "a" or draft.sources[0].delay_minutes is not None]
-    read = draft.draw(st.sampled_from(inputs[::-1]))
+def readable(draft: Draft) -> list[str]:
+    """Sources and steps that a step may read: not a source whose watermark is that of a step."""
+    without = {each.name for each in draft.sources if each.delay_minutes is None}
+    return [name for name in draft.shapes if name not in without]
+
+
+def add_step(draft: Draft, kind: Kind, read: str) -> None:
+    """Adds a step of this kind, if its input allows it."""
+    if kind is sibling:
+        kind, read = select, previous_input(draft, read)
     shape = draft.shapes[read]
-    kinds = allowed_kinds(draft, shape)
-    operation, made = draft.draw(st.sampled_from(kinds))(draft, read, shape)
+    if kind not in allowed_kinds(draft, shape):
+        return
+    name = f"s{len(draft.steps)}"
+    operation, made = kind(draft, read, shape)
     draft.steps.append(Step(name, operation, draw_expectations(draft, made)))
     draft.shapes[name] = made
 
 
-def allowed_kinds(draft: Draft, shape: Shape) -> list:
+def previous_input(draft: Draft, name: str) -> str:
+    """The input of a step; a source itself."""
+    operation = next((each.operation for each in draft.steps if each.name == name), None)
+    if operation is None or isinstance(operation, StreamJoin | Union):
+        return name
+    return name if name == "timed" else operation.input
+
+
+def allowed_kinds(draft: Draft, shape: Shape) -> list[Kind]:
     if shape.groups is not None:
         return [select_groups]
     if not set(ROW).issubset(shape.columns):
         return [select_numbers]
-    kinds = [select, static_join, number]
-    if len(others(draft, shape)):
+    kinds: list[Kind] = [select, static_join, number]
+    if others(draft, shape):
         kinds.append(union)
     if "tags" in shape.columns and (draft.is_drawn("explode behind state") or not shape.is_counted):
         kinds.append(explode)
@@ -153,9 +176,10 @@ def allowed_kinds(draft: Draft, shape: Shape) -> list:
 
 
 def others(draft: Draft, shape: Shape) -> list[str]:
+    shapes = {name: draft.shapes[name] for name in readable(draft)}
     return [
         name
-        for name, each in draft.shapes.items()
+        for name, each in shapes.items()
         if each.groups is None and set(ROW).issubset(each.columns) and each.has_time == shape.has_time
     ]
 
@@ -189,12 +213,12 @@ def select_numbers(draft: Draft, read: str, shape: Shape) -> tuple[Operation, Sh
 
 
 def explode(draft: Draft, read: str, shape: Shape) -> tuple[Operation, Shape]:
-    style = str(draft.one_of("select", "outer", "lateral"))
+    style = draft.one_of("select", "outer", "lateral")
     return Explode(read, style), replace(shape, columns=(*ROW, "tag"), has_unique_ids=False)
 
 
 def static_join(draft: Draft, read: str, shape: Shape) -> tuple[Operation, Shape]:
-    how = str(draft.one_of("inner", "left", "semi", "anti"))
+    how = draft.one_of("inner", "left", "semi", "anti")
     added = ("label",) if how in {"inner", "left"} and "label" not in shape.columns else ()
     return StaticJoin(read, how), replace(shape, columns=(*shape.columns, *added))
 
@@ -204,13 +228,11 @@ def aggregate(draft: Draft, read: str, shape: Shape) -> tuple[Operation, Shape]:
     is_sql = draft.draw(st.booleans())
     if shape.has_time and draft.draw(st.sampled_from((True, True, False))):
         size, slide = draft.draw(st.sampled_from(SIZES))
-        edges = ("window_start", "window_end")
-        made = Aggregate(read, by, size, slide, is_sql)
-        groups = (*edges, *by)
+        made, groups = Aggregate(read, by, size, slide, is_sql), ("window_start", "window_end", *by)
     else:
-        edges, made, groups = (), Aggregate(read, by, is_sql=is_sql), by
-    columns = (*edges, *by, "events", "total", "top")
-    return made, Shape(columns, False, False, groups, bool(edges), True, shape.roots)
+        made, groups = Aggregate(read, by, is_sql=is_sql), by
+    columns = (*groups, "events", "total", "top")
+    return made, Shape(columns, False, False, groups, made.size is not None, True, shape.roots)
 
 
 def deduplicate(draft: Draft, read: str, shape: Shape) -> tuple[Operation, Shape]:
@@ -254,6 +276,7 @@ def draw_expectations(draft: Draft, shape: Shape) -> tuple[Expectation, ...]:
 
 def draw_sink(draft: Draft, name: str, read: str) -> None:
     shape = draft.shapes[read]
+    choices: list[tuple[str, str, tuple[str, ...]]]
     if shape.groups is None:
         choices = [("topic", "append", ()), ("files", "append", ()), ("table", "append", ())]
         if shape.has_unique_ids and "id" in shape.columns:
@@ -272,3 +295,25 @@ def draw_view(draft: Draft, read: str) -> None:
         return
     is_latest = shape.has_unique_ids and draft.draw(st.booleans())
     draft.views.append(View("seen", read, is_latest))
+
+
+Kind = Callable[[Draft, str, Shape], tuple[Operation, Shape]]
+
+
+def sibling(draft: Draft, read: str, shape: Shape) -> tuple[Operation, Shape]:
+    """Stands for a second step that reads what the last step reads."""
+    return select(draft, read, shape)
+
+
+# What a case is about: steps that read each other in turn.
+THEMES: tuple[tuple[Kind, ...], ...] = (
+    (select, sibling, stream_join),
+    (deduplicate, explode, sibling),
+    (deduplicate, aggregate),
+    (stream_join,),
+    (explode, aggregate),
+    (number, select_numbers),
+    (aggregate, select_groups),
+    (select, static_join, deduplicate),
+    (),
+)

@@ -9,10 +9,14 @@ from unittest import mock
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.definition.checks_streams import is_stateful
 from odradek.pipelines.definition.model import Aggregation, Deduplication, Watermark
 from odradek.pipelines.definition.vocabulary import Duration
-from odradek.pipelines.spark import compiling, expectations, flows, steps
+from odradek.pipelines.spark import compiling, flows, steps
+from odradek.pipelines.spark.hidden_columns import VIOLATED
 from odradek.pipelines.spark.one_pass import passing
+from odradek.pipelines.spark.one_pass.selecting import select_rows
+from odradek.pipelines.spark.steps_sql import run_query
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -22,17 +26,15 @@ if TYPE_CHECKING:
 
 def aggregate_per_batch() -> Iterator[None]:
     """A step that aggregates is computed for each micro-batch."""
-    real = flows.is_stateful
     with mock.patch.object(
-        flows, "is_stateful", lambda step: not isinstance(step.operation, Aggregation) and real(step)
+        flows, "is_stateful", lambda step: not isinstance(step.operation, Aggregation) and is_stateful(step)
     ):
         yield
 
 
 def deduplicate_per_batch() -> Iterator[None]:
-    real = flows.is_stateful
     with mock.patch.object(
-        flows, "is_stateful", lambda step: not isinstance(step.operation, Deduplication) and real(step)
+        flows, "is_stateful", lambda step: not isinstance(step.operation, Deduplication) and is_stateful(step)
     ):
         yield
 
@@ -49,8 +51,8 @@ def explode_drops_third() -> Iterator[None]:
         return changed
 
     with (
-        mock.patch.object(steps, "run_query", shortened(steps.run_query, 1)),
-        mock.patch.object(passing, "select_rows", shortened(passing.select_rows, 2)),
+        mock.patch.object(steps, "run_query", shortened(run_query, 1)),
+        mock.patch.object(passing, "select_rows", shortened(select_rows, 2)),
     ):
         yield
 
@@ -80,7 +82,7 @@ def null_is_met() -> Iterator[None]:
         total = F.lit(0).cast("bigint")
         for bit in bits:
             total += bit.cast("bigint")
-        return frame.withColumn(expectations.VIOLATED, total)
+        return frame.withColumn(VIOLATED, total)
 
     with mock.patch.object(compiling, "judged", changed):
         yield

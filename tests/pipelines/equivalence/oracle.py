@@ -70,13 +70,13 @@ class Oracle:
         """
         steps = self._upstream(sink.input)
         windowed = [each.operation for each in steps if isinstance(each.operation, Aggregate) and each.operation.size]
-        delays = [each.delay_minutes for each in [*self._case.sources, *steps] if each.delay_minutes is not None]
+        delays = [each.delay_minutes or 0 for each in self._case.sources] + [each.delay_minutes or 0 for each in steps]
         if len(windowed) != 1 or len(self._case.sources) != 1 or sink.mode != "append":
             return Counter()
         latest = max((row["at"] for row in self._rows[windowed[0].input]), default=None)
         if latest is None:
             return Counter()
-        passed = latest.replace(tzinfo=None) - datetime.timedelta(minutes=delays[0])
+        passed = latest.replace(tzinfo=None) - datetime.timedelta(minutes=max(delays))
         closed = [row for row in self._shown(sink.input) if row["window_end"].replace(tzinfo=None) <= passed]
         return counted(closed)
 

@@ -93,7 +93,7 @@ class Run:
 def checked(file: Path, folder: Path) -> Pipeline:
     definition = load_yaml(str(file), {})
     if definition.pipeline is None or not definition.is_sound:
-        raise Refused(str(definition.problems.errors))
+        raise Refused("; ".join(map(str, definition.problems)))
     return dataclasses.replace(with_local_ends(definition.pipeline, folder), spark={})
 
 
