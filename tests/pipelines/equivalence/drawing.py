@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -30,8 +30,14 @@ from tests.pipelines.equivalence.cases import (
 )
 from tests.pipelines.equivalence.drawing_records import draw_batches
 
-# Constructs with a known difference, which are not drawn. Remove a name when its defect is repaired.
-KNOWN_DEFECTS: frozenset[str] = frozenset()
+# Constructs with a known difference, which are not drawn, and the saved case that shows it. Remove a line when its
+# defect is repaired: the saved case must pass then.
+KNOWN_DEFECTS = {
+    "join of two steps of one stream": "steps_of_one_stream_joined",
+    "explode behind state": "exploded_beside_a_sibling",
+    "within with the watermark of a step": "within_with_the_watermark_of_a_step",
+    "windows behind within": "windows_behind_within",
+}
 
 FILTERS = ("n > 3", "n % 2 = 0", "k <> 'b'", "k is not null", "id % 3 <> 0")
 COMPUTED = (("x", "coalesce(n, 0) + 1"), ("x", "n * 2"), ("text", "concat(k, '-', id)"), ("text", "upper(k)"))
@@ -49,7 +55,7 @@ class Draft:
     """A definition that is being drawn."""
 
     draw: st.DrawFn
-    known: frozenset[str]
+    known: Collection[str]
     has_later_duplicates: bool = False  # duplicates may be later events than the first
     sources: list[Source] = field(default_factory=list)
     shapes: dict[str, Shape] = field(default_factory=dict)
@@ -65,7 +71,7 @@ class Draft:
 
 
 @st.composite
-def cases(draw: st.DrawFn, known: frozenset[str] = KNOWN_DEFECTS) -> Case:
+def cases(draw: st.DrawFn, known: Collection[str] = tuple(KNOWN_DEFECTS)) -> Case:
     """A few steps of a theme, and further ones behind them."""
     draft = Draft(draw, known, draw(st.booleans()))
     theme = draw(st.sampled_from(THEMES))
@@ -94,7 +100,7 @@ def is_keyed_by_k(draft: Draft) -> bool:
 @st.composite
 def stateless_cases(draw: st.DrawFn) -> Case:
     """Cases that the realtime engine runs: no step keeps state, and all sinks are topics."""
-    draft = Draft(draw, KNOWN_DEFECTS)
+    draft = Draft(draw, tuple(KNOWN_DEFECTS))
     draft.sources.append(Source("a", 5, draw(st.booleans())))
     draft.shapes["a"] = Shape(STREAM_COLUMNS, roots=frozenset({"a"}))
     for _ in range(draw(st.integers(1, 3))):
@@ -236,8 +242,11 @@ def aggregate(draft: Draft, read: str, shape: Shape) -> tuple[Operation, Shape]:
 
 
 def deduplicate(draft: Draft, read: str, shape: Shape) -> tuple[Operation, Shape]:
-    within = draft.draw(st.sampled_from((None, 10, 40))) if shape.has_time else None
-    return Deduplicate(read, within), replace(shape, is_counted=True, has_unique_ids=True)
+    is_timed_by_step = any(each.delay_minutes is not None for each in draft.steps)
+    may_be_within = shape.has_time and (draft.is_drawn("within with the watermark of a step") or not is_timed_by_step)
+    within = draft.one_of(None, 10, 40) if may_be_within else None
+    has_time = shape.has_time and (draft.is_drawn("windows behind within") or within is None)
+    return Deduplicate(read, within), replace(shape, is_counted=True, has_unique_ids=True, has_time=has_time)
 
 
 def number(draft: Draft, read: str, shape: Shape) -> tuple[Operation, Shape]:

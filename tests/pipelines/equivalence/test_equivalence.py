@@ -14,8 +14,9 @@ import hypothesis
 import pytest
 from hypothesis import given
 
-from tests.pipelines.equivalence.checking import check_case
-from tests.pipelines.equivalence.drawing import cases
+from tests.pipelines.equivalence.checking import Different, check_case
+from tests.pipelines.equivalence.drawing import KNOWN_DEFECTS, cases
+from tests.pipelines.equivalence.saved import SAVED
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,16 @@ SETTINGS = hypothesis.settings(
     suppress_health_check=list(hypothesis.HealthCheck),
     print_blob=False,
 )
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("name", SAVED)
+def test_a_saved_case_gives_what_a_batch_gives(
+    quick_spark: SparkSession, name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if name in KNOWN_DEFECTS.values():
+        request.applymarker(pytest.mark.xfail(raises=Different, strict=True))
+    check_case(quick_spark, SAVED[name], tmp_path, ("standard",))
 
 
 @pytest.mark.timeout(60 * CASES)

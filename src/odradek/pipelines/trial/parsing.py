@@ -65,8 +65,8 @@ class CaseParser:
         what = f"case '{key.text}'"
         fields = Fields(node, CASE_KEYS, what, self._problems)
         given = fields.node("given")
-        is_list = isinstance(given, ListNode)
-        turns = [self._turn(each, what) for each in given.items] if is_list else [self._batch(given)]
+        items = given.items if isinstance(given, ListNode) else None
+        turns = [self._batch(given)] if items is None else [self._turn(each, what) for each in items]
         if "expect" not in fields:
             fields.missing("expect", "expect: {sinks: {name: [rows]}}")
             return Case(key.text, key.place, tuple(turns))
@@ -76,7 +76,7 @@ class CaseParser:
             key.text,
             key.place,
             (*turns, self._check(expect)),
-            not is_list,
+            items is None,
             None if error is None else PlacedValue(error, expect.place_of("error")),
         )
 

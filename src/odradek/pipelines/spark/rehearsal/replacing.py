@@ -64,7 +64,8 @@ def with_given_steps(pipeline: Pipeline, schemas: Mapping[str, str]) -> Pipeline
 def watermark_at(pipeline: Pipeline, graph: Graph, step: Step, ddl: str) -> Watermark | None:
     """The watermark that the rows of a step have: its own, or the nearest before it whose column the step keeps."""
     columns = {each.name.lower() for each in parse_ddl(ddl)}
-    marks = {each.name: each.watermark for each in [*pipeline.sources, *pipeline.steps]}
+    marks = {each.name: each.watermark for each in pipeline.sources}
+    marks |= {each.name: each.watermark for each in pipeline.steps}
     found = [marks[name] for name in graph.upstream(step.name)]
     return next((each for each in reversed(found) if each is not None and each.column.lower() in columns), None)
 
