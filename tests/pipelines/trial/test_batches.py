@@ -41,7 +41,7 @@ from pyspark.sql.streaming import StatefulProcessor
 
 
 class Quiet(StatefulProcessor):
-    '''A row for each pump without records for the timeout.'''
+    '''A row for each pump, the timeout after a record of it.'''
 
     def __init__(self, timeout_ms):
         self.timeout_ms = timeout_ms
@@ -50,8 +50,6 @@ class Quiet(StatefulProcessor):
         self.handle = handle
 
     def handleInputRows(self, key, rows, timerValues):
-        for timer in self.handle.listTimers():
-            self.handle.deleteTimer(timer)
         self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + self.timeout_ms)
         return iter(())
 
