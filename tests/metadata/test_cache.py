@@ -105,6 +105,17 @@ async def test_failing_subscriber_is_logged_and_the_others_follow(caplog: pytest
     caplog.clear()
 
 
+async def test_known_image_is_used_and_later_commits_are_applied() -> None:
+    bench = Bench()
+    await bench.commit()
+    known = await bench.writer.load()
+    await bench.commit()
+    assert await bench.cache.load(known) is known
+    await bench.cache.wait_until_applied(2)
+    assert bench.cache.image == await bench.writer.load()
+    assert bench.cache.image.topics is known.topics
+
+
 async def test_cache_that_is_too_far_behind_loads() -> None:
     bench = Bench(history=2)
     await bench.cache.load()

@@ -57,13 +57,15 @@ class MetadataCache:
             raise RuntimeError("the metadata is not loaded")
         return self._image
 
-    async def load(self) -> MetadataImage:
-        """Read the store, and follow it from here on. Called once, before everything else."""
+    async def load(self, known: MetadataImage | None = None) -> MetadataImage:
+        """Read the store, and follow it from here on. Called once, before everything else. `known` is an image of this
+        store that is in memory already: the two then share their topics, and the store is not read twice."""
         self._store.watch(self._notice_commits)
-        image = await self._store.load()
-        self._image = image
+        image = self._image = known or await self._store.load()
         self.applied_version = image.version
         self.broker_config = effective_config(self._static_config, image)
+        if known is not None:
+            self._has_new_commits = True  # there may be some after it
         self._wake_applier()
         return image
 

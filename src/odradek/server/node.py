@@ -71,7 +71,7 @@ class Node:
         )
         try:
             await controller.start()  # after the directories are locked: it fences every other controller
-            await metadata.load()
+            await metadata.load(controller.image)
             await metadata.run_in_order(lambda: self._open_logs(table, metadata))
         except BaseException:
             await host.workers.run(_close_after_failed_start, directories)

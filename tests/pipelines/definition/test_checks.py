@@ -285,7 +285,7 @@ def test_a_stream_of_files_needs_a_schema() -> None:
             "keeps state in Python",
         ),
         (
-            "steps: {s: {sql: select a.id from rigs a join raw on true}}\nsinks: {o: {from: s, topic: t}}",
+            "steps: {s: {sql: select id from rigs join raw on reading.unit = value}}\nsinks: {o: {from: s, topic: t}}",
             "joins the streams",
         ),
         ("sinks: {o: {from: rigs, files: {path: x}}}", "files are written once per batch"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import define_yaml
 from odradek.pipelines.definition.places import Problems
-from odradek.pipelines.operating.fingerprints import Fingerprints, Reader, find_changes, merge
+from odradek.pipelines.operating.fingerprints import Fingerprints, Reader, as_recorded, find_changes, merge
 
 DEFINITION = """
     pipeline: p
@@ -75,7 +78,8 @@ CARRIED = {
         "  few: {from: rigs, deduplicate: {key: [id], within: 1 minute}}\nsinks:\n  few: {from: few, topic: few}\n",
     ),
     "a longer watermark": ("delay: 1 minute", "delay: 2 minutes"),
-    "ids that are remembered longer": ("within: 10 minutes", "within: 20 minutes"),
+    "another layout of an aggregate": ("avg(pressure)", "AVG( pressure )"),
+    "another layout of a query": ("count(*) as events from", "COUNT( * ) as events /* all */ from"),
     "another trigger": ("pipeline: p\n", "pipeline: p\ntrigger: 1 s\n"),
     "another SQL around a group": ("from readings group by", "from readings where hcid > 0 group by"),
 }
@@ -92,16 +96,17 @@ REFUSED = {
     "windows of 1 minute of at, by hcid, id: avg(pressure)": ("by: [hcid]\n", "by: [hcid, id]\n"),
     "by hcid: max(pressure)": ("avg(pressure)", "max(pressure)"),
     "windows of 2 minutes of at": ("size: 1 minute}", "size: 2 minutes}"),
-    "flow unique: step unique: deduplicated by id for a time → deduplicated by hcid for a time": (
+    "flow unique: step unique: deduplicated by id within 10 minutes of at → deduplicated by hcid within 10 minutes": (
         "deduplicate: {key: [id]", "deduplicate: {key: [hcid]"
     ),
+    "deduplicated by id within 20 minutes of at": ("within: 10 minutes", "within: 20 minutes"),
     "flow unique: type of id in step unique: BIGINT → STRING": ("id BIGINT, hcid", "id STRING, hcid"),
     "partitions of the state: 2 → 4": ("partitions: 2", "partitions: 4"),
     "flow files-archive: files: json in out → json in elsewhere": ("path: out", "path: elsewhere"),
     "flow view-totals: view totals: by hcid: COUNT(*) → by hcid: SUM(pressure)": (
         "aggregate: {events: count(*)}", "aggregate: {events: sum(pressure)}"
     ),
-    "step counted: GROUP BY hcid; COUNT(*) → GROUP BY hcid; MAX(id)": (
+    "step counted: count(*); group by hcid → max(id); group by hcid": (
         "select hcid, count(*) as", "select hcid, max(id) as"
     ),
 }  # fmt: skip
@@ -173,6 +178,73 @@ def test_a_flow_that_is_gone_is_remembered_for_when_it_comes_back() -> None:
     kept = merge(before, gone)
     back = read(("path: out", "path: elsewhere"))
     assert [each.where for each in find_changes(kept, back, set(kept.flows))] == ["flow files-archive"]
+
+
+# What version 1 stored for this definition: SQL as sqlglot wrote it.
+FORMER = (
+    ("deduplicate: {key: [id], within: 10 minutes}", "deduplicate: {key: [id]}"),
+    (
+        "select hcid, count(*) as events from readings group by hcid",
+        "select hcid, mean(pressure) as m, Count( * ) as events from readings group by hcid, date_trunc('hour', at)",
+    ),
+)
+
+
+def former() -> dict[str, Any]:
+    stored: dict[str, Any] = json.loads(Path(__file__).with_name("fingerprints_version_1.json").read_text())
+    return stored
+
+
+def test_a_checkpoint_of_version_1_goes_on() -> None:
+    before = Fingerprints.of_object(former())
+    after = read(*FORMER)
+    assert find_changes(before, after, set(before.flows)) == []
+    assert find_changes(merge(before, after), after, set(before.flows)) == []
+
+
+def test_a_checkpoint_of_version_1_goes_on_if_sqlglot_writes_sql_in_another_way() -> None:
+    stored = former()
+    facts = stored["flows"]["counted-changes"]["facts"]
+    facts["step counted"] = "mean(pressure); count( * ); GROUP BY hcid, Date_Trunc('hour', at)"
+    before = Fingerprints.of_object(stored)
+    assert find_changes(before, read(*FORMER), set(before.flows)) == []
+
+
+def test_a_change_since_version_1_is_found() -> None:
+    before = Fingerprints.of_object(former())
+    after = read(*FORMER, ("by: [hcid]\n", "by: [hcid, id]\n"), ("mean(pressure) as m, Count( * )", "sum(id)"))
+    assert [each.where for each in find_changes(before, after, set(before.flows))] == [
+        "flow per_minute-changes",
+        "flow counted-changes",
+    ]
+
+
+def test_within_has_another_state_than_in_version_1() -> None:
+    stored = former()
+    stored["flows"]["unique"]["facts"]["step unique"] = "deduplicated by id for a time"
+    before = Fingerprints.of_object(stored)
+    assert [each.after for each in find_changes(before, read(FORMER[1]), set(before.flows))] == [
+        "deduplicated by id within 10 minutes of at"
+    ]
+
+
+def test_settings_that_one_side_does_not_know_are_no_change() -> None:
+    before = read()
+    after = read(("    spark: {spark.sql.shuffle.partitions: 2}\n".strip() + "\n", ""))
+    assert find_changes(before, after, set(before.flows)) == []
+
+
+def test_the_state_of_functions_is_recorded() -> None:
+    step = "  few: {from: [readings], python: 'json:dumps', schema: id INT}\nsinks:\n  few: {from: few, topic: few}\n"
+    pipeline = define_yaml(
+        textwrap.dedent(DEFINITION).replace("sinks:\n", step), "p.yml", {}, None, Problems()
+    ).require()
+    stored = Fingerprints("standard", functions=("few",))
+    for known, flow in ((None, "rigs"), (stored, "few")):
+        recorded = as_recorded(pipeline, known)
+        found = Reader(recorded, build_graph(recorded), {}, {}).read()
+        assert found.ends["sink few"] == flow
+        assert Fingerprints.of_object(found.as_object()).functions == (() if known is None else ("few",))
 
 
 def test_fingerprints_are_kept_as_json() -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.operating.checkpoint_files import Checkpoints, FlowCheckpoint
     from odradek.pipelines.operating.locks import Taken
-    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.planning.flows import Flow
 
 
 @command(
@@ -203,12 +203,14 @@ def forget_flows(
 def flows_of(found: Pipeline) -> dict[str, Flow]:
     from odradek.pipelines.definition.graph import build_graph  # noqa: PLC0415 - help does not need it
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
-    from odradek.pipelines.operating.fingerprints import REALTIME_FLOW  # noqa: PLC0415
-    from odradek.pipelines.spark.flows import Flow, split_flows  # noqa: PLC0415
+    from odradek.pipelines.operating.checkpoint_files import Checkpoints  # noqa: PLC0415
+    from odradek.pipelines.operating.fingerprints import REALTIME_FLOW, as_recorded  # noqa: PLC0415
+    from odradek.pipelines.planning.flows import Flow, split_flows  # noqa: PLC0415
 
     if found.engine is Engine.REALTIME:
         return {REALTIME_FLOW: Flow(REALTIME_FLOW, "", sinks=found.sinks)}
-    return {flow.name: flow for flow in split_flows(found, build_graph(found))}
+    recorded = as_recorded(found, Checkpoints(found).definition())
+    return {flow.name: flow for flow in split_flows(recorded, build_graph(recorded))}
 
 
 def files_folder(found: Pipeline, flow: Flow) -> Path | None:

@@ -35,7 +35,7 @@ def finished(parsed: Parsed | None, problems: Problems, engine: Engine | None = 
         return Definition(None, tuple(problems), is_sound=False)
     if engine is not None:
         parsed = dataclasses.replace(parsed, pipeline=dataclasses.replace(parsed.pipeline, engine=engine))
-    from odradek.pipelines.definition.checks import check_pipeline  # noqa: PLC0415 - a definition that cannot be parsed needs no checks
+    from odradek.pipelines.planning.checks import check_pipeline  # noqa: PLC0415 - a definition that cannot be parsed needs no checks
 
     check_pipeline(parsed, problems)
     return Definition(parsed.pipeline, tuple(problems), is_sound=not problems.errors)

@@ -1,4 +1,4 @@
-"""All checks of a definition that need neither Spark nor a broker."""
+"""The checks of a definition that need no plan: names, columns, imports, databases, engines."""
 
 from __future__ import annotations
 
@@ -9,28 +9,22 @@ from odradek.pipelines.definition.checks_databases import check_databases
 from odradek.pipelines.definition.checks_engines import check_engine
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_python import check_python
-from odradek.pipelines.definition.checks_streams import Streams, check_streams
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.vocabulary import Engine
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.parsing import Parsed
     from odradek.pipelines.definition.places import Problems
 
 
-def check_pipeline(parsed: Parsed, problems: Problems) -> None:
-    """Runs all checks and reports every problem.
+def check_definition(parsed: Parsed, problems: Problems) -> None:
+    """Reports every problem.
 
     Names of sources and steps that could not be parsed count as declared, so that one mistake is reported once."""
     pipeline = parsed.pipeline
     graph = build_graph(pipeline)
-    known = known_columns(pipeline, graph)
-    check_columns(pipeline, known, problems)
+    check_columns(pipeline, known_columns(pipeline, graph), problems)
     check_python(pipeline, problems)
     check_databases(pipeline, problems)
-    streams = Streams.of(pipeline, graph, known)
-    if pipeline.engine is not Engine.BATCH:
-        check_streams(pipeline, graph, streams, problems)
-    check_engine(pipeline, graph, streams, problems)
+    check_engine(pipeline, problems)
     check_names(parsed, graph, problems)

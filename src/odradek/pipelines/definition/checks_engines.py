@@ -10,26 +10,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_streams import aggregates, query_of
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
     ConsoleTarget,
-    Deduplication,
     FileOrigin,
     FilesTarget,
     KeyedState,
-    PythonFunction,
     PythonTarget,
     SparkTarget,
-    Step,
     TableTarget,
     TopicTarget,
 )
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine, Otherwise
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.checks_streams import Streams
-    from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problems
 
@@ -42,7 +36,7 @@ BATCH_WRITTEN = {
 }
 
 
-def check_engine(pipeline: Pipeline, graph: Graph, streams: Streams, problems: Problems) -> None:
+def check_engine(pipeline: Pipeline, problems: Problems) -> None:
     if pipeline.engine is Engine.REALTIME:
         if pipeline.connector is Connector.PYTHON:
             problems.error(
@@ -55,9 +49,6 @@ def check_engine(pipeline: Pipeline, graph: Graph, streams: Streams, problems: P
                 add_realtime_error(
                     problems, source, "source", "reads files as a stream, and real-time mode streams from topics only"
                 )
-        for step in pipeline.steps:
-            if step.name in streams.names:
-                check_realtime_step(step, graph, streams, problems)
         check_realtime_ends(pipeline, problems)
     if pipeline.engine is Engine.BATCH:
         check_timers(pipeline, problems)
@@ -68,34 +59,6 @@ def check_engine(pipeline: Pipeline, graph: Graph, streams: Streams, problems: P
 
 def add_realtime_error(problems: Problems, thing: object, kind: str, reason: str) -> None:
     problems.error(thing.place, f"the realtime engine cannot run {kind} '{thing.name}': it {reason}", STANDARD_HINT)  # type: ignore[attr-defined]
-
-
-def check_realtime_step(step: Step, graph: Graph, streams: Streams, problems: Problems) -> None:
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
-
-    operation = step.operation
-    if isinstance(operation, PythonFunction):
-        problems.warning(
-            step.place,
-            f"step '{step.name}' must not use Python UDFs: real-time mode does not run Python",
-            "use Spark's built-in functions, or SQL",
-        )
-    elif isinstance(operation, KeyedState):
-        add_realtime_error(problems, step, "step", "keeps state in Python, which real-time mode does not run")
-    elif isinstance(operation, Deduplication):
-        add_realtime_error(
-            problems, step, "step", "deduplicates records, and this engine handles each record by itself"
-        )
-    elif aggregates(step):
-        add_realtime_error(problems, step, "step", "aggregates records, and this engine handles each record by itself")
-    query = query_of(step)
-    if query is None:
-        return
-    read = [each for each in graph.inputs.get(step.name, ()) if each in streams.names]
-    if len(read) > 1 and query.find(exp.Join) is not None:
-        add_realtime_error(
-            problems, step, "step", f"joins the streams {' and '.join(read)}, which real-time mode does not support"
-        )
 
 
 def check_realtime_ends(pipeline: Pipeline, problems: Problems) -> None:

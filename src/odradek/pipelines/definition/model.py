@@ -182,6 +182,7 @@ class PythonFunction:
     inputs: tuple[str, ...]
     function: PythonReference
     columns: tuple[Column, ...] | None = None  # the columns of its result, if declared
+    keeps_state: bool | None = None  # over a stream; None until Spark has analysed its plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.pipelines.definition.model import Sink, Start, View
-    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.planning.flows import Flow
 
 
 def reset_effects(flows: Iterable[Flow], start: Start | None) -> list[str]:

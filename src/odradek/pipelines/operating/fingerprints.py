@@ -3,7 +3,8 @@
 A checkpoint holds offsets of sources and the state of operators. It stays valid with another sink, another
 expectation or other SQL in a stateless step. It becomes invalid with other topics, other keys or aggregates, another
 number of state partitions, another folder of files, or another engine; and a sink that moves to another flow would
-start over. The texts are stored with checkpoints, so they must not change.
+start over. The texts are stored with checkpoints, so they must not change; those of version 1, which contain SQL as
+sqlglot writes it, are compared with the texts that `former_fingerprints` makes.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.checks_streams import is_stateful, query_of
 from odradek.pipelines.definition.columns import known_columns, lookup
 from odradek.pipelines.definition.model import (
     Aggregation,
@@ -19,12 +19,17 @@ from odradek.pipelines.definition.model import (
     FileOrigin,
     FilesTarget,
     KeyedState,
+    PythonFunction,
     RunningAggregate,
     Sql,
     TopicOrigin,
 )
 from odradek.pipelines.definition.vocabulary import Engine
-from odradek.pipelines.spark.flows import split_flows, streaming_names
+from odradek.pipelines.operating.former_fingerprints import adopted, former_groups_text, former_text
+from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.planning.sql_parts import normalised, state_parts
+from odradek.pipelines.planning.state import State, state_of
+from odradek.pipelines.planning.streams import Streams
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -32,7 +37,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import NamedExpression, Operation, Pipeline, Source, Step
     from odradek.pipelines.definition.table_columns import Columns
-    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.planning.flows import Flow
 
 REALTIME_FLOW = "realtime"
 STATE_SETTINGS = {
@@ -40,6 +45,7 @@ STATE_SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": "store of the state",
 }
 NOTHING = "nothing"
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +54,45 @@ class Fingerprint:
 
     facts: dict[str, str] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)
+    version: int = VERSION
 
 
 @dataclass(frozen=True, slots=True)
 class Fingerprints:
-    """The fingerprints of a pipeline; `ends` maps each sink and view to its flow."""
+    """The fingerprints of a pipeline; `ends` maps each sink and view to its flow.
+
+    `functions` are the Python steps that keep state, which only Spark can tell. `former` are the flows by the rules of
+    version 1, to compare with a checkpoint of that version; they are not stored."""
 
     engine: str
     flows: dict[str, Fingerprint] = field(default_factory=dict)
     ends: dict[str, str] = field(default_factory=dict)
     pipeline: str | None = None  # the pipeline's name
+    functions: tuple[str, ...] = ()
+    former: dict[str, Fingerprint] = field(default_factory=dict, compare=False)
 
     def as_object(self) -> dict[str, Any]:
-        flows = {name: {"facts": each.facts, "types": each.types} for name, each in self.flows.items()}
-        return {"version": 1, "pipeline": self.pipeline, "engine": self.engine, "flows": flows, "ends": self.ends}
+        flows = {
+            name: {"facts": each.facts, "types": each.types, "version": each.version}
+            for name, each in self.flows.items()
+        }
+        return {
+            "version": VERSION,
+            "pipeline": self.pipeline,
+            "engine": self.engine,
+            "flows": flows,
+            "ends": self.ends,
+            "functions": list(self.functions),
+        }
 
     @classmethod
     def of_object(cls, found: dict[str, Any]) -> Fingerprints:
-        flows = {name: Fingerprint(each["facts"], each["types"]) for name, each in found["flows"].items()}
-        return cls(found["engine"], flows, found["ends"], found.get("pipeline"))
+        flows = {
+            name: Fingerprint(each["facts"], each["types"], each.get("version", 1))
+            for name, each in found["flows"].items()
+        }
+        functions = tuple(found.get("functions", ()))
+        return cls(found["engine"], flows, found["ends"], found.get("pipeline"), functions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +116,10 @@ def find_changes(before: Fingerprints, after: Fingerprints, begun: Collection[st
     changes: list[Change] = []
     for name in kept:
         if name in after.flows:
-            changes += flow_changes(name, before.flows[name], after.flows[name])
+            own = after.flows[name]
+            if before.flows[name].version < VERSION:
+                own = adopted(before.flows[name], own, after.former.get(name, own))
+            changes += flow_changes(name, before.flows[name], own)
     for end, flow in before.ends.items():
         now = after.ends.get(end, flow)
         if flow in begun and now != flow:
@@ -102,9 +131,22 @@ def flow_changes(name: str, before: Fingerprint, after: Fingerprint) -> list[Cha
     facts = [
         (what, before.facts.get(what, NOTHING), after.facts.get(what, NOTHING))
         for what in dict.fromkeys((*before.facts, *after.facts))
+        if what not in STATE_SETTINGS.values() or (what in before.facts and what in after.facts)
     ]
     types = [(what, before.types[what], after.types[what]) for what in before.types if what in after.types]
     return [Change(f"flow {name}", what, old, new) for what, old, new in (*facts, *types) if old != new]
+
+
+def as_recorded(pipeline: Pipeline, stored: Fingerprints | None) -> Pipeline:
+    """The pipeline with the state of its Python steps as the checkpoint's last run found it."""
+    known = () if stored is None else stored.functions
+    steps = tuple(
+        replace(step, operation=replace(step.operation, keeps_state=step.name in known))
+        if isinstance(step.operation, PythonFunction) and step.operation.keeps_state is None
+        else step
+        for step in pipeline.steps
+    )
+    return replace(pipeline, steps=steps)
 
 
 def merge(before: Fingerprints | None, after: Fingerprints) -> Fingerprints:
@@ -126,8 +168,9 @@ class Reader:
         self._clusters = clusters
         self._sources = {each.name: each for each in pipeline.sources}
         self._steps = {each.name: each for each in pipeline.steps}
-        self._streaming = streaming_names(pipeline, graph)
         self._columns = known_columns(pipeline, graph)
+        self._streams = Streams.of(pipeline, graph, self._columns)
+        self._streaming = self._streams.names
 
     def read(self) -> Fingerprints:
         pipeline = self._pipeline
@@ -138,8 +181,22 @@ class Reader:
         flows = split_flows(pipeline, self._graph)
         ends = {f"sink {sink.name}": flow.name for flow in flows for sink in (*flow.sinks, *files_of(flow))}
         ends |= {f"view {view.name}": flow.name for flow in flows for view in flow.views}
+        functions = tuple(each.name for each in pipeline.steps if State.FUNCTION in state_of(each, self._streaming))
         read = {flow.name: self._flow(flow) for flow in flows}
-        return Fingerprints(str(pipeline.engine), read, ends, pipeline.name)
+        former = {flow.name: self._former(flow, read[flow.name]) for flow in flows}
+        return Fingerprints(str(pipeline.engine), read, ends, pipeline.name, functions, former=former)
+
+    def _former(self, flow: Flow, now: Fingerprint) -> Fingerprint:
+        """The fingerprint of a flow by the rules of version 1."""
+        facts = dict(now.facts)
+        for name in self._steps:
+            what = f"step {name}"
+            if what in facts:
+                facts[what] = former_text(self._steps[name], facts[what], window_text(self._steps[name].operation))
+        if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
+            content = flow.aggregate.content
+            facts[f"view {flow.aggregate.name}"] = former_groups_text(content.by, content.aggregates)
+        return replace(now, facts=facts)
 
     def _flow(self, flow: Flow) -> Fingerprint:
         facts: dict[str, str] = {}
@@ -153,7 +210,8 @@ class Reader:
             elif self._has_state(self._steps[name]):
                 has_state = True
                 step = self._steps[name]
-                facts[f"step {name}"] = operation_text(step)
+                marks = sorted(self._streams.of_inputs(step, self._graph))
+                facts[f"step {name}"] = step_text(step, marks[0] if marks else None)
                 types |= key_types(f"step {name}", step.operation, self._columns)
         for files in files_of(flow):
             facts["files"] = files_text(files.target)
@@ -167,7 +225,7 @@ class Reader:
 
     def _has_state(self, step: Step) -> bool:
         read = [each for each in self._graph.inputs.get(step.name, ()) if each in self._streaming]
-        return is_stateful(step) or len(read) > 1
+        return bool(state_of(step, self._streaming)) or len(read) > 1
 
     def _source(self, source: Source) -> tuple[str, str]:
         origin = source.origin
@@ -191,34 +249,29 @@ def files_text(target: FilesTarget) -> str:
     return f"{target.format} in {target.path}{by}"
 
 
-def operation_text(step: Step) -> str:
+def step_text(step: Step, event_time: str | None) -> str:
+    """What determines the state of a step."""
     operation = step.operation
     if isinstance(operation, Aggregation):
-        window = operation.window
-        slide = "" if window is None or window.slide is None else f" every {window.slide}"
-        time = "" if window is None else f"windows of {window.size}{slide} of {window.column}, "
-        return time + groups_text(operation.by, operation.aggregates)
+        return window_text(operation) + groups_text(operation.by, operation.aggregates)
     if isinstance(operation, Deduplication):
-        return f"deduplicated by {', '.join(operation.key)} {'for ever' if operation.within is None else 'for a time'}"
+        within = "" if operation.within is None else f" within {operation.within} of {event_time}"
+        return f"deduplicated by {', '.join(operation.key)}{within or ' for ever'}"
     if isinstance(operation, KeyedState):
         return f"{operation.processor} by {', '.join(operation.key)} in {operation.clock} time"
-    return query_text(step) if isinstance(operation, Sql) else type(operation).__name__
+    if isinstance(operation, Sql):
+        return "; ".join(state_parts(operation.text)) or NOTHING
+    return f"function {operation.function}" if isinstance(operation, PythonFunction) else type(operation).__name__
+
+
+def window_text(operation: Operation) -> str:
+    window = operation.window if isinstance(operation, Aggregation) else None
+    slide = "" if window is None or window.slide is None else f" every {window.slide}"
+    return "" if window is None else f"windows of {window.size}{slide} of {window.column}, "
 
 
 def groups_text(by: Iterable[str], aggregates: Iterable[NamedExpression]) -> str:
-    return f"by {', '.join(by) or NOTHING}: {', '.join(each.expression for each in aggregates)}"
-
-
-def query_text(step: Step) -> str:
-    """The groups, aggregates and joins of a query, which determine its state; the rest may change."""
-    from sqlglot import exp  # noqa: PLC0415 - parsed already
-
-    query = query_of(step)
-    if query is None:
-        return NOTHING
-    kinds = (exp.Group, exp.AggFunc, exp.Distinct, exp.Join, exp.Union)
-    parts = [each for each in query.find_all(*kinds) if not isinstance(each.parent, exp.AggFunc)]
-    return "; ".join("UNION" if isinstance(each, exp.Union) else each.sql("spark") for each in parts) or NOTHING
+    return f"by {', '.join(by) or NOTHING}: {', '.join(normalised(each.expression) for each in aggregates)}"
 
 
 def key_types(what: str, operation: Operation, columns: Mapping[str, Columns | None]) -> dict[str, str]:

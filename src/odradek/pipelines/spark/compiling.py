@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import Source
+from odradek.pipelines.definition.model import Deduplication, Source
 from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.planning.streams import Streams
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
 from odradek.pipelines.spark.records import decoded, rows_of
@@ -22,15 +23,14 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Pipeline, Step, Watermark
-    from odradek.pipelines.definition.vocabulary import Duration
+    from odradek.pipelines.definition.model import Pipeline, Step
 
 
 class Tables:
     """The frames of all sources and steps by name, each built on first use.
 
     `load` reads a source: Spark's Kafka columns for a topic, rows for other sources. The `give_…` methods set frames
-    that already exist, such as that of a batch. Watermarks of sources have a delay of at least `least_delay`.
+    that already exist, such as that of a batch.
     """
 
     def __init__(
@@ -40,14 +40,12 @@ class Tables:
         graph: Graph,
         load: Callable[[Source], DataFrame],
         mode: SinkMode = SinkMode.APPEND,
-        least_delay: Duration | None = None,
     ) -> None:
         self._session = session
         self._pipeline = pipeline
         self._graph = graph
         self._load = load
         self._mode = mode
-        self._least_delay = least_delay
         self._sources = {each.name: each for each in pipeline.sources}
         self._steps = {each.name: each for each in pipeline.steps}
         self._rows: dict[str, DataFrame] = {}
@@ -91,7 +89,9 @@ class Tables:
             step = self._steps[name]
             inputs = {each: self.rows(each) for each in self._graph.inputs.get(name, ())}
             with errors_naming(step):
-                self._unjudged[name] = run_step(self._session, step, inputs, self._mode, self._pipeline.directory)
+                self._unjudged[name] = run_step(
+                    self._session, step, inputs, self._mode, self._pipeline.directory, self._event_time(step)
+                )
         return self._unjudged[name]
 
     def judged(self, name: str) -> DataFrame:
@@ -106,14 +106,17 @@ class Tables:
             frame = rows_of(self.decoded(source.name), source) if is_topic(source) else self._load(source)
             for each in source.columns:
                 frame = frame.withColumn(each.name, F.expr(each.expression))
-            return watermarked(frame, at_least(source.watermark, self._least_delay))
+            return watermarked(frame, source.watermark)
 
+    @cached_property
+    def _streams(self) -> Streams:
+        return Streams.of(self._pipeline, self._graph)
 
-def at_least(watermark: Watermark | None, delay: Duration | None) -> Watermark | None:
-    """Raises the delay to `delay`: Spark drops ids after the watermark's delay, so it must cover `within`."""
-    if watermark is None or delay is None or delay <= watermark.delay:
-        return watermark
-    return replace(watermark, delay=delay)
+    def _event_time(self, step: Step) -> str | None:
+        """The column of event time of a deduplication with `within`; the checks guarantee that there is one."""
+        if not isinstance(step.operation, Deduplication) or step.operation.within is None:
+            return None
+        return min(self._streams.of_inputs(step, self._graph))
 
 
 class errors_naming:  # noqa: N801 - used as a context manager, like a function

@@ -13,11 +13,11 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
-from odradek.pipelines.operating.fingerprints import Reader, find_changes, merge
+from odradek.pipelines.operating.fingerprints import Reader, as_recorded, find_changes, merge
 from odradek.pipelines.operating.locks import Taken, held
 from odradek.pipelines.spark.client_settings import SettingRefused
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.session import DEFAULTS
+from odradek.pipelines.spark.session import defaults_for
 from odradek.pipelines.spark.topics import Cluster
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def continuing(pipeline: Pipeline, cluster: Cluster, say: Callable[[str], None])
 
 def accept(pipeline: Pipeline, checkpoints: Checkpoints, cluster: Cluster, say: Callable[[str], None]) -> None:
     """Checks the definition against the checkpoint's fingerprints, and stores its own."""
-    now = fingerprints_of(pipeline, cluster)
     before = checkpoints.definition()
+    now = fingerprints_of(as_recorded(pipeline, before), cluster)
     begun = checkpoints.begun()
     if before is not None:
         if begun and before.pipeline not in {None, pipeline.name}:
@@ -85,7 +85,7 @@ def fingerprints_of(pipeline: Pipeline, cluster: Cluster) -> Fingerprints:
             servers = origin.bootstrap_servers
             if servers not in {*clusters, pipeline.bootstrap_servers}:
                 clusters[servers] = cluster_id(servers, {**pipeline.kafka, **origin.kafka})
-    return Reader(pipeline, build_graph(pipeline), DEFAULTS, clusters).read()
+    return Reader(pipeline, build_graph(pipeline), defaults_for(pipeline.master, pipeline.spark), clusters).read()
 
 
 def cluster_id(servers: str, settings: Mapping[str, str]) -> str:

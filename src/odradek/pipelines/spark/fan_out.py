@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Step
-    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.planning.flows import Flow
     from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 

@@ -16,15 +16,17 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.definition.vocabulary import Connector, Engine
+from odradek.pipelines.operating.checkpoint_files import Checkpoints
 from odradek.pipelines.operating.events import runs
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
 from odradek.pipelines.spark.connector import ConnectorMissing
-from odradek.pipelines.spark.continuing import continuing, source_at
+from odradek.pipelines.spark.continuing import accept, continuing, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, local_threads
 from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded, plain_message
+from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.session import start_session
 from odradek.pipelines.spark.shipping import ship_modules
 from odradek.pipelines.spark.sinks.batches import check_databases
@@ -92,7 +94,7 @@ def run_streams(
         threads = local_threads(pipeline, cluster) if is_realtime else threads_for(pipeline)
         pipeline = dataclasses.replace(pipeline, master=f"local[{threads}]")
     with session_of(pipeline, callbacks.say) as session:
-        running = start_streams(session, pipeline, cluster, starts, options, callbacks.report)
+        running = start_streams(session, pipeline, cluster, starts, options, callbacks)
         try:
             callbacks.say(f"{pipeline.name} runs: {', '.join(running.queries)}")
             turns = [callbacks.each_turn]
@@ -204,10 +206,15 @@ def cancelled_when(is_stopped: Callable[[], bool], session: SparkSession, pipeli
 
 def start_streams(
     session: SparkSession, pipeline: Pipeline, cluster: Cluster, starts: Mapping[str, Start], options: RunOptions,
-    report: Callable[[BatchReport], None],
+    callbacks: RunCallbacks,
 ) -> Running:  # fmt: skip
     if pipeline.engine is Engine.REALTIME:
         start = starts.get(REALTIME_FLOW)
         begun = dataclasses.replace(pipeline, sources=tuple(source_at(each, start) for each in pipeline.sources))
-        return RealtimeEngine(session, begun, cluster, report).start()
-    return StandardEngine(session, pipeline, cluster, report, starts).start(until_caught_up=options.until_caught_up)
+        return RealtimeEngine(session, begun, cluster, callbacks.report).start()
+    analysed = with_analysed_functions(session, pipeline)
+    if analysed is not pipeline:  # the state of Python steps is known now, and may not be that of the checkpoint
+        accept(analysed, Checkpoints(analysed), cluster, callbacks.say)
+    return StandardEngine(session, analysed, cluster, callbacks.report, starts).start(
+        until_caught_up=options.until_caught_up
+    )

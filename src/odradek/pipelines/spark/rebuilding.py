@@ -16,11 +16,12 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import LatestRows, Start, TopicOrigin
 from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
+from odradek.pipelines.operating.fingerprints import as_recorded
+from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.continuing import exclusive_access, fingerprints_of, source_at
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.flows import split_flows
 from odradek.pipelines.spark.launching import session_of
 from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.tables import drop_table, last_batch, swap_tables
@@ -122,12 +123,13 @@ class Rebuilding:
         shutil.rmtree(aside)
         before = self._checkpoints.definition()
         if before is not None:
-            now = fingerprints_of(self._pipeline, self._cluster)
+            now = fingerprints_of(as_recorded(self._pipeline, before), self._cluster)
             self._checkpoints.store_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
 
     def _read_offsets(self, view: View) -> Offsets | None:
         """The end offsets of the last batch that reached the database; None if there was none."""
-        flows = split_flows(self._pipeline, build_graph(self._pipeline))
+        recorded = as_recorded(self._pipeline, self._checkpoints.definition())
+        flows = split_flows(recorded, build_graph(recorded))
         flow = next(each.name for each in flows if view in each.views)
         kept = next((each for each in self._checkpoints.flows() if each.flow == flow), None)
         batch = None if kept is None or kept.query is None else last_batch(self._url, kept.query)

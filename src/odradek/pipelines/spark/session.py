@@ -27,8 +27,6 @@ ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvi
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",  # adaptive execution costs more than it saves on small batches
     "spark.sql.streaming.stateStore.providerClass": ROCKSDB,  # keyed state needs it
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # small commits
     "spark.scheduler.mode": "FAIR",  # a busy flow does not block the others
@@ -39,6 +37,11 @@ DEFAULTS = {
     # A flow may compile to one method of more than 8000 bytes, which Java would never compile.
     "spark.driver.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
     "spark.executor.defaultJavaOptions": "-XX:-DontCompileHugeMethods",
+}
+# For the few cores of one machine; a cluster keeps Spark's defaults.
+LOCAL_DEFAULTS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",  # adaptive execution costs more than it saves on small batches
 }
 LOOPBACK = "127.0.0.1"
 STANDALONE = re.compile(r"spark://(?P<host>[^:,/]+|\[[^]]+\]):(?P<port>\d+)")
@@ -58,7 +61,7 @@ def start_session(
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the engine reports failures of batches
     silence_query_errors()
-    chosen = master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
+    chosen = master_of(master, settings)
     address = own_address(chosen)
     os.environ["PYSPARK_PYTHON"] = worker_python(chosen, settings)
     if address is not None:
@@ -68,12 +71,22 @@ def start_session(
     reader = ", with the Python source for topics" if has_connector and used is Connector.PYTHON else ""
     say(f"starting Spark {pyspark.__version__} on {chosen}{reader}")
     addresses = {} if address is None else {"spark.driver.bindAddress": address, "spark.driver.host": address}
-    every = {**DEFAULTS, **addresses, **settings, CHOICE: str(used), "spark.jars": ",".join(jars)}
+    every = {**defaults_for(master, settings), **addresses, **settings, CHOICE: str(used), "spark.jars": ",".join(jars)}
     builder = SparkSession.builder.appName(name).master(chosen)
     for key, value in every.items():
         builder = builder.config(key, value)
     with quiet(log_file):
         return builder.getOrCreate()
+
+
+def master_of(master: str | None, settings: Mapping[str, str]) -> str:
+    return master or settings.get("spark.master") or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
+
+
+def defaults_for(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
+    """The default settings of a session with this master."""
+    is_local = master_of(master, settings).startswith("local")
+    return {**DEFAULTS, **(LOCAL_DEFAULTS if is_local else {})}
 
 
 def own_address(master: str) -> str | None:

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import Aggregation, Deduplication, Join, KeyedState, PythonFunction, Sql
 from odradek.pipelines.definition.vocabulary import SinkMode, StateClock
+from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.python_references import load_reference
@@ -27,9 +28,16 @@ class StepBroken(PipelineError):
 
 
 def run_step(
-    session: SparkSession, step: Step, tables: Mapping[str, DataFrame], mode: SinkMode, directory: str
+    session: SparkSession,
+    step: Step,
+    tables: Mapping[str, DataFrame],
+    mode: SinkMode,
+    directory: str,
+    event_time: str | None = None,
 ) -> DataFrame:
-    """The rows of a step before its expectations. `tables` has its inputs; `mode` is used by keyed state only."""
+    """The rows of a step before its expectations. `tables` has its inputs; `mode` is used by keyed state only.
+
+    `event_time` is the input's column of event time, for a deduplication with `within`."""
     operation = step.operation
     if isinstance(operation, Sql):
         frame = run_query(session, operation.text, tables)
@@ -38,7 +46,7 @@ def run_step(
     elif isinstance(operation, Aggregation):
         frame = aggregate(tables[operation.input], operation)
     elif isinstance(operation, Deduplication):
-        frame = deduplicate(tables[operation.input], operation)
+        frame = deduplicate(tables[operation.input], operation, event_time)
     elif isinstance(operation, Join):
         frame = join(tables[operation.input], tables[operation.table], operation)
     else:
@@ -72,14 +80,6 @@ def aggregate(frame: DataFrame, operation: Aggregation) -> DataFrame:
     edges = [F.col("__window.start").alias("window_start"), F.col("__window.end").alias("window_end")]
     names = [*operation.by, *(each.name for each in operation.aggregates)]
     return grouped.select(*edges, *(F.col(quoted(name)) for name in names))
-
-
-def deduplicate(frame: DataFrame, operation: Deduplication) -> DataFrame:
-    """Drops duplicates; with `within`, in the input's watermark, which the checks guarantee to exist."""
-    key = list(operation.key)
-    if operation.within is not None and frame.isStreaming:
-        return frame.dropDuplicatesWithinWatermark(key)
-    return frame.dropDuplicates(key)
 
 
 def join(frame: DataFrame, table: DataFrame, operation: Join) -> DataFrame:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.planning.flows import Flow
 from odradek.pipelines.spark.fan_out import FanOut
-from odradek.pipelines.spark.flows import Flow
 from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 from odradek.pipelines.spark.sources import Range, read_once
 

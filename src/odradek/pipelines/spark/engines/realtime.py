@@ -16,6 +16,8 @@ from pyspark.sql import DataFrame
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import ConsoleTarget, TopicOrigin, TopicTarget
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW as FLOW
+from odradek.pipelines.planning.flows import Flow
+from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.dead_letters import dead_letters
@@ -23,7 +25,6 @@ from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.expectations import has_quarantine, quarantined
-from odradek.pipelines.spark.flows import Flow, streaming_names
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.producers import producer_of, producer_options

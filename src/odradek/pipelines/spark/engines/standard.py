@@ -7,8 +7,9 @@ import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import Deduplication, FilesTarget, KeyedState, PythonFunction, RunningAggregate
+from odradek.pipelines.definition.model import FilesTarget, KeyedState, PythonFunction, RunningAggregate
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
+from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.connector_choice import connector_of
@@ -17,7 +18,7 @@ from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.fan_out import FanOut
-from odradek.pipelines.spark.flows import split_flows
+from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Start
-    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.planning.flows import Flow
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.topics import Cluster
@@ -78,6 +79,7 @@ class StandardEngine:
         self._connector = connector_of(session, pipeline.connector)
 
     def start(self, *, until_caught_up: bool = False) -> Running:
+        self._pipeline = with_analysed_functions(self._session, self._pipeline)
         graph = build_graph(self._pipeline)
         passes: dict[str, Pass] = {}
         reports = Reports(passes, self._report)
@@ -192,7 +194,7 @@ def stream_of(
     session: SparkSession, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[Source], DataFrame]
 ) -> DataFrame:
     """The streaming part of a flow, up to its root; the root's records are parsed and checked in each batch."""
-    tables = Tables(session, pipeline, graph, load, flow.mode, longest_deduplication(pipeline, graph, flow))
+    tables = Tables(session, pipeline, graph, load, flow.mode)
     if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
         return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
     if flow.files is not None:
@@ -207,11 +209,3 @@ def keeps_processing_time(pipeline: Pipeline, graph: Graph, flow: Flow) -> bool:
     names = graph.upstream(flow.root)
     operations = [each.operation for each in pipeline.steps if each.name in names]
     return any(isinstance(each, KeyedState) and each.clock is StateClock.PROCESSING for each in operations)
-
-
-def longest_deduplication(pipeline: Pipeline, graph: Graph, flow: Flow) -> Duration | None:
-    """The longest `within` of the stream's deduplications."""
-    names = graph.upstream(flow.root)
-    operations = [each.operation for each in pipeline.steps if each.name in names]
-    memories = [each.within for each in operations if isinstance(each, Deduplication) and each.within is not None]
-    return max(memories, default=None)

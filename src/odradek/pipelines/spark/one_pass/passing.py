@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Expectation, Pipeline, Source, Step
-    from odradek.pipelines.spark.flows import Flow
+    from odradek.pipelines.planning.flows import Flow
     from odradek.pipelines.spark.one_pass.row_columns import Path, Table
     from odradek.pipelines.spark.producers import Producer
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.spark.flows import Flow, split_flows
+from odradek.pipelines.planning.flows import Flow, split_flows
 from tests.pipelines.definition.definitions import define
 
 RIGS = Path(__file__).resolve().parents[3] / "examples" / "rigs" / "pipeline.yml"

@@ -1,4 +1,4 @@
-"""Splits a graph into flows, one streaming query each. Does not import Spark.
+"""Splits a graph into flows, one streaming query each.
 
 A stateless stream is one flow: its source is read once, and each batch is written to all sinks. State must be part of
 the streaming query, so every stateful step is the root of a separate flow: up to the root the plan is a stream, behind
@@ -11,9 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_streams import aggregates, is_stateful
 from odradek.pipelines.definition.model import FilesTarget, RunningAggregate, TopicOrigin
 from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.streams import streaming_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,14 +37,6 @@ class Flow:
     files: Sink | None = None  # written by Spark's file sink, without foreachBatch
     aggregate: View | None = None  # aggregated by the streaming query, before the batch
     uses_state_trigger: bool = False  # runs with state_trigger
-
-
-def streaming_names(pipeline: Pipeline, graph: Graph) -> set[str]:
-    names = {each.name for each in pipeline.sources if each.is_stream}
-    for name in graph.order:
-        if names.intersection(graph.inputs.get(name, ())):
-            names.add(name)
-    return names
 
 
 def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
@@ -102,9 +95,9 @@ class Splitter:
         self.pipeline = pipeline
         self.graph = graph
         self.streaming = streaming_names(pipeline, graph)
-        steps = [each for each in pipeline.steps if each.name in self.streaming]
-        self.stateful = {each.name for each in steps if is_stateful(each)}
-        self.grouped = {each.name for each in steps if aggregates(each)}
+        states = {each.name: state_of(each, self.streaming) for each in pipeline.steps}
+        self.stateful = {name for name, state in states.items() if state}
+        self.updating = {name for name, state in states.items() if state.updates_rows}
 
     def refusing(self) -> Iterable[str]:
         """Sources whose records may fail to parse, and steps with expectations."""
@@ -117,7 +110,7 @@ class Splitter:
 
     def mode_of(self, name: str, wanted: SinkMode) -> SinkMode:
         """The output mode: only results of an aggregation can change."""
-        changes = self.grouped.intersection(self.graph.upstream(name)) and wanted is not SinkMode.APPEND
+        changes = self.updating.intersection(self.graph.upstream(name)) and wanted is not SinkMode.APPEND
         return SinkMode.UPDATE if changes else SinkMode.APPEND
 
     def flow_to(self, name: str, mode: SinkMode) -> Flow:

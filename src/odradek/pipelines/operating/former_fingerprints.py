@@ -1,0 +1,57 @@
+"""The texts of version 1 of the fingerprints, to compare a definition with a checkpoint of that version.
+
+They contain SQL as sqlglot writes it, which may differ between its releases: a query whose text differs is also
+compared by its normalised parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import Aggregation, Sql
+from odradek.pipelines.planning.queries import query_of
+from odradek.pipelines.planning.sql_parts import normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.pipelines.definition.model import NamedExpression, Step
+    from odradek.pipelines.operating.fingerprints import Fingerprint
+
+NOTHING = "nothing"
+
+
+def former_groups_text(by: Iterable[str], aggregates: Iterable[NamedExpression]) -> str:
+    return f"by {', '.join(by) or NOTHING}: {', '.join(each.expression for each in aggregates)}"
+
+
+def former_query_text(step: Step) -> str:
+    """The groups, aggregates and joins of a query."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    query = query_of(step)
+    if query is None:
+        return NOTHING
+    kinds = (exp.Group, exp.AggFunc, exp.Distinct, exp.Join, exp.Union)
+    parts = [each for each in query.find_all(*kinds) if not isinstance(each.parent, exp.AggFunc)]
+    return "; ".join("UNION" if isinstance(each, exp.Union) else each.sql("spark") for each in parts) or NOTHING
+
+
+def former_text(step: Step, text: str, window: str) -> str:
+    """The text of a step. The state of `within` has another form since, so that its text must differ."""
+    operation = step.operation
+    if isinstance(operation, Aggregation):
+        return window + former_groups_text(operation.by, operation.aggregates)
+    return former_query_text(step) if isinstance(operation, Sql) else text
+
+
+def same_query(stored: str, now: str) -> bool:
+    """Whether two texts of a query have the same parts."""
+    return sorted(map(normalised, stored.split("; "))) == sorted(now.split("; "))
+
+
+def adopted(stored: Fingerprint, now: Fingerprint, former: Fingerprint) -> Fingerprint:
+    """The fingerprint by the rules of version 1, with the stored text of each query that has the same parts."""
+    queries = {what: text for what, text in stored.facts.items() if same_query(text, now.facts.get(what, ""))}
+    return replace(former, facts={**former.facts, **queries})

@@ -1,0 +1,28 @@
+"""All checks of a definition, those of its plan included. None needs Spark or a broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.checks import check_definition
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.planning.realtime_checks import check_realtime_steps
+from odradek.pipelines.planning.stream_checks import check_streams
+from odradek.pipelines.planning.streams import Streams
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.parsing import Parsed
+    from odradek.pipelines.definition.places import Problems
+
+
+def check_pipeline(parsed: Parsed, problems: Problems) -> None:
+    """Runs all checks and reports every problem."""
+    check_definition(parsed, problems)
+    pipeline = parsed.pipeline
+    graph = build_graph(pipeline)
+    streams = Streams.of(pipeline, graph)
+    if pipeline.engine is not Engine.BATCH:
+        check_streams(pipeline, graph, streams, problems)
+    if pipeline.engine is Engine.REALTIME:
+        check_realtime_steps(pipeline, graph, streams, problems)

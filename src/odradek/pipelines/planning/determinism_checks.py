@@ -1,0 +1,82 @@
+"""Checks for functions whose value is not determined by the rows: a replay, or another query, would compute another."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.graph import place_of
+from odradek.pipelines.definition.model import Aggregation, RunningAggregate, Sql, TopicTarget
+from odradek.pipelines.planning.sql_parts import calls_in
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from odradek.pipelines.definition.model import NamedExpression, Pipeline, Sink, Step
+    from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.planning.streams import Streams
+
+RANDOM = frozenset(("rand", "random", "randn", "randstr", "uuid", "shuffle", "uniform"))
+BY_BATCH = frozenset(("monotonically_increasing_id", "spark_partition_id", "input_file_name", "input_file_block_start"))
+CLOCK = frozenset(
+    ("now", "current_timestamp", "current_date", "curdate", "current_time", "localtimestamp", "unix_timestamp")
+)
+
+
+def check_determinism(pipeline: Pipeline, streams: Streams, problems: Problems) -> None:
+    for what, text, place in texts_of(pipeline, streams):
+        for call in calls_in(text):
+            at = place.inside(call.line, call.column)
+            if call.name in RANDOM | BY_BATCH:
+                problems.error(
+                    at,
+                    f"{what} uses {call.name}(), whose value differs between batches, sinks and replays",
+                    "compute it from the row: xxhash64(_topic, _partition, _offset), or pmod(hash(id), 10) = 0 for a "
+                    "sample",
+                )
+            elif call.name in CLOCK and not call.has_arguments:
+                problems.warning(
+                    at,
+                    f"{what} reads the clock with {call.name}(): the value depends on when a row is processed, and "
+                    "differs between sinks and after a replay",
+                    "use the time of the record, _timestamp, or a column of event time",
+                )
+
+
+def texts_of(pipeline: Pipeline, streams: Streams) -> Iterator[tuple[str, str, Place]]:
+    """The SQL over streams: a description, the text and its place."""
+    for source in pipeline.sources:
+        if source.name in streams.names:
+            yield from expression_texts("column", source.columns, f"source '{source.name}'")
+    for step in pipeline.steps:
+        if step.name in streams.names:
+            yield from step_texts(step)
+    for view in pipeline.views:
+        if isinstance(view.content, RunningAggregate):
+            yield from expression_texts("aggregate", view.content.aggregates, f"view '{view.name}'")
+    for sink in pipeline.sinks:
+        yield from sink_texts(sink)
+
+
+def expression_texts(kind: str, named: Iterable[NamedExpression], what: str) -> Iterator[tuple[str, str, Place]]:
+    for each in named:
+        yield f"{kind} '{each.name}' of {what}", each.expression, each.expression_place
+
+
+def step_texts(step: Step) -> Iterator[tuple[str, str, Place]]:
+    what = f"step '{step.name}'"
+    if isinstance(step.operation, Sql):
+        yield what, step.operation.text, step.operation.place
+    if isinstance(step.operation, Aggregation):
+        yield from expression_texts("aggregate", step.operation.aggregates, what)
+    for each in step.expectations:
+        yield f"expectation '{each.name}' of {what}", each.check, each.check_place
+
+
+def sink_texts(sink: Sink) -> Iterator[tuple[str, str, Place]]:
+    if not isinstance(sink.target, TopicTarget):
+        return
+    if sink.target.key is not None:
+        yield f"key of sink '{sink.name}'", sink.target.key, place_of(sink, "key")
+    for text in sink.target.value:
+        yield f"value of sink '{sink.name}'", text, place_of(sink, "value", text)
+    yield from expression_texts("header", sink.target.headers, f"sink '{sink.name}'")

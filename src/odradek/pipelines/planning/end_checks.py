@@ -1,0 +1,92 @@
+"""Checks of sinks and views: whether Spark can run the steps behind them in their output mode."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import Aggregation, RunningAggregate, Sink
+from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
+from odradek.pipelines.planning.queries import query_of
+from odradek.pipelines.planning.query_checks import WATERMARK_HINT
+from odradek.pipelines.planning.state import State, state_of
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.graph import Graph
+    from odradek.pipelines.definition.model import Pipeline, Step, View
+    from odradek.pipelines.definition.places import Problems
+    from odradek.pipelines.planning.streams import Streams
+
+
+def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
+    if end.input not in streams.names:
+        return
+    steps = {each.name: each for each in pipeline.steps}
+    path = [steps[name] for name in graph.upstream(end.input) if name in steps and name in streams.names]
+    states = {step.name: state_of(step, streams.names) for step in path}
+    grouped = [step for step in path if State.AGGREGATION in states[step.name]]
+    if isinstance(end, Sink) and end.mode is SinkMode.APPEND:
+        for step in grouped:
+            check_finishes(step, end, graph, streams, problems)
+        return
+    is_grouping = not isinstance(end, Sink) and isinstance(end.content, RunningAggregate)
+    for step in grouped:
+        after = [other for other in path if states[other.name] and step.name in graph.upstream(other.name)[:-1]]
+        if after or is_grouping:
+            place = after[0].place if after else end.place
+            what = f"step '{after[0].name}'" if after else f"view '{end.name}'"
+            problems.error(
+                place,
+                f"{what} keeps state over the updated rows of '{step.name}', which '{end.name}' reads",
+                "Spark does not support this: set mode: append on the sink, or make a view of each step",
+            )
+    if is_keyed(end) and grouped:
+        check_kept_rows(end, path, grouped[0], graph, streams, problems)
+    joined = [step for step in path if State.STREAM_JOIN in states[step.name]]
+    if joined and (grouped or is_grouping):
+        problems.error(
+            joined[0].place,
+            f"step '{joined[0].name}' joins streams, and '{end.name}' reads updated rows behind it",
+            "Spark joins streams in mode: append only: set it on the sink, with a watermark and a window",
+        )
+
+
+def check_finishes(step: Step, sink: Sink, graph: Graph, streams: Streams, problems: Problems) -> None:
+    """Checks that groups become final: `append` writes a group once the watermark has passed its event time."""
+    what = f"step '{step.name}' aggregates a stream"
+    instead = "or set mode: update on the sink"
+    marks = streams.of_inputs(step, graph)
+    if not marks:
+        problems.error(
+            step.place,
+            f"{what} without a watermark, and sink '{sink.name}' (mode: append) writes final groups only",
+            f"{WATERMARK_HINT}, {instead}",
+        )
+    elif not groups_by_time(step, marks):
+        problems.error(
+            step.place,
+            f"{what} without grouping by event time, so no group becomes final for sink '{sink.name}' (mode: append)",
+            f"add window: {{column: {min(marks)}, size: …}}, {instead}",
+        )
+
+
+def groups_by_time(step: Step, marks: frozenset[str]) -> bool:
+    from sqlglot import exp  # noqa: PLC0415
+
+    operation = step.operation
+    if isinstance(operation, Aggregation):
+        by = {each.lower() for each in operation.by}
+        return bool(marks & by) or (operation.window is not None and operation.window.column.lower() in marks)
+    query = query_of(step)
+    if query is None:
+        return True
+    groups = list(query.find_all(exp.Group))
+    named = {column.name.lower() for group in groups for column in group.find_all(exp.Column)}
+    numbered = any(group.find(exp.Literal) for group in groups)
+    aliased = {
+        alias.alias.lower()
+        for alias in query.find_all(exp.Alias)
+        if any(column.name.lower() in marks for column in alias.find_all(exp.Column))
+    }
+    distinct = any(select.args.get("distinct") for select in query.find_all(exp.Select))
+    return bool(named & (marks | aliased)) or numbered or distinct or query.find(exp.Union) is not None

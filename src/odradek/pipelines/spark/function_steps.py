@@ -1,0 +1,94 @@
+"""Analyses Python steps before a stream starts: each function is applied to a stream, and its plan shows its state."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.model import PythonFunction
+from odradek.pipelines.planning.streams import streaming_names
+from odradek.pipelines.spark.compiling import Tables, errors_naming
+from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
+from odradek.pipelines.spark.stateful_plans import keeps_state
+from odradek.pipelines.spark.steps import StepBroken, call_function
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline, Source, Step
+
+RECORD_TYPES = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "timestampType": "int",
+    "headers": "array<struct<key: string, value: binary>>",
+}
+
+
+def with_analysed_functions(session: SparkSession, pipeline: Pipeline) -> Pipeline:
+    """The pipeline with `keeps_state` of every function that reads a stream; StepBroken if one cannot read a stream."""
+    graph = build_graph(pipeline)
+    streaming = streaming_names(pipeline, graph)
+    if not any(is_unknown(each) and each.name in streaming for each in pipeline.steps):
+        return pipeline
+
+    def load(source: Source) -> DataFrame:
+        if is_topic(source):
+            return empty_topic(session, is_stream=source.is_stream)
+        read = read_stream if source.is_stream else read_once
+        return read(session, source, pipeline, lambda _topic, _origin: 1)
+
+    tables = Tables(session, pipeline, graph, load)
+    steps = tuple(
+        analysed(each, tables, streaming, pipeline.directory) if is_unknown(each) and each.name in streaming else each
+        for each in pipeline.steps
+    )
+    return replace(pipeline, steps=steps)
+
+
+def is_unknown(step: Step) -> bool:
+    return isinstance(step.operation, PythonFunction) and step.operation.keeps_state is None
+
+
+def analysed(step: Step, tables: Tables, streaming: Collection[str], directory: str) -> Step:
+    """The step with the state of its own plan, over streams without state that have the columns of its inputs."""
+    operation = step.operation
+    assert isinstance(operation, PythonFunction)
+    rows = {name: tables.rows(name) for name in operation.inputs}
+    inputs = {name: stand_in(frame) if name in streaming else frame for name, frame in rows.items()}
+    try:
+        with errors_naming(step):
+            frame = call_function(step, operation, inputs, directory)
+    except StepBroken as error:
+        raise StepBroken(f"{error}{hint_for(error)}") from error
+    return replace(step, operation=replace(operation, keeps_state=keeps_state(frame)))
+
+
+def stand_in(frame: DataFrame) -> DataFrame:
+    """A stream with the columns of another frame, which is analysed and never run."""
+    rows = frame.sparkSession.readStream.format("rate").load()
+    return rows.select(*(F.lit(None).cast(each.dataType).alias(each.name) for each in frame.schema.fields))
+
+
+def hint_for(error: StepBroken) -> str:
+    if "streaming sources must be executed" not in str(error):
+        return ""
+    return (
+        "; a Python step is applied to the stream once, when the query starts: use transformations such as where, "
+        "select and groupBy, and no actions such as count(), collect() or toPandas() of a whole frame"
+    )
+
+
+def empty_topic(session: SparkSession, *, is_stream: bool) -> DataFrame:
+    """A frame with the columns of a topic, which is analysed and never run."""
+    rows = session.readStream.format("rate").load() if is_stream else session.range(0)
+    return rows.select(*(F.lit(None).cast(kind).alias(name) for name, kind in RECORD_TYPES.items()))

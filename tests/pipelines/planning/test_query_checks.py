@@ -1,0 +1,91 @@
+"""SQL over streams that is refused, with its place and a way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.pipelines.definition.definitions import told, told_of
+
+HEAD = """
+pipeline: p
+sources:
+  a: {topic: a, schema: "id BIGINT, at TIMESTAMP, x DOUBLE", watermark: {column: at, delay: 1 minute}}
+  b: {topic: b, schema: "id BIGINT, at TIMESTAMP, y DOUBLE", watermark: {column: at, delay: 1 minute}}
+  bare: {topic: c, schema: "id BIGINT, at TIMESTAMP"}
+  t: {files: {path: t.csv, format: csv}, schema: "id BIGINT, name STRING"}
+"""
+OUT = "sinks: {o: {from: s, console: true}}\n"
+BOUND = "b.at between a.at and a.at + interval 5 minutes"
+
+
+def errors(sql: str, end: str = OUT) -> list[str]:
+    lines = told_of(f'steps: {{s: {{sql: "{sql}"}}}}\n{end}', head=HEAD)
+    return [line.removeprefix("error: ") for line in lines if line.startswith("error")]
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select a.id from a join b on a.id = b.id",
+        "select a.id from a, b where a.id = b.id",
+        f"select a.id from a left join b on a.id = b.id and {BOUND}",
+        f"select a.id from a full join b on a.id = b.id and {BOUND}",
+        "select x.id from a x left join a y on x.id = y.id and y.at > x.at and y.at <= x.at + interval 1 minute",
+        "select a.id, b.y from a left join b using (id, at)",
+        "select a.id from a left semi join b on a.id = b.id and b.at >= a.at and b.at < a.at + interval 1 minute",
+        f"select id from a where exists (select 1 from b where a.id = b.id and {BOUND})",
+        "select a.id, name from a left join t using (id)",
+        "select a.id, name from t right join a using (id)",
+        "select a.id, name from t join a using (id)",
+        "select id from a where id not in (select id from t)",
+    ],
+)
+def test_joins_that_run(sql: str) -> None:
+    assert errors(sql) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("select a.id from a left join b on a.id = b.id", "no bound of event time"),
+        ("select a.id from a full join b using (id)", "no bound of event time"),
+        ("select a.id from a left join bare b on a.id = b.id and b.at > a.at + interval 1 minute", "no bound of event"),
+        ("select x.id from a x left join a y on x.id = y.id", "no bound of event time"),
+        ("select id from a where id in (select id from b)", "no bound of event time"),
+        ("select id from a where exists (select 1 from b where a.id = b.id)", "no bound of event time"),
+        ("select a.id from a left anti join b on a.id = b.id", "a match may arrive at any time"),
+        ("select id from a where id not in (select id from b)", "a match may arrive at any time"),
+        ("select id from a where not exists (select 1 from a z where z.id = a.id)", "a match may arrive at any time"),
+        ("select a.id from a cross join b", "without an equality"),
+        ("select a.id from a join b on a.x > b.y", "without an equality"),
+        ("select id, (select max(y) from b) m from a", "one value of a subquery over a stream"),
+        ("select id from a where x > (select avg(x) from a)", "one value of a subquery over a stream"),
+        ("select t.id, name from t left join a using (id)", "keeps rows of a static table"),
+        ("select a.id, name from a full join t using (id)", "keeps rows of a static table"),
+        ("select a.id, name from a right join t using (id)", "keeps rows of a static table"),
+        ("select id from t where id in (select id from a)", "keeps rows of a static table"),
+        ("select id from t where not exists (select 1 from a where a.id = t.id)", "keeps rows of a static table"),
+        ("select id from a tablesample (10 percent)", "samples a stream"),
+        ("select id from a limit 10 offset 5", "skips rows of a stream"),
+    ],
+)
+def test_joins_and_subqueries_that_are_refused(sql: str, said: str) -> None:
+    found = errors(sql)
+    assert [line for line in found if said in line and "; " in line], found
+
+
+def test_a_refused_join_has_its_place() -> None:
+    text = HEAD + "steps:\n  s:\n    sql: |\n      select a.id from a\n      left join b on a.id = b.id\n" + OUT
+    assert [line for line in told(text) if line.startswith("12:17: error: step 's' writes rows of a left join")]
+
+
+def test_joined_streams_are_not_updated() -> None:
+    sql = "select a.id, count(*) n from a join b using (id) group by a.id"
+    found = errors(sql, "sinks: {o: {from: s, table: o, key: [id], mode: upsert}}\nwarehouse: sqlite:///w.db\n")
+    assert [line for line in found if "Spark joins streams in mode: append only" in line], found
+
+
+def test_a_view_does_not_aggregate_updated_rows() -> None:
+    sql = "select id, count(*) n from a group by id"
+    view = "views: {v: {from: s, by: [id], aggregate: {m: max(n)}}}\nwarehouse: sqlite:///w.db\n"
+    assert [line for line in errors(sql, view) if "view 'v' keeps state over the updated rows of 's'" in line]

@@ -1,0 +1,200 @@
+"""A definition has the same result over one batch, over several, in the batch engine, and before every kind of sink.
+
+The source is a folder of files of which each is one micro-batch.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.pipelines.spark.stateful_plans import keeps_state
+from odradek.pipelines.spark.steps import StepBroken
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from tests.pipelines.spark.stage import Stage
+
+pytestmark = pytest.mark.spark
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SOURCE = """
+warehouse: sqlite:///w.db
+sources:
+  readings:
+    files: {path: in, format: json, options: {maxFilesPerTrigger: 1}}
+    stream: true
+    schema: "id BIGINT, kind STRING, at TIMESTAMP, x BIGINT"
+    watermark: {column: at, delay: 10 seconds}
+"""
+
+
+def reading(number: int, kind: str, seconds: float, x: int = 0) -> dict[str, Any]:
+    return {"id": number, "kind": kind, "at": (NOON + timedelta(seconds=seconds)).isoformat(), "x": x}
+
+
+def give(stage: Stage, batches: Sequence[Iterable[dict[str, Any]]]) -> None:
+    """Writes a file for each batch; Spark reads them in the order of their times."""
+    folder = stage.folder / "in"
+    folder.mkdir()
+    for number, rows in enumerate(batches):
+        file = folder / f"{number}.json"
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def table(stage: Stage, query: str) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(stage.folder / "w.db") as connection:
+        return connection.execute(query).fetchall()
+
+
+def files(stage: Stage, folder: str) -> list[dict[str, Any]]:
+    texts = [file.read_text() for file in (stage.folder / folder).glob("*.json")]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
+
+
+PAIRS = """
+steps:
+  lefts: {sql: "select id, at, x from readings where kind = 'l'"}
+  rights: {sql: "select id, at, x from readings where kind = 'r'"}
+  pairs: {sql: "select l.id, l.x as l, r.x as r from lefts l join rights r on l.id = r.id"}
+  same: {sql: "select a.id, a.x as l, b.x as r from readings a, readings b where a.id = b.id and a.x < b.x"}
+sinks:
+  topic: {from: pairs, topic: "@pairs"}
+  table: {from: pairs, table: pairs}
+  files: {from: pairs, files: {path: pairs, format: json}}
+  same: {from: same, table: same}
+"""
+
+
+def test_two_steps_of_a_stream_are_joined_over_the_stream_before_every_sink(stage: Stage) -> None:
+    give(stage, [[reading(1, "l", 0, 1), reading(2, "l", 1, 2)], [reading(1, "r", 2, 5)], [reading(2, "r", 3, 6)]])
+    stage.run(stage.pipeline(SOURCE + PAIRS))
+    expected = [(1, 1, 5), (2, 2, 6)]
+    assert sorted(tuple(each.json.values()) for each in stage.read("pairs")) == expected
+    assert sorted(table(stage, "select id, l, r from pairs")) == expected
+    assert sorted(tuple(each.values()) for each in files(stage, "pairs")) == expected
+    assert sorted(table(stage, "select id, l, r from same")) == expected
+
+
+FUNCTIONS = """
+from pyspark.sql import functions as F
+
+
+def counted(readings):
+    return readings.groupBy("kind").count()
+
+
+def per_minute(readings):
+    return readings.groupBy(F.window("at", "1 minute"), "kind").count().select("kind", "count")
+
+
+def loud(readings):
+    return readings.select("id", F.upper("kind").alias("kind"))
+
+
+def whole(readings):
+    return readings.where(readings.x < readings.count())
+"""
+COUNTS = """
+steps:
+  counted: {from: [readings], python: "own:counted", schema: "kind STRING, count BIGINT"}
+  busy: {sql: "select kind, count * 10 as tens from counted"}
+  per_minute: {from: [readings], python: "own:per_minute", schema: "kind STRING, count BIGINT"}
+  loud: {from: [readings], python: "own:loud", schema: "id BIGINT, kind STRING"}
+sinks:
+  table: {from: counted, table: counts, key: [kind], mode: upsert}
+  behind: {from: busy, table: tens, key: [kind], mode: upsert}
+  files: {from: per_minute, files: {path: minutes, format: json}}
+  minutes: {from: per_minute, table: minutes}
+  loud: {from: loud, table: loud}
+"""
+
+
+def test_a_function_that_groups_counts_over_the_stream(stage: Stage) -> None:
+    (stage.folder / "own.py").write_text(FUNCTIONS)
+    give(stage, [[reading(1, "l", 0)], [reading(2, "l", 1), reading(3, "r", 2)], [reading(4, "l", 90)]])
+    stage.run(stage.pipeline(SOURCE + COUNTS))
+    assert dict(table(stage, "select kind, count from counts")) == {"l": 3, "r": 1}
+    assert dict(table(stage, "select kind, tens from tens")) == {"l": 30, "r": 10}
+    minutes = [("l", 2), ("r", 1)]  # the first minute, which is final after 70 seconds
+    assert sorted((each["kind"], each["count"]) for each in files(stage, "minutes")) == minutes
+    assert sorted(table(stage, "select kind, count from minutes")) == minutes
+    assert sorted(table(stage, "select id, kind from loud")) == [(1, "L"), (2, "L"), (3, "R"), (4, "L")]
+
+
+def test_a_function_that_counts_the_whole_stream_is_refused_with_its_place(stage: Stage) -> None:
+    (stage.folder / "own.py").write_text(FUNCTIONS)
+    give(stage, [[reading(1, "l", 0)]])
+    step = 'steps: {all: {from: [readings], python: "own:whole", schema: "id BIGINT"}}\n'
+    pipeline = stage.pipeline(SOURCE + step + "sinks: {o: {from: all, table: o}}\n")
+    with pytest.raises(StepBroken, match=r"pipeline\.yml:\d+:\d+: step 'all': .*no actions such as count\(\)"):
+        stage.run(pipeline)
+
+
+def test_a_plan_that_cannot_be_read_counts_as_stateful(spark: SparkSession) -> None:
+    stream = spark.readStream.format("rate").load()
+    assert not keeps_state(stream.where("value > 1"))
+    assert keeps_state(stream.groupBy("value").count())
+    assert keeps_state(stream.join(stream.select("value"), "value"))
+    assert keeps_state(stream.limit(3))
+    static = spark.range(3).withColumnRenamed("id", "value")
+    assert not keeps_state(stream.join(static, "value", "left"))
+    assert keeps_state(stream.join(static, "value", "right"))
+
+    class Unreadable:
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(name)
+
+    assert keeps_state(Unreadable())  # type: ignore[arg-type]
+
+
+UNIQUE = """
+steps:
+  timed:
+    sql: "select id, at as seen, x from readings"
+    watermark: {column: seen, delay: 10 seconds}
+  once: {from: readings, deduplicate: {key: [id], within: 1 minute}}
+  again: {from: timed, deduplicate: {key: [id], within: 1 minute}}
+  minutes: {from: once, window: {column: at, size: 1 minute}, aggregate: {events: count(*)}}
+sinks:
+  once: {from: once, table: once}
+  again: {from: again, table: again}
+  minutes: {from: minutes, table: minutes}
+"""
+# Rows 3 and 4 repeat 1 and 2 across a full minute. The minute of row 5 is final, if nothing delays it, with row 7.
+DUPLICATES = [
+    reading(1, "a", 55, 1),
+    reading(2, "a", 58, 2),
+    reading(1, "a", 62, 3),
+    reading(2, "a", 63, 4),
+    reading(4, "a", 290, 5),
+    reading(1, "a", 330, 6),
+    reading(3, "a", 331, 7),
+]
+KEPT = [1, 2, 5, 6, 7]
+
+
+@pytest.mark.parametrize("cuts", [(7,), (1, 2, 3, 4, 5, 6, 7), (2, 3, 7)], ids=["whole", "single", "some"])
+def test_duplicates_are_dropped_by_event_time_in_any_batches(stage: Stage, cuts: tuple[int, ...]) -> None:
+    give(stage, [DUPLICATES[start:end] for start, end in zip((0, *cuts), cuts, strict=False)])
+    stage.run(stage.pipeline(SOURCE + UNIQUE))
+    assert sorted(x for (x,) in table(stage, "select x from once")) == KEPT
+    assert sorted(x for (x,) in table(stage, "select x from again")) == KEPT
+    found = {start[11:16]: events for start, events in table(stage, "select window_start, events from minutes")}
+    assert found == {"12:00": 2, "12:04": 1}
+
+
+def test_a_batch_drops_the_same_duplicates(stage: Stage) -> None:
+    give(stage, [DUPLICATES])
+    stage.run_once(stage.pipeline(SOURCE + UNIQUE))
+    assert sorted(x for (x,) in table(stage, "select x from once")) == KEPT
+    assert sorted(x for (x,) in table(stage, "select x from again")) == KEPT
