@@ -9,34 +9,43 @@ from unittest import mock
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.checks_streams import is_stateful
-from odradek.pipelines.definition.model import Aggregation, Deduplication, Watermark
 from odradek.pipelines.definition.vocabulary import Duration
-from odradek.pipelines.spark import compiling, flows, steps
+from odradek.pipelines.planning import flows
+from odradek.pipelines.planning.state import State, state_of
+from odradek.pipelines.spark import compiling, steps
 from odradek.pipelines.spark.hidden_columns import VIOLATED
 from odradek.pipelines.spark.one_pass import passing
 from odradek.pipelines.spark.one_pass.selecting import select_rows
 from odradek.pipelines.spark.steps_sql import run_query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from pyspark.sql import DataFrame
 
+    from odradek.pipelines.definition.model import Step, Watermark
+
+
+def without_state(kind: State) -> Iterator[None]:
+    """Steps with this kind of state are computed for each micro-batch."""
+
+    def changed(step: Step, streaming: Collection[str]) -> State:
+        return state_of(step, streaming) & ~kind
+
+    with mock.patch.object(flows, "state_of", changed):
+        yield
+
 
 def aggregate_per_batch() -> Iterator[None]:
-    """A step that aggregates is computed for each micro-batch."""
-    with mock.patch.object(
-        flows, "is_stateful", lambda step: not isinstance(step.operation, Aggregation) and is_stateful(step)
-    ):
-        yield
+    yield from without_state(State.AGGREGATION)
 
 
 def deduplicate_per_batch() -> Iterator[None]:
-    with mock.patch.object(
-        flows, "is_stateful", lambda step: not isinstance(step.operation, Deduplication) and is_stateful(step)
-    ):
-        yield
+    yield from without_state(State.DEDUPLICATION)
+
+
+def join_per_batch() -> Iterator[None]:
+    yield from without_state(State.STREAM_JOIN)
 
 
 def explode_drops_third() -> Iterator[None]:
@@ -90,5 +99,12 @@ def null_is_met() -> Iterator[None]:
 
 FAULTS = {
     each.__name__: contextmanager(each)
-    for each in (aggregate_per_batch, deduplicate_per_batch, explode_drops_third, early_watermark, null_is_met)
+    for each in (
+        aggregate_per_batch,
+        deduplicate_per_batch,
+        join_per_batch,
+        explode_drops_third,
+        early_watermark,
+        null_is_met,
+    )
 }

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.checks_streams import aggregates
 from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.definition.graph import build_graph, used_names
 from odradek.pipelines.definition.model import (
@@ -18,7 +17,8 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
 )
 from odradek.pipelines.definition.vocabulary import FileFormat
-from odradek.pipelines.spark.flows import streaming_names
+from odradek.pipelines.planning.state import state_of
+from odradek.pipelines.planning.streams import streaming_names
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -86,8 +86,8 @@ def appended_steps(pipeline: Pipeline, names: Collection[str]) -> list[str]:
     """The named steps whose rows a streaming query appends: those of a stream without an aggregation."""
     graph = build_graph(pipeline)
     streams = streaming_names(pipeline, graph)
-    grouped = {each.name for each in pipeline.steps if aggregates(each)}
-    return [name for name in names if name in streams and not grouped.intersection(graph.upstream(name))]
+    changing = {each.name for each in pipeline.steps if state_of(each, streams).updates_rows}
+    return [name for name in names if name in streams and not changing.intersection(graph.upstream(name))]
 
 
 def without(pipeline: Pipeline, missing: Collection[str], original: Pipeline) -> Pipeline:
