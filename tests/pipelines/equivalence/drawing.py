@@ -82,8 +82,9 @@ def cases(draw: st.DrawFn, known: Collection[str] = tuple(KNOWN_DEFECTS)) -> Cas
         read = draw(st.sampled_from(readable(draft)[::-1]))
         add_step(draft, draw(st.sampled_from(allowed_kinds(draft, draft.shapes[read]))), read)
     ends = [each.name for each in draft.steps]
-    for number in range(draw(st.integers(1, 2))):
-        draw_sink(draft, f"out{number}", draw(st.sampled_from(ends[::-1])))
+    written = draw(st.lists(st.sampled_from(ends[::-1]), min_size=min(2, len(ends)), max_size=2, unique=True))
+    for number, read in enumerate(written):
+        draw_sink(draft, f"out{number}", read)
     if draw(st.booleans()):
         draw_view(draft, draw(st.sampled_from(ends)))
     within = min(withins(draft.steps), default=0) if draft.has_later_duplicates else 0

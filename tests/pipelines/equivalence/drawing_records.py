@@ -21,7 +21,7 @@ TAGS = st.one_of(st.lists(st.sampled_from(("x", "y", None)), max_size=3), st.non
 ROWS = st.tuples(st.just("row"), st.integers(0, 59), KEYS, NUMBERS, TAGS)
 DUPLICATES = st.tuples(st.just("again"), st.integers(0, 9), st.booleans())
 BROKEN = st.tuples(st.just("broken"), st.sampled_from(UNPARSED))
-DRAFTS = st.one_of(ROWS, ROWS, ROWS, ROWS, DUPLICATES, BROKEN)
+DRAFTS = st.one_of(ROWS, ROWS, ROWS, DUPLICATES, DUPLICATES, BROKEN)
 BATCH = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), DRAFTS), min_size=1, max_size=5)
 BATCHES = st.lists(BATCH, min_size=2, max_size=4)
 
