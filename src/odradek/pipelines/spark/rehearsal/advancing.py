@@ -45,11 +45,17 @@ def with_later_clock(processor: type[StatefulProcessor], later_ms: int, since_ms
         now_ms = values.getCurrentProcessingTimeInMs()
         return TimerValues(now_ms if now_ms >= since_ms else now_ms + later_ms, values.getCurrentWatermarkInMs())
 
-    def handle_input_rows(self: Any, key: Any, rows: Any, timer_values: TimerValues) -> Iterator[Any]:
-        return processor.handleInputRows(self, key, rows, moved(timer_values))
+    # Spark passes arguments by these names.
+    def handle_input_rows(self: Any, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Any]:  # noqa: N803
+        return processor.handleInputRows(self, key, rows, moved(timerValues))
 
-    def handle_expired_timer(self: Any, key: Any, timer_values: TimerValues, expired: Any) -> Iterator[Any]:
-        return processor.handleExpiredTimer(self, key, moved(timer_values), expired)
+    def handle_expired_timer(
+        self: Any,
+        key: Any,
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: Any,  # noqa: N803
+    ) -> Iterator[Any]:
+        return processor.handleExpiredTimer(self, key, moved(timerValues), expiredTimerInfo)
 
     methods = {"handleInputRows": handle_input_rows, "handleExpiredTimer": handle_expired_timer}
     return type(processor.__name__, (processor,), {**methods, "__module__": "__main__"})  # sent to workers by value
