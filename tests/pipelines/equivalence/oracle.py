@@ -31,7 +31,7 @@ from tests.pipelines.equivalence.cases import (
     Union,
     View,
 )
-from tests.pipelines.equivalence.outcomes import Outcome, plain_row
+from tests.pipelines.equivalence.outcomes import Outcome, last_of_each, plain_row
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,7 +58,7 @@ class Oracle:
         for step in self._case.steps:
             self._compute(step)
         for sink in self._case.sinks:
-            self._outcome.rows[sink.name] = counted(self._shown(sink.input))
+            self._outcome.rows[sink.name] = counted(last_of_each(self._shown(sink.input), sink))
         for view in self._case.views:
             self._outcome.rows[view.name] = counted(self._view(view))
         return self._outcome
