@@ -45,15 +45,14 @@ def with_later_clock(processor: type[StatefulProcessor], later_ms: int, since_ms
         now_ms = values.getCurrentProcessingTimeInMs()
         return TimerValues(now_ms if now_ms >= since_ms else now_ms + later_ms, values.getCurrentWatermarkInMs())
 
-    # Spark passes arguments by these names.
-    def handle_input_rows(self: Any, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Any]:  # noqa: N803
+    def handle_input_rows(self: Any, key: Any, rows: Any, timerValues: TimerValues) -> Iterator[Any]:  # noqa: N803 - Spark passes it by this name
         return processor.handleInputRows(self, key, rows, moved(timerValues))
 
     def handle_expired_timer(
         self: Any,
         key: Any,
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: Any,  # noqa: N803
+        timerValues: TimerValues,  # noqa: N803 - as above
+        expiredTimerInfo: Any,  # noqa: N803 - as above
     ) -> Iterator[Any]:
         return processor.handleExpiredTimer(self, key, moved(timerValues), expiredTimerInfo)
 
