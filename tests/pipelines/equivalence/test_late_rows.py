@@ -65,4 +65,4 @@ def test_only_late_rows_are_missing_and_they_are_counted(quick_spark: SparkSessi
         rows: list[dict[str, Any]] = [dict(each.values) for each in late]
         groups = {(row["k"], row["at"].timestamp() // (SIZE * 60)) for row in rows}  # Spark counts them once per group
         assert not told, described(case, "", told)
-        assert dict(run.late_rows) == {"counted": len(groups), "counted-changes": len(groups)}
+        assert dict(+run.late_rows) == {"counted": len(groups), "counted-changes": len(groups)}
