@@ -1,10 +1,9 @@
-"""Change data as Spark rows: the changes of a batch, and the table that they result in."""
+"""Change data as Spark rows: the changes of a batch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import LatestRows
@@ -33,14 +32,3 @@ def changes_in(frame: DataFrame, changes: Changes) -> DataFrame:
     marked = frame.select(*columns, is_deleted.alias(IS_DELETED), *([ORIGIN] if has_origin(frame) else []))
     key = tuple(named) if changes.keeps_history else tuple(named[:-1])
     return latest_rows(marked, LatestRows(key, named[-1]))
-
-
-def changed_rows(frame: DataFrame, changes: Changes) -> DataFrame:
-    """The table that results from all changes."""
-    found = changes_in(frame, changes)
-    if changes.keeps_history:
-        by_key = Window.partitionBy(*map(quoted, changes.key)).orderBy(quoted(changes.sequence))
-        found = found.withColumn("valid_from", F.col(quoted(changes.sequence)))
-        found = found.withColumn("valid_to", F.lead("valid_from").over(by_key))
-        found = found.withColumn("is_current", F.col("valid_to").isNull())
-    return found.where(~F.col(IS_DELETED)).drop(IS_DELETED)

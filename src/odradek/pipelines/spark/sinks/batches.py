@@ -14,7 +14,6 @@ from odradek.pipelines.definition.model import (
     Changes,
     ConsoleTarget,
     FilesTarget,
-    LakehouseTarget,
     LatestRows,
     PythonTarget,
     SparkTarget,
@@ -22,7 +21,7 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
 )
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.spark.change_data import changed_rows, changes_in
+from odradek.pipelines.spark.change_data import changes_in
 from odradek.pipelines.spark.failures import PipelineError, message_with_location
 from odradek.pipelines.spark.hidden_columns import quoted, visible_columns, without_hidden
 from odradek.pipelines.spark.producers import Producer, producer_of
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from odradek.pipelines.definition.model import Pipeline, Sink, View
+    from odradek.pipelines.definition.model import Pipeline, RunningAggregate, Sink, View
 
 MOST_COLLECTED_ROWS = 10_000
 
@@ -136,24 +135,19 @@ def view_change(frame: DataFrame, view: View, is_aggregated: bool) -> TableChang
     content = view.content
     if isinstance(content, Changes):
         return change_data_of(frame, view.name, content)
-    return change_of(view_rows(frame, view, is_aggregated), view.name, view_key(content), view_order(content))
+    rows = view_rows(frame, content, is_aggregated)
+    return change_of(rows, view.name, view_key(content), view_order(content))
 
 
-def table_rows(frame: DataFrame, target: TableTarget | LakehouseTarget) -> DataFrame:
+def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
     """The rows of a table sink; with `order_by` only the latest of each key."""
-    if target.changes is not None:
-        return changed_rows(frame, target.changes)
-    if isinstance(target, LakehouseTarget):
-        return latest_rows(frame, LatestRows(target.key)) if target.key else shown(frame)
     return shown(frame) if target.order_by is None else latest_rows(frame, LatestRows(target.key, target.order_by))
 
 
-def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
-    if isinstance(view.content, LatestRows):
-        return latest_rows(frame, view.content).coalesce(1)  # one row per key is small enough for one job
-    if isinstance(view.content, Changes):
-        return changed_rows(frame, view.content)
-    return shown(frame if is_aggregated else running_aggregate(frame, view.content))
+def view_rows(frame: DataFrame, content: LatestRows | RunningAggregate, is_aggregated: bool) -> DataFrame:
+    if isinstance(content, LatestRows):
+        return latest_rows(frame, content).coalesce(1)  # one row per key is small enough for one job
+    return shown(frame if is_aggregated else running_aggregate(frame, content))
 
 
 def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str | None = None) -> TableChange:
