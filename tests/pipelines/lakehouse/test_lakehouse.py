@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.testing import RunningBroker
 
-pytestmark = [pytest.mark.spark, pytest.mark.lakehouse, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.lakehouse,
+    pytest.mark.timeout(900),
+    # PySpark 4.1.1 leaves the sockets of collected rows to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed.*socket:ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 FORMATS = list(LakehouseFormat)
 

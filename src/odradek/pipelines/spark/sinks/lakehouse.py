@@ -125,18 +125,15 @@ def write_changes(
         session, table = frame.sparkSession, writing.table
         if not changes.keeps_history:
             table.create(rows_schema(arriving), partition_by)
-            rows = row_changes(arriving, session.table(deletions.sql_name), changes)
+            # Spark 4.1 does not plan a merge whose rows are a view of an Iceberg table.
+            rows = row_changes(arriving, session.table(deletions.sql_name), changes).localCheckpoint()
             writing.run(rows, rows_merge(table.sql_name, writing.view, changes, rows_schema(arriving).names))
             return
         table.create(history_schema(arriving, changes), partition_by)
         found = changed_history(arriving, session.table(table.sql_name), session.table(deletions.sql_name), changes)
-        kept = found.persist()
-        try:
-            kept.count()  # computed before the merge changes what it is computed from
-            names = history_schema(arriving, changes).names
-            writing.run(kept, history_merge(table.sql_name, writing.view, changes, names))
-        finally:
-            kept.unpersist()
+        kept = found.localCheckpoint()  # computed before the merge changes what it is computed from
+        names = history_schema(arriving, changes).names
+        writing.run(kept, history_merge(table.sql_name, writing.view, changes, names))
     finally:
         arriving.unpersist()
 
