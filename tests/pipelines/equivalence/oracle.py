@@ -119,7 +119,8 @@ class Oracle:
             self._outcome.violations[step.name, each.name] += 1
         quarantined = next((each for each in unmet if each.otherwise == "quarantine"), None)
         if quarantined is not None:
-            self._outcome.letters[quarantined.name, step.name, row.get("_place")] += 1
+            kind = f"expectation '{quarantined.name}' not met"
+            self._outcome.letters[kind, step.name, row.get("_place")] += 1
         return not any(each.otherwise in REMOVING for each in unmet)
 
     def _operation(self, step: Step) -> DataFrame:
