@@ -87,7 +87,7 @@ def _change(name: str, block: str) -> Change:
 
 
 def shows(expected: Sequence[str], output: str) -> bool:
-    """Whether the output has the expected lines; `…` is anything. Blanks, durations, the order of batches may differ."""
+    """Whether the output has the expected lines. Blanks, durations, order of batches may differ; `…` is anything."""
     pattern = "".join(_line_pattern(line) for line in _batches_in_order(expected))
     found = "".join(f"{_masked(line)}\n" for line in _batches_in_order(output.strip().splitlines()))
     return re.fullmatch(pattern, found) is not None
