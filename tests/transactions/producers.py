@@ -267,7 +267,7 @@ class Producer:
                 is_unknown = True
             if commits and is_unknown:
                 transaction.ending = Ending.UNKNOWN
-            if is_refused or self.is_stopping or self._chance.random() < 0.02:
+            if is_refused or self.is_stopping or self._chance.random() < 0.15:
                 raise MustInit
             if error not in RETRIED:
                 self._history.report(f"unexpected error: {error.name} for EndTxn of {self.name}")

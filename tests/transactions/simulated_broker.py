@@ -39,6 +39,7 @@ class SimulatedBroker:
         self.node: Node | None = None
         self._tasks: WeakKeyDictionary[asyncio.Task[Any], tuple[int, int]] = WeakKeyDictionary()  # number, life
         self._numbers = count()
+        self._requests: dict[int, asyncio.Event] = {}  # that are waited for, by the number of their API
         simulation.loop.set_task_factory(self._make_task)
 
     def _make_task(
@@ -98,6 +99,7 @@ class SimulatedBroker:
         if not self.is_up or self.is_dying:
             return None
         life = self.life
+        self._requests.pop(int.from_bytes(frame[:2], "big"), asyncio.Event()).set()
         task = self._spawn(self._handle(bytearray(frame)))
         await asyncio.wait([task])
         if task.cancelled() or self.life != life or not self.is_up or self.is_dying:
@@ -105,6 +107,9 @@ class SimulatedBroker:
                 task.exception()  # or it would be reported as never retrieved
             return None
         return None if task.exception() is not None else task.result()
+
+    async def next_request(self, api_key: int) -> None:
+        await self._requests.setdefault(api_key, asyncio.Event()).wait()
 
     @property
     def is_dying(self) -> bool:

@@ -65,6 +65,10 @@ class SimulatedNetwork:
         await asyncio.sleep(chance.random() * 0.01)  # a poll's pause
         return answer
 
+    async def wait_for_late_requests(self) -> None:
+        while self._late:
+            await asyncio.wait(self._late)
+
     async def _deliver(self, frame: bytes, delay_s: float) -> bytes | None:
         await asyncio.sleep(delay_s)  # a poll's pause
         return await self._broker.handle(frame)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
 
+from odradek.host.workers import DirectoryWorkers
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_topics import (
     CreatableTopic,
@@ -13,8 +15,11 @@ from odradek.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
+from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
-from tests.simulation.simulated_host import Simulation
+from odradek.protocol.messages.produce import ProduceRequest
+from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from tests.simulation.simulated_host import InlineWorkers, Simulation
 from tests.transactions import requests
 from tests.transactions.checks import anomalies
 from tests.transactions.history import History
@@ -31,10 +36,12 @@ if TYPE_CHECKING:
     from tests.transactions.requests import Connection
 
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 OUTPUTS: list[TopicPartition] = [("a", 0), ("a", 1), ("b", 0)]
 SOURCE: TopicPartition = ("input", 0)
-FAULTY_S = 40.0
+FAULTY_S = 30.0
+SLOWEST_FLUSH_S = 0.05
 LONGEST_TRANSACTION_MS = 20_000
 QUIET_S = 90.0  # the last transactions reach their timeout, and retries their longest delay
 HOUR_MS = 3_600_000
@@ -47,9 +54,25 @@ class Result(NamedTuple):
     lives: int
 
 
+class SlowFlushes(InlineWorkers):
+    """An fsync takes time, in which others come and the broker may die."""
+
+    def for_directory(self, path: str) -> DirectoryWorkers:
+        return DirectoryWorkers(_SlowWorkers(self._chance), self)
+
+
+class _SlowWorkers(InlineWorkers):
+    async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
+        await asyncio.sleep(self._chance.random() ** 3 * SLOWEST_FLUSH_S)  # a poll's pause
+        return await super().run(function, *args)
+
+
 class Story:
     def __init__(self, seed: int) -> None:
         self._simulation = Simulation(seed)
+        self._simulation.host = replace(
+            self._simulation.host, workers=SlowFlushes(random.Random(self._simulation.chance.getrandbits(64)))
+        )
         self._chance = self._simulation.chance
         self._is_flushed = self._chance.random() < 0.5  # then the broker waits for fsync, and may lose power
         self._history = History()
@@ -95,7 +118,10 @@ class Story:
         await asyncio.wait(running)
         for task in running:
             task.result()
-        await self._look()
+        try:
+            await self._look()
+        except Lost:
+            self._history.report("no answer: the broker does not serve its clients at the end")
 
     async def _prepare(self) -> None:
         self._network.is_faulty = False
@@ -153,11 +179,15 @@ class Story:
         loop, chance = self._simulation.loop, self._chance
         end = loop.time() + FAULTY_S
         while loop.time() < end:
-            await asyncio.sleep(chance.random() * 8)  # a poll's pause
+            await asyncio.sleep(chance.random() * 6)  # a poll's pause
             fault = chance.choice([self._kill, self._restart, self._interrupt, self._jump, self._fill_disk])
             await fault()
 
     async def _kill(self) -> None:
+        """In the middle of a request, or shortly after."""
+        kind = self._chance.choice([EndTxnRequest, EndTxnRequest, ProduceRequest, TxnOffsetCommitRequest])
+        await asyncio.wait([asyncio.ensure_future(self._broker.next_request(kind.api_key))], timeout=5)
+        await asyncio.sleep(self._chance.random() ** 2 * 2 * SLOWEST_FLUSH_S)  # a poll's pause
         self._broker.die(loses_power=self._is_flushed and self._chance.random() < 0.7)
         await self._start_again()
 
@@ -194,6 +224,7 @@ class Story:
 
     async def _look(self) -> None:
         connection = self._network.connect()
+        await self._network.wait_for_late_requests()
         deadline = self._simulation.loop.time() + QUIET_S
         while self._simulation.loop.time() < deadline:
             states = await _patiently(lambda: requests.list_transactions(connection))
@@ -237,7 +268,7 @@ async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
             return await ask()
         except Lost:
             await asyncio.sleep(0.5)  # a poll's pause
-    raise AssertionError("the broker does not answer at the end")
+    raise Lost
 
 
 def tell(seed: int) -> Result:
