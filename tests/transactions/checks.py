@@ -41,9 +41,7 @@ def _writes(history: History) -> dict[bytes, tuple[Transaction, Write]]:
 
 def _committed(history: History) -> set[bytes]:
     """What can be read at the end."""
-    return {
-        seen.value for (_, is_committed), reading in history.final.items() if is_committed for seen in reading.seen
-    }
+    return {seen.value for (_, is_committed), reading in history.final.items() if is_committed for seen in reading.seen}
 
 
 def _ends(history: History) -> Iterator[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 from itertools import count
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.protocol.topic_partition import TopicPartition
+if TYPE_CHECKING:
+    from odradek.protocol.topic_partition import TopicPartition
 
 NEVER = 2**62
 

@@ -14,7 +14,6 @@ from odradek.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.handlers import produce
 from odradek.log import aborted_transactions
 from odradek.log.producer_state import ProducerState
-from odradek.log.transaction_verification import Verifications
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition_transactions import PartitionTransactions
 
@@ -78,10 +77,6 @@ def epochs_not_compared(patch: MonkeyPatch) -> None:
     )
 
 
-def guard_ignored(patch: MonkeyPatch) -> None:
-    patch.setattr(Verifications, "is_valid", lambda *_: True)
-
-
 def partitions_not_verified(patch: MonkeyPatch) -> None:
     def verify(_: TransactionCoordinator, __: str, ___: Any, partitions: Any) -> Any:
         return dict.fromkeys(partitions, ErrorCode.NONE)
@@ -94,7 +89,7 @@ def last_stable_offset_is_high_watermark(patch: MonkeyPatch) -> None:
 
 
 def first_aborted_transaction_missing(patch: MonkeyPatch) -> None:
-    original = aborted_transactions._collect  # noqa: SLF001  # the function to break
+    original = aborted_transactions._collect  # the function to break
     patch.setattr(aborted_transactions, "_collect", lambda *args: original(*args)[1:])
 
 
@@ -149,7 +144,7 @@ def receive_buffer_not_copied(patch: MonkeyPatch) -> None:
 
 def partitions_forgotten_by_prepare(patch: MonkeyPatch) -> None:
     """The last partition of a transaction of several gets no marker."""
-    original = transaction_rules._prepare  # noqa: SLF001  # the function to break
+    original = transaction_rules._prepare  # the function to break
 
     def prepare(current: Any, *args: Any, **how: Any) -> Any:
         prepared = original(current, *args, **how)
@@ -165,7 +160,6 @@ MUTATIONS: list[Callable[[MonkeyPatch], None]] = [
     complete_before_markers,
     epoch_not_raised_at_the_end,
     epochs_not_compared,
-    guard_ignored,
     partitions_not_verified,
     last_stable_offset_is_high_watermark,
     first_aborted_transaction_missing,

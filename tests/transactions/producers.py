@@ -44,15 +44,15 @@ ABORTED = frozenset({ErrorCode.TRANSACTION_ABORTABLE, ErrorCode.INVALID_TXN_STAT
 ATTEMPTS = 12
 
 
-class MustAbort(Exception):  # noqa: N818  # an outcome, not an error
+class MustAbort(Exception):  # an outcome, not an error
     """The transaction can only be aborted."""
 
 
-class MustInit(Exception):  # noqa: N818  # an outcome, not an error
+class MustInit(Exception):  # an outcome, not an error
     """The producer needs a new epoch."""
 
 
-class Gone(Exception):  # noqa: N818  # an outcome, not an error
+class Gone(Exception):  # an outcome, not an error
     """The client dies in the middle of its transaction."""
 
 
@@ -75,9 +75,7 @@ class Producer:
         self.transactional_id = transactional_id
         self.group = f"group-{transactional_id}"
         self.is_stopping = False
-        self.has_late_requests = False
-        """Whether a request may arrive after its answer: version 1 of transactions cannot tell it from one of the next
-        transaction, unless that one has another epoch."""
+        self._has_late_requests = False
         self._versions = versions
         self._connection = connection
         self._history = history
@@ -99,7 +97,7 @@ class Producer:
                 if self._identity == NOBODY:
                     await self._init(NOBODY)
                 await self._transact()
-                if self.has_late_requests and not self._versions.joins_implicitly:
+                if self._has_late_requests and not self._versions.joins_implicitly:
                     raise MustInit
             except MustInit:
                 expected = self._identity if self._chance.random() < 0.3 else NOBODY
@@ -108,6 +106,11 @@ class Producer:
             except Gone:
                 self._identity = NOBODY
                 await self._pause(10)
+
+    def expect_late_request(self) -> None:
+        """A request may arrive after its answer: version 1 of transactions cannot tell it from one of the next
+        transaction, unless that one has another epoch."""
+        self._has_late_requests = True
 
     async def _pause(self, times: float = 1.0) -> None:
         await asyncio.sleep(self._chance.random() * times * self._pause_ms / 1000)  # a poll's pause
@@ -126,7 +129,7 @@ class Producer:
             if error is ErrorCode.NONE:
                 self._identity = identity
                 self._sequences = {}
-                self.has_late_requests = False
+                self._has_late_requests = False
                 break
             if error in FENCED:
                 expected = NOBODY
@@ -234,6 +237,8 @@ class Producer:
                 error = await ask()
             except Lost:
                 error = ErrorCode.REQUEST_TIMED_OUT
+                if self._chance.random() < 0.1:
+                    break
             if error is ErrorCode.NONE:
                 return
             if error in FENCED:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.transactions.history import History
     from tests.transactions.requests import Connection
 
+MOST_FETCHES = 500
 SIZES_BYTES = (1, 200, 1000, 1 << 20)
 
 
@@ -81,5 +82,8 @@ async def read_all(connection: Connection, history: History, partition: TopicPar
     for is_committed_only in (True, False):
         reading = Reading("the last reader", partition, is_committed_only)
         history.final[partition, is_committed_only] = reading
-        while not await read_some(connection, history, reading, 1 << 20):
-            await asyncio.sleep(0.05)  # a poll's pause
+        for _ in range(MOST_FETCHES):
+            if await read_some(connection, history, reading, 1 << 20):
+                break
+        else:
+            raise Lost

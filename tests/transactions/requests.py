@@ -46,7 +46,7 @@ REQUEST_TIMEOUT_MS = 10_000
 BATCH_LIMIT_BYTES = 1 << 20
 
 
-class Lost(Exception):  # noqa: N818  # an outcome of a request, not an error
+class Lost(Exception):  # an outcome of a request, not an error
     """No answer: the request may have been carried out, now or later."""
 
 
@@ -183,9 +183,7 @@ async def produce(
 async def fetch_offset(connection: Connection, group: str, partition: TopicPartition) -> tuple[ErrorCode, int]:
     """The committed offset, once no transaction may change it."""
     topic = OffsetFetchRequestTopics(name=partition[0], partition_indexes=[partition[1]])
-    request = OffsetFetchRequest(
-        groups=[OffsetFetchRequestGroup(group_id=group, topics=[topic])], require_stable=True
-    )
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=[topic])], require_stable=True)
     found = (await connection.call(request, OffsetFetchResponse, OFFSET_FETCH_VERSION)).groups[0]
     if found.error_code:
         return ErrorCode(found.error_code), -1

@@ -1,9 +1,9 @@
-"""The way between clients and a simulated broker: requests and answers are late, lost, repeated and overtake others."""
+"""The way between clients and a broker: requests and answers are late, lost, repeated, and overtake others."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from tests.transactions.requests import Lost
 from tests.wire import decode_response, encode_request
@@ -13,25 +13,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.protocol.schema import Request, Response
-    from tests.transactions.simulated_broker import SimulatedBroker
 
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 
-CLIENT_TIMEOUT_S = 3.0
-LATEST_S = 15.0
 LONGEST_ANSWER_S = 20.0
 
 
-class SimulatedNetwork:
-    def __init__(self, broker: SimulatedBroker, chance: random.Random) -> None:
+class Broker(Protocol):
+    async def handle(self, frame: bytes) -> bytes | None:
+        """The answer, with its size in front; None when the connection ends without one."""
+
+
+class FaultyNetwork:
+    """A client waits `client_timeout_s` for a request that is lost; one that is late comes up to `latest_s` later."""
+
+    def __init__(
+        self, broker: Broker, chance: random.Random, *, client_timeout_s: float = 3.0, latest_s: float = 15.0
+    ) -> None:
         self._broker = broker
+        self._client_timeout_s = client_timeout_s
+        self._latest_s = latest_s
         self._chance = chance
         self.is_faulty = True
         self.requests = 0
         self._late: set[asyncio.Task[bytes | None]] = set()
 
-    def connect(self, on_late_request: Callable[[], None] = lambda: None) -> SimulatedConnection:
-        return SimulatedConnection(self, on_late_request)
+    def connect(self, on_late_request: Callable[[], None] = lambda: None) -> FaultyConnection:
+        return FaultyConnection(self, on_late_request)
 
     async def carry(self, frame: bytes, on_late_request: Callable[[], None]) -> bytes:
         """One request and its answer."""
@@ -39,12 +47,12 @@ class SimulatedNetwork:
         chance = self._chance
         fate = chance.random() if self.is_faulty else 1.0
         if fate < 0.015:  # the request is lost
-            await asyncio.sleep(CLIENT_TIMEOUT_S)  # a poll's pause
+            await asyncio.sleep(self._client_timeout_s)  # a poll's pause
             raise Lost
         if fate < 0.035:  # it arrives after the client has given up
             on_late_request()
-            self._deliver_late(frame, CLIENT_TIMEOUT_S + chance.random() * LATEST_S)
-            await asyncio.sleep(CLIENT_TIMEOUT_S)  # a poll's pause
+            self._deliver_late(frame, self._client_timeout_s + chance.random() * self._latest_s)
+            await asyncio.sleep(self._client_timeout_s)  # a poll's pause
             raise Lost
         delivery = asyncio.ensure_future(self._deliver(frame, chance.random() * 0.01))
         done, _ = await asyncio.wait([delivery], timeout=LONGEST_ANSWER_S)
@@ -55,9 +63,9 @@ class SimulatedNetwork:
         answer = delivery.result()
         if fate < 0.055:  # it arrives twice
             on_late_request()
-            self._deliver_late(frame, chance.random() * LATEST_S)
+            self._deliver_late(frame, chance.random() * self._latest_s)
         if fate > 0.98 and self.is_faulty:  # the answer is lost
-            await asyncio.sleep(CLIENT_TIMEOUT_S)  # a poll's pause
+            await asyncio.sleep(self._client_timeout_s)  # a poll's pause
             raise Lost
         if answer is None:
             await asyncio.sleep(0.1)  # a poll's pause
@@ -81,8 +89,8 @@ class SimulatedNetwork:
         task.add_done_callback(self._late.discard)
 
 
-class SimulatedConnection:
-    def __init__(self, network: SimulatedNetwork, on_late_request: Callable[[], None]) -> None:
+class FaultyConnection:
+    def __init__(self, network: FaultyNetwork, on_late_request: Callable[[], None]) -> None:
         self._network = network
         self._on_late_request = on_late_request
 
