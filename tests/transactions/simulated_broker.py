@@ -90,9 +90,9 @@ class SimulatedBroker:
         for handle in list(loop._scheduled):  # type: ignore[attr-defined]  # asyncio has no other way to find timers
             if handle._context.get(_LIFE) == self.life:
                 handle.cancel()
-        for task in sorted(asyncio.all_tasks(loop), key=lambda task: self._tasks[task][0]):
-            if self._tasks[task][1] == self.life:
-                task.cancel()
+        own = [task for task in asyncio.all_tasks(loop) if self._tasks.get(task, (0, 0))[1] == self.life]
+        for task in sorted(own, key=lambda task: self._tasks[task][0]):
+            task.cancel()
 
     async def handle(self, frame: bytes) -> bytes | None:
         """The answer; None when the connection ends without one."""
@@ -107,6 +107,13 @@ class SimulatedBroker:
                 task.exception()  # or it would be reported as never retrieved
             return None
         return None if task.exception() is not None else task.result()
+
+    def end_offset(self, topic: str, index: int) -> int:
+        """The log end, which no request shows."""
+        assert self.node is not None
+        partition = self.node.dispatcher._services.partitions.find(topic, index)  # see above
+        assert partition is not None
+        return partition.log.log_end_offset
 
     async def next_request(self, api_key: int) -> None:
         await self._requests.setdefault(api_key, asyncio.Event()).wait()
