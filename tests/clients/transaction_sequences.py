@@ -44,21 +44,27 @@ class Recorded(NamedTuple):
 # Whose request it is: the producer's, that of an epoch before or after, or that of another producer id.
 WHO = st.sampled_from(["current"] * 12 + ["older", "newer", "stranger"])
 PARTITION = st.integers(0, 1)
-VERSION = st.sampled_from([1, 2])
 SEQUENCE = st.sampled_from(["next"] * 8 + ["again", "gap"])
 
-STEP = st.one_of(
-    st.tuples(st.just("init"), st.sampled_from(["nobody", "current", "older"])),
-    st.tuples(st.just("add"), WHO, PARTITION),
-    st.tuples(st.just("add_offsets"), WHO),
-    st.tuples(st.just("send"), WHO, VERSION, PARTITION, SEQUENCE),
-    st.tuples(st.just("send"), WHO, VERSION, PARTITION, SEQUENCE),
-    st.tuples(st.just("commit_offset"), WHO, VERSION),
-    st.tuples(st.just("end"), WHO, VERSION, st.booleans()),
-    st.tuples(st.just("end"), WHO, VERSION, st.booleans()),
-).map(list)
 
-SEQUENCES: st.SearchStrategy[list[Step]] = st.lists(STEP, min_size=3, max_size=MOST_STEPS)
+def _steps(version: int) -> st.SearchStrategy[list[Step]]:
+    """Of a client with one version of transactions."""
+    sends = st.tuples(st.just("send"), WHO, st.just(version), PARTITION, SEQUENCE)
+    ends = st.tuples(st.just("end"), WHO, st.just(version), st.booleans())
+    step = st.one_of(
+        sends,
+        sends,
+        ends,
+        ends,
+        st.tuples(st.just("add"), WHO, PARTITION),
+        st.tuples(st.just("add_offsets"), WHO),
+        st.tuples(st.just("commit_offset"), WHO, st.just(version)),
+        st.tuples(st.just("init"), st.sampled_from(["nobody", "current", "older"])),
+    )
+    return st.lists(step.map(list), min_size=3, max_size=MOST_STEPS)
+
+
+SEQUENCES: st.SearchStrategy[list[Step]] = st.sampled_from([1, 2]).flatmap(_steps)
 
 
 def read_recorded() -> list[Recorded]:

@@ -40,7 +40,7 @@ class SimulatedBroker:
         self._tasks: WeakKeyDictionary[asyncio.Task[Any], tuple[int, int]] = WeakKeyDictionary()  # number, life
         self._numbers = count()
         self._requests: dict[int, asyncio.Event] = {}  # that are waited for, by the number of their API
-        simulation.loop.set_task_factory(self._make_task)
+        simulation.loop.set_task_factory(self._make_task)  # type: ignore[arg-type]  # the stub lacks `context`
 
     def _make_task(
         self,

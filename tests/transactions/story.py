@@ -127,8 +127,10 @@ class Story:
 
     async def _kill(self) -> None:
         """In the middle of a request, or shortly after."""
-        kind = self._chance.choice([EndTxnRequest, EndTxnRequest, ProduceRequest, TxnOffsetCommitRequest])
-        await asyncio.wait([asyncio.ensure_future(self._broker.next_request(kind.api_key))], timeout=5)
+        api_key = self._chance.choice(
+            [EndTxnRequest.api_key, EndTxnRequest.api_key, ProduceRequest.api_key, TxnOffsetCommitRequest.api_key]
+        )
+        await asyncio.wait([asyncio.ensure_future(self._broker.next_request(api_key))], timeout=5)
         await asyncio.sleep(self._chance.random() ** 2 * 2 * SLOWEST_FLUSH_S)  # a poll's pause
         self._broker.die(loses_power=self._is_flushed and self._chance.random() < 0.7)
         await self._start_again()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 
 import pytest
 
@@ -59,7 +59,7 @@ async def write_while_the_coordinator_waits(simulation: Simulation, workers: Hel
     error, identity = await requests.init_producer(connection, NAME, 60_000, NOBODY, versions.init)
     assert error is ErrorCode.NONE
     workers.released.clear()
-    tasks = []
+    tasks: list[asyncio.Future[Any]] = []
     if not versions.joins_implicitly:
         tasks.append(asyncio.ensure_future(requests.add_partition(connection, NAME, identity, PARTITION)))
         tasks.append(asyncio.ensure_future(requests.add_offsets(connection, NAME, identity, GROUP)))

@@ -69,7 +69,6 @@ class ShardOfTransactions:
         while self.ends:
             self.ends.pop()()
 
-    @property
     def state(self) -> TransactionState:
         return self.machine.transactions[NAME].state
 
@@ -110,10 +109,10 @@ def test_the_end_is_recorded_when_the_disk_has_room_again(shard: ShardOfTransact
     shard.markers.done.pop()()
     shard.end_turn()
     shard.fire()
-    assert shard.state is TransactionState.PREPARE_COMMIT
+    assert shard.state() is TransactionState.PREPARE_COMMIT
     shard.log.error = ErrorCode.NONE
     shard.fire()
-    assert shard.state is TransactionState.COMPLETE_COMMIT
+    assert shard.state() is TransactionState.COMPLETE_COMMIT
     assert not shard.timers.is_running(NAME)
 
 
