@@ -15,7 +15,7 @@ from odradek.coordinator.transactions.transaction import (
     TransactionState,
     TransactionVersion,
 )
-from odradek.coordinator.transactions.transaction_records import transaction_record
+from odradek.coordinator.transactions.transaction_records import read_transaction, transaction_record
 from odradek.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.groups.shard_bench import ManualClock, ManualTimers
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NAME, PRODUCER = "id", ProducerIdentity(7, 0)
 TIMEOUT_MS, START_MS = 10_000, 1_000_000
+ANSWER_TIMEOUT_MS = 5000.0
 V2 = TransactionVersion.V2
 
 
@@ -43,11 +44,12 @@ class ShardOfTransactions:
     def __init__(self, log: FakeShardLog, now_ms: int = START_MS) -> None:
         self.log = log
         self.timers = ManualTimers()
+        self.clock = ManualClock(self.timers)
         self.markers = FakeMarkers()
         self.ends: list[Callable[[], None]] = []
         self.now_ms = now_ms
         self.shard: Shard[TransactionShard] = Shard(
-            log, ManualClock(self.timers), TurnOfWrites(self.ends.append), lambda: 5000.0
+            log, self.clock, TurnOfWrites(self.ends.append), lambda: ANSWER_TIMEOUT_MS
         )
         self.shard.timers = self.timers
         self.machine = TransactionShard(self.shard, lambda: self.now_ms, self.markers)  # type: ignore[arg-type]
@@ -123,3 +125,28 @@ def test_a_clock_that_was_set_back_does_not_keep_a_transaction_open(
     shard.now_ms += jump_ms
     shard.load(ongoing())
     assert shard.timers.deadlines[NAME] - shard.timers.now_ms == delay_ms
+
+
+def test_markers_are_written_once_the_decision_is_committed() -> None:
+    log = FakeShardLog(commits_at_once=False)
+    shard = ShardOfTransactions(log)
+    shard.load(prepared())
+    assert not shard.markers.done
+    shard.timers.now_ms += ANSWER_TIMEOUT_MS
+    shard.clock.run_due()  # a client would get COORDINATOR_NOT_AVAILABLE; the markers wait on
+    assert not shard.markers.done
+    log.advance_high_watermark(1)
+    assert len(shard.markers.done) == 1
+
+
+async def test_a_transaction_that_does_not_fit_into_a_batch_is_refused_and_nothing_changes(
+    shard: ShardOfTransactions,
+) -> None:
+    shard.load(ongoing())
+    shard.log.largest_bytes = 1000
+    many = frozenset(("t", index) for index in range(10_000))
+    outcome = rules.add_partitions(shard.machine.get(NAME), PRODUCER, many, V2, START_MS)
+    answer = shard.machine.carry_out(NAME, outcome, lambda error, _: error)
+    assert answer is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert shard.machine.transactions[NAME] == read_transaction(transaction_record(NAME, ongoing()).value or b"")
+    assert len(shard.log.records) == 1
