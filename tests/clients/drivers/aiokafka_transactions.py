@@ -45,6 +45,7 @@ class AiokafkaTransactions:
             for each in records:
                 value, stamp = COPY_PREFIX + each.value, each.timestamp
                 await producer.send(arguments["target"], value, each.key, partition=0, timestamp_ms=stamp)
+            await producer.flush()  # an abort would discard what is not sent
             position = {TopicPartition(arguments["topic"], 0): records[-1].offset + 1}
             await producer.send_offsets_to_transaction(position, arguments["group"])
             await _end(producer, arguments)

@@ -40,6 +40,7 @@ class ConfluentTransactions:
                 copied: Any = COPY_PREFIX + (message.value() or b"")  # its stub wants text as well
                 stamp = message.timestamp()[1]
                 producer.produce(arguments["target"], copied, key=message.key(), partition=0, timestamp=stamp)
+            producer.flush(TIMEOUT_SECONDS)  # an abort would discard what is not sent
             position = TopicPartition(arguments["topic"], 0, (messages[-1].offset() or 0) + 1)
             producer.send_offsets_to_transaction([position], consumer.consumer_group_metadata(), TIMEOUT_SECONDS)
             _end(producer, arguments)

@@ -46,6 +46,7 @@ class KafkaPythonTransactions:
             for each in records:
                 value, stamp = COPY_PREFIX + each.value, each.timestamp
                 producer.send(arguments["target"], value, each.key, partition=0, timestamp_ms=stamp)
+            producer.flush(PATIENCE_SECONDS)  # an abort would discard what is not sent
             position = OffsetAndMetadata(records[-1].offset + 1, "", -1)
             partition = TopicPartition(arguments["topic"], 0)
             producer.send_offsets_to_transaction({partition: position}, consumer.group_metadata())

@@ -115,6 +115,7 @@ final class TransactionVerbs {
                 producer.send(new ProducerRecord<>(
                     arguments.get("target").asText(), 0, each.timestamp(), each.key(), value.toByteArray()));
             }
+            producer.flush(); // an abort would discard what is not sent
             long next = records.get(records.size() - 1).offset() + 1;
             producer.sendOffsetsToTransaction(
                 Map.of(new TopicPartition(topic, 0), new OffsetAndMetadata(next)), consumer.groupMetadata());
