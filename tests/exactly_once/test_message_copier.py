@@ -58,7 +58,7 @@ def test_each_record_is_copied_once(tmp_path: Path, jvm: None, count: int, pause
         deadline = time.monotonic() + PATIENCE_SECONDS
         while not all(copier.is_done for copier in copiers):
             assert time.monotonic() < deadline
-            time.sleep(moments.uniform(pause_seconds / 2, pause_seconds))  # between faults
+            time.sleep(moments.uniform(pause_seconds / 2, pause_seconds))  # a poll's pause, and the time between faults
             if broker_kills < 2 or moments.random() < 0.3:
                 broker.kill()
                 broker.start()
