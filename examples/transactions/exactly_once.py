@@ -1,7 +1,7 @@
 """Exactly once: read orders, write an invoice for each, and commit the offsets, all in one transaction.
 
-Thirty orders wait in a topic. Workers are killed with SIGKILL, one at each step of a transaction. The next worker has the
-same transactional id: its start aborts the transaction that the killed one has left open, and it continues at the
+Thirty orders wait in a topic. Workers are killed with SIGKILL, one at each step of a transaction. The next worker has
+the same transactional id: its start aborts the transaction that the killed one has left open, and it continues at the
 offset of the last transaction that was committed. Readers with `isolation.level=read_committed` see each invoice once.
 
     python examples/transactions/exactly_once.py [HOST:PORT]
