@@ -9,6 +9,7 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.planning.realtime_checks import check_realtime_steps
 from odradek.pipelines.planning.stream_checks import check_streams, check_within
+from odradek.pipelines.planning.stream_join_checks import check_stream_join
 from odradek.pipelines.planning.streams import Streams
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     streams = Streams.of(pipeline, graph)
     for step in pipeline.steps:
         check_within(step, graph, streams, problems)
+        check_stream_join(step, graph, streams, problems)
     if pipeline.engine is not Engine.BATCH:
         check_streams(pipeline, graph, streams, problems)
     if pipeline.engine is Engine.REALTIME:
