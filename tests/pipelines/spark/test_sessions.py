@@ -37,7 +37,9 @@ steps:
       select user, session_window.start as window_start, session_window.end as window_end, count(*) as n
       from views group by user, session_window(at, '{GAP_S} seconds')
   over_sql:
-    sql: select window.end as window_end, count(*) as n, sum(n) as rows from by_sql group by window(window_end, '1 minute')
+    sql: |
+      select window.end as window_end, count(*) as n, sum(n) as rows
+      from by_sql group by window(window_end, '1 minute')
   tumbling:
     sql: select window.start as window_start, window.end, count(*) as n from views group by window(at, '10 seconds')
 sinks:

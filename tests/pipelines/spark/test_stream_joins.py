@@ -1,6 +1,6 @@
 """Joins of streams give the rows that a batch gives, however the records fall into batches.
 
-The source of each side is a folder of files, of which each is one micro-batch. The expected rows are computed in Python.
+The source of each side is a folder of files, of which each is a micro-batch. The expected rows are computed in Python.
 """
 
 from __future__ import annotations
@@ -91,9 +91,10 @@ def test_a_stream_and_a_batch_join_the_same_rows(stage: Stage, seed: int) -> Non
     )
     sinks = "".join(f"  {how}: {{from: {how}_join, table: {how}_rows}}\n" for how in KINDS)
     stage.run(stage.pipeline(f"{SOURCES}steps:\n{steps}sinks:\n{sinks}"))
+    lefts, rights = ([row for batch in side for row in batch] for side in (left, right))
     for how in KINDS:
         rows = written(stage, f"{how}_rows")
-        assert set(rows) == joined(sum(left, []), sum(right, []), how), how
+        assert set(rows) == joined(lefts, rights, how), how
         assert len(rows) == len(set(rows)), how
 
 
@@ -139,6 +140,7 @@ def test_the_state_of_a_join_is_bounded(stage: Stage) -> None:
     try:
         query = running.queries["s"]
         assert query.awaitTermination(int(WAIT_S))
+        assert query.lastProgress is not None
         operators = query.lastProgress.stateOperators
         assert 0 < sum(each.numRowsTotal for each in operators) <= 40  # of 120
         assert sum(each.numRowsDroppedByWatermark for each in operators) == 0
