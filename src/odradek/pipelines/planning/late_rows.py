@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.graph import place_of
+from odradek.pipelines.definition.graph import place_of, references
 from odradek.pipelines.definition.model import Aggregation, Join, RunningAggregate, Sql, StreamJoin, TopicOrigin
 from odradek.pipelines.definition.vocabulary import Delivery, Late
 from odradek.pipelines.planning.flows import split_flows
@@ -124,7 +124,8 @@ def unknown_rule(step: Step) -> str:
 def several_paths(late: LateInput, graph: Graph, between: list[Step], streams: Streams) -> bool:
     sides = [name for name in graph.inputs.get(late.step.name, ()) if late.source.name in graph.upstream(name)]
     is_self_join = isinstance(late.step.operation, StreamJoin) and len(graph.inputs[late.step.name]) == 1
-    read = [[name for name in graph.inputs.get(each.name, ()) if name in streams.names] for each in between]
+    streaming = {name.lower() for name in streams.names}
+    read = [[found for found in references(each) if found.name.lower() in streaming] for each in between]
     return len(sides) > 1 or is_self_join or any(len(names) > 1 for names in read)
 
 
