@@ -13,6 +13,11 @@ CLASSES = [
     "org.apache.kafka.tools.LogDirsCommandTest",
     "org.apache.kafka.clients.producer.ProducerCompressionTest",
     "kafka.server.JoinGroupRequestTest",
+    "kafka.server.TxnOffsetCommitRequestTest",
+    "org.apache.kafka.clients.TransactionsWithMaxInFlightOneTest",
+    "org.apache.kafka.clients.admin.AdminFenceProducersTest",
+    "org.apache.kafka.clients.admin.DescribeProducersWithBrokerIdTest",
+    "org.apache.kafka.clients.producer.ProducerIntegrationTest",
     "kafka.server.DeleteGroupsRequestTest",
     "kafka.server.HeartbeatRequestTest",
     "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
@@ -31,18 +36,12 @@ CLASSES = [
     "org.apache.kafka.tools.consumer.group.ListConsumerGroupTest",
 ]
 
-_TRANSACTIONS = "needs transactions"
 _SHARE_GROUPS = "needs share groups"
 NOT_RUN = {
     "kafka.server.ShareFetchAcknowledgeRequestTest": _SHARE_GROUPS,
     "kafka.server.ShareGroupDescribeRequestTest": _SHARE_GROUPS,
-    "kafka.server.TxnOffsetCommitRequestTest": _TRANSACTIONS,
-    "org.apache.kafka.clients.TransactionsWithMaxInFlightOneTest": _TRANSACTIONS,
-    "org.apache.kafka.clients.admin.AdminFenceProducersTest": _TRANSACTIONS,
     "org.apache.kafka.clients.admin.ClientTelemetryTest": "needs client telemetry (KIP-714)",
-    "org.apache.kafka.clients.admin.DescribeProducersWithBrokerIdTest": "needs DescribeProducers",
     "org.apache.kafka.clients.consumer.ShareConsumerTest": _SHARE_GROUPS,
-    "org.apache.kafka.clients.producer.ProducerIntegrationTest": _TRANSACTIONS,
     "org.apache.kafka.tools.UserScramCredentialsCommandTest": "needs SCRAM",
 }
 

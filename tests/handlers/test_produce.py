@@ -218,15 +218,14 @@ def test_a_changed_limit_holds_for_the_next_batch(broker: AnyBroker, name: str) 
 
 
 @pytest.mark.parametrize("version", [8, 12, 13])
-def test_transactions_are_refused_until_they_are_built(simulated: SimulatedBroker, name: str, version: int) -> None:
+def test_a_transactional_batch_needs_a_transactional_id(simulated: SimulatedBroker, name: str, version: int) -> None:
     topic_id = create_topic(simulated, name)
     topic = topic_id if version >= 13 else name
     marked = produce(simulated, topic, batch(producer=(7, 0, 0), transactional=True), version=version)
-    assert (marked.error_code, marked.base_offset) == (ErrorCode.INVALID_TXN_STATE, -1)
-    named = produce(simulated, topic, batch(producer=(7, 0, 0)), version=version, transactional_id="tx")
-    assert (named.error_code, named.base_offset) == (ErrorCode.INVALID_TXN_STATE, -1)
+    assert (marked.error_code, marked.base_offset) == (ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1)
     assert list_offset(simulated, name, -1).offset == 0
-    assert produce(simulated, topic, batch(producer=(7, 0, 0)), version=version).error_code == ErrorCode.NONE
+    named = produce(simulated, topic, batch(producer=(7, 0, 0)), version=version, transactional_id="tx")
+    assert (named.error_code, named.base_offset) == (ErrorCode.NONE, 0)
 
 
 def test_a_broken_batch_is_called_broken_whatever_bit_it_has(simulated: SimulatedBroker, name: str) -> None:

@@ -24,22 +24,13 @@ def features(caplog: pytest.LogCaptureFixture) -> list[str]:
     ]
 
 
-def test_a_transactional_producer_is_reported(simulated: SimulatedBroker, caplog: pytest.LogCaptureFixture) -> None:
-    request = InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1000)
-    simulated.call(request, InitProducerIdResponse, 5)
-    assert features(caplog) == ["transactions"]
-
-
-@pytest.mark.parametrize(("key_type", "feature"), [(1, "transactions"), (2, "share groups")])
-def test_a_search_for_a_coordinator_is_reported(
-    simulated: SimulatedBroker, caplog: pytest.LogCaptureFixture, key_type: int, feature: str
-) -> None:
-    request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=["a", "b"])
+def test_a_search_for_a_coordinator_is_reported(simulated: SimulatedBroker, caplog: pytest.LogCaptureFixture) -> None:
+    request = FindCoordinatorRequest(key_type=2, coordinator_keys=["a", "b"])
     simulated.call(request, FindCoordinatorResponse, 6)
-    assert features(caplog) == [feature]
+    assert features(caplog) == ["share groups"]
 
 
-@pytest.mark.parametrize(("api_key", "feature"), [(26, "transactions"), (76, "share groups"), (88, "streams groups")])
+@pytest.mark.parametrize(("api_key", "feature"), [(76, "share groups"), (88, "streams groups")])
 def test_an_api_of_the_feature_is_reported(
     simulated: SimulatedBroker, caplog: pytest.LogCaptureFixture, api_key: int, feature: str
 ) -> None:

@@ -6,6 +6,7 @@ from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
+from odradek.log.transaction_verification import VerificationGuard
 from odradek.protocol.batch import BatchHeader, read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -40,9 +41,20 @@ def make_batch(
     )
 
 
+def verify(log: PartitionLog, batch: memoryview) -> VerificationGuard | None:
+    """What the append of a batch that begins a transaction needs, as if the coordinator had confirmed it."""
+    header = read_batch_header(batch)
+    if not header.is_transactional:
+        return None
+    guard = log.producers.begin_verification(
+        header.producer_id, header.producer_epoch, header.base_sequence, supports_epoch_bump=False, now_ms=NOW_MS
+    )
+    return None if isinstance(guard, ErrorCode) else guard
+
+
 def append(log: PartitionLog, batch: memoryview, leader_epoch: int = 0) -> int:
     """The base offset it was given."""
-    result = log.append(batch, leader_epoch)
+    result = log.append(batch, leader_epoch, verification=verify(log, batch))
     assert result.error is ErrorCode.NONE, result
     return result.base_offset
 

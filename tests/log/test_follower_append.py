@@ -205,16 +205,21 @@ def test_the_files_are_those_of_the_leader(
             [(b"key", b"x" * size)],
             timestamp=NOW_MS + age,
             producer=producer,
-            is_transactional=is_transactional and producer_id >= 0,
+            is_transactional=producer_id in leader.producers.transactions.open
+            or (is_transactional and producer_id >= 0),
         )
         append(leader, batch, epoch)
         if is_transactional and entry is not None and size % 2:
-            leader.append_marker(EndTransactionMarker(producer_id, 0, ControlRecordType.ABORT, epoch), epoch)
+            leader.append_marker(
+                EndTransactionMarker(producer_id, 0, ControlRecordType.ABORT, epoch), epoch, transaction_version=1
+            )
     stored = read_all(leader)
     for first in range(0, len(stored), batches_per_fetch):
         data = b"".join(stored[first : first + batches_per_fetch])
         assert follower.append_as_follower(memoryview(data)).error is ErrorCode.NONE
     assert follower.producers.entries == leader.producers.entries
+    assert follower.producers.transactions.open == leader.producers.transactions.open
+    assert follower.producers.transactions.ended == leader.producers.transactions.ended
     assert follower.leader_epochs.entries == leader.leader_epochs.entries
     for log in (leader, follower):
         log.close()
@@ -230,14 +235,14 @@ def test_a_marker_is_appended_at_the_log_end_in_the_current_epoch(simulation: Si
     append(leader, keyed_batch([(b"k", b"v")], producer=(9, 2, 0), is_transactional=True), 4)
     assert leader.producers.entries[9].current_txn_first_offset == 0
     marker = EndTransactionMarker(9, 2, ControlRecordType.COMMIT, coordinator_epoch=6)
-    result = leader.append_marker(marker, 5)
+    result = leader.append_marker(marker, 5, transaction_version=1)
     assert result == (ErrorCode.NONE, 1, 1, -1, False)
     now_ms = simulation.host.clock.now_ms()
     assert read_all(leader)[1] == build_end_transaction_marker(marker, now_ms, base_offset=1, leader_epoch=5)
     assert leader.leader_epochs.entries == ((4, 0), (5, 1))
     assert leader.producers.entries[9].current_txn_first_offset == -1
-    older = leader.append_marker(marker._replace(producer_epoch=1), 5)
-    fenced = leader.append_marker(marker._replace(coordinator_epoch=5), 5)
+    older = leader.append_marker(marker._replace(producer_epoch=1), 5, transaction_version=1)
+    fenced = leader.append_marker(marker._replace(coordinator_epoch=5), 5, transaction_version=1)
     assert [older.error, fenced.error] == [
         ErrorCode.INVALID_PRODUCER_EPOCH,
         ErrorCode.TRANSACTION_COORDINATOR_FENCED,
@@ -247,7 +252,7 @@ def test_a_marker_is_appended_at_the_log_end_in_the_current_epoch(simulation: Si
 
 def test_a_marker_takes_the_append_time_of_its_topic(simulation: Simulation) -> None:
     leader = open_log(simulation.host, LEADER, LogConfig(message_timestamp_type=TimestampType.LOG_APPEND_TIME))
-    result = leader.append_marker(EndTransactionMarker(9, 2, ControlRecordType.ABORT, 0), 0)
+    result = leader.append_marker(EndTransactionMarker(9, 2, ControlRecordType.ABORT, 0), 0, transaction_version=1)
     header = read_batch_header(read_all(leader)[0])
     assert result.log_append_time_ms == header.max_timestamp == simulation.host.clock.now_ms()
     assert header.uses_log_append_time

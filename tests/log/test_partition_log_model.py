@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from odradek.host.slices import FileSlice
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
-from odradek.log.retention import expired_offset
+from odradek.log.retention import expire_to, expired_offset
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, NOW_MS, append, make_batch, open_log, read_all, split
 from tests.log.compaction.compacted_logs import compact_log, durable_end_offset, job_for, keyed_batch
@@ -124,7 +124,7 @@ class PartitionLogModel(RuleBasedStateMachine):
         now_ms = NOW_MS + later_ms
         offset = expired_offset(self.log, self.end_offset, now_ms)
         if offset is not None:
-            self.log.expire_to(offset)
+            expire_to(self.log, offset)
         start_offset = self.log.log_start_offset
         assert self.start_offset <= start_offset <= self.end_offset
         gone = [data for _, last, data in self.batches if self.start_offset <= last < start_offset]

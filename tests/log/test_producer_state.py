@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from odradek.log import producer_state
 from odradek.log.producer_snapshot import decode_snapshot, encode_snapshot
 from odradek.log.producer_state import CACHED_BATCHES, ProducerBatch, ProducerEntry, ProducerState
+from odradek.log.transaction_index import AbortedTransaction
+from odradek.log.transaction_verification import VerificationGuard
 from odradek.protocol.batch import TRANSACTIONAL_FLAG, BatchHeader, read_batch_header
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
@@ -36,8 +38,21 @@ def marker(
     return EndTransactionMarker(producer_id, epoch, type_, coordinator_epoch)
 
 
+def verify(state: ProducerState, batch: BatchHeader, *, supports_epoch_bump: bool = False) -> VerificationGuard | None:
+    """As if the coordinator had confirmed the transaction."""
+    guard = state.begin_verification(
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.base_sequence,
+        supports_epoch_bump=supports_epoch_bump,
+        now_ms=NOW_MS,
+    )
+    assert not isinstance(guard, ErrorCode)
+    return guard
+
+
 def appended(state: ProducerState, batch: BatchHeader, base_offset: int, timestamp: int = NOW_MS) -> None:
-    assert state.check(batch) is None
+    assert state.check(batch, verify(state, batch) if batch.is_transactional else None) is None
     state.update(batch, base_offset + batch.last_offset_delta, timestamp)
 
 
@@ -91,11 +106,11 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_begins_at_zero() -> None:
 def test_a_marker_moves_the_epoch() -> None:
     state = ProducerState()
     appended(state, header(0, 5), 0)
-    state.end_transaction(marker(1, 1), NOW_MS + 1)
+    state.end_transaction(marker(1, 1), 5, NOW_MS + 1)
     assert state.check(header(5)) is ErrorCode.INVALID_PRODUCER_EPOCH
     assert state.check(header(5, epoch=1)) is ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     appended(state, header(0, epoch=1), 6)
-    state.end_transaction(marker(2, 7), NOW_MS)
+    state.end_transaction(marker(2, 7), 7, NOW_MS)
     assert state.check(header(0, epoch=6, producer_id=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
 
 
@@ -106,7 +121,7 @@ def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:
     appended(state, transactional, 10)
     appended(state, transactional._replace(base_sequence=3), 20)
     assert (state.entries[1].current_txn_first_offset, state.entries[2].current_txn_first_offset) == (10, -1)
-    state.end_transaction(marker(1, 0, coordinator_epoch=4), NOW_MS + 5)
+    state.end_transaction(marker(1, 0, coordinator_epoch=4), 23, NOW_MS + 5)
     entry = state.entries[1]
     assert (entry.current_txn_first_offset, entry.coordinator_epoch, entry.last_timestamp) == (-1, 4, NOW_MS + 5)
     assert entry.next_sequence == 6, "a marker has no sequence number, and keeps the producer's"
@@ -114,18 +129,21 @@ def test_a_transaction_is_open_from_its_first_batch_to_its_marker() -> None:
 
 def test_a_marker_of_an_older_producer_or_coordinator_is_fenced() -> None:
     state = ProducerState()
-    assert state.check_marker(marker(1, 0)) is None
-    state.end_transaction(marker(1, 3, coordinator_epoch=7), NOW_MS)
-    assert state.check_marker(marker(1, 2, coordinator_epoch=7)) is ErrorCode.INVALID_PRODUCER_EPOCH
-    assert state.check_marker(marker(1, 3, coordinator_epoch=6)) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
-    assert state.check_marker(marker(1, 4, coordinator_epoch=7)) is None
+    assert state.check_marker(marker(1, 0), 1) is None
+    state.end_transaction(marker(1, 3, coordinator_epoch=7), 0, NOW_MS)
+    for version in (0, 1, 2):
+        assert state.check_marker(marker(1, 2, coordinator_epoch=7), version) is ErrorCode.INVALID_PRODUCER_EPOCH
+        assert state.check_marker(marker(1, 3, coordinator_epoch=6), version) is (
+            ErrorCode.TRANSACTION_COORDINATOR_FENCED
+        )
+        assert state.check_marker(marker(1, 4, coordinator_epoch=7), version) is None
 
 
 def test_silent_producers_expire_unless_in_a_transaction() -> None:
     state = ProducerState()
     for producer_id in (1, 2, 3):
         appended(state, header(0, producer_id=producer_id), producer_id, NOW_MS + producer_id)
-    state.entries[1].current_txn_first_offset = 0
+    appended(state, header(1)._replace(attributes=TRANSACTIONAL_FLAG), 4, NOW_MS + 1)
     assert state.remove_expired(NOW_MS + 1002, 1000) == 1
     assert sorted(state.entries) == [1, 3]
 
@@ -138,6 +156,89 @@ def test_the_number_of_producers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(state.entries) <= 16
     assert 99 in state.entries
     assert 0 not in state.entries
+
+
+def test_open_transactions_are_not_counted_and_not_removed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(producer_state, "PRODUCERS_LIMIT", 16)
+    state = ProducerState()
+    for producer_id in range(40):
+        appended(state, transactional(0, producer_id=producer_id), producer_id, NOW_MS + producer_id)
+    for producer_id in range(100, 200):
+        appended(state, header(0, producer_id=producer_id), producer_id, NOW_MS + producer_id)
+    assert [each for each in state.entries if each < 100] == [*range(40)]
+    assert len(state.entries) <= 40 + 16
+
+
+def transactional(sequence: int, count: int = 1, *, epoch: int = 0, producer_id: int = 1) -> BatchHeader:
+    return header(sequence, count, epoch=epoch, producer_id=producer_id)._replace(attributes=TRANSACTIONAL_FLAG)
+
+
+def test_a_transaction_begins_only_with_a_verification() -> None:
+    state = ProducerState()
+    assert state.check(transactional(0)) is ErrorCode.INVALID_TXN_STATE
+    assert state.check(transactional(0), VerificationGuard()) is ErrorCode.INVALID_TXN_STATE
+    guard = verify(state, transactional(0))
+    assert state.check(transactional(0), guard) is None
+    state.update(transactional(0), 0, NOW_MS)
+    assert state.check(transactional(1)) is None, "the transaction is open"
+    assert state.has_open_transaction(1, 0)
+    state.end_transaction(marker(1, 0), 1, NOW_MS)
+    assert state.check(transactional(1), guard) is ErrorCode.INVALID_TXN_STATE, "a late batch of the ended transaction"
+    assert isinstance(state.check(transactional(0)), ProducerBatch), "a duplicate needs no verification"
+
+
+def test_a_batch_of_another_epoch_needs_a_verification_of_its_own() -> None:
+    state = ProducerState()
+    appended(state, transactional(0, epoch=3), 0)
+    assert state.check(transactional(0, epoch=4)) is ErrorCode.INVALID_TXN_STATE
+    assert state.check(transactional(0, epoch=2)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    refused = state.begin_verification(1, 2, 0, supports_epoch_bump=False, now_ms=NOW_MS)
+    assert refused is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert state.begin_verification(1, 3, 1, supports_epoch_bump=False, now_ms=NOW_MS) is None
+    appended(state, transactional(0, epoch=4), 1)
+    assert state.transactions.open == {1: 0}, "the transaction goes on"
+
+
+def test_a_producer_in_a_transaction_writes_only_to_it() -> None:
+    state = ProducerState()
+    appended(state, transactional(0), 0)
+    assert state.check(header(1)) is ErrorCode.INVALID_TXN_STATE
+    assert state.check(header(0, producer_id=2)) is None
+    state.end_transaction(marker(1, 0), 1, NOW_MS)
+    assert state.check(header(1)) is None
+
+
+def test_a_marker_of_version_2_has_a_higher_epoch_than_its_transaction() -> None:
+    state = ProducerState()
+    appended(state, transactional(0, epoch=3), 0)
+    assert state.check_marker(marker(1, 3), 1) is None
+    assert state.check_marker(marker(1, 3), 2) is ErrorCode.INVALID_PRODUCER_EPOCH
+    assert state.check_marker(marker(1, 4), 2) is None
+    state.end_transaction(marker(1, 4), 1, NOW_MS)
+    assert state.check_marker(marker(1, 4), 2) is None, "the marker is repeated"
+
+
+def test_an_aborted_transaction_tells_the_begin_of_the_oldest_open_one() -> None:
+    state = ProducerState()
+    appended(state, transactional(0, producer_id=1), 0)
+    appended(state, transactional(0, producer_id=2), 1)
+    aborted = state.end_transaction(marker(2, 0, type_=ControlRecordType.ABORT), 2, NOW_MS)
+    assert aborted == AbortedTransaction(1, 2, 2, last_stable_offset=0)
+    assert state.end_transaction(marker(1, 0), 3, NOW_MS) is None, "it was committed"
+    assert state.end_transaction(marker(1, 0, type_=ControlRecordType.ABORT), 4, NOW_MS) is None, "it had no data"
+
+
+def test_batches_of_the_group_coordinator_have_no_sequence() -> None:
+    state = ProducerState()
+    batch = transactional(-1, 3, epoch=2)
+    appended(state, batch, 0)
+    appended(state, batch, 3)
+    assert state.check(transactional(-1, epoch=1)) is ErrorCode.INVALID_PRODUCER_EPOCH
+    loaded = ProducerState()
+    loaded.replace(decode_snapshot(encode_snapshot(state.entries.items())), 6)
+    assert loaded.transactions.open == {1: 0}
+    assert loaded.entries[1].batches == [ProducerBatch(-1, 5, 2, NOW_MS)]
+    assert loaded.entries[1].next_sequence == 0
 
 
 @given(
@@ -190,7 +291,7 @@ def test_a_snapshot_gives_back_the_last_batch_of_each_producer() -> None:
     state = ProducerState()
     for number in range(3):
         appended(state, header(number, producer_id=1), number)
-    state.end_transaction(marker(2, 5), NOW_MS)
+    state.end_transaction(marker(2, 5), 3, NOW_MS)
     state.entries[2].coordinator_epoch = 8
     state.entries[2].current_txn_first_offset = 77
     loaded = dict(decode_snapshot(encode_snapshot(state.entries.items())))

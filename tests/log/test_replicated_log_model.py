@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from odradek.host.slices import FileSlice
+from odradek.log.aborted_transactions import find_aborted
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.producer_state import ProducerEntry
@@ -88,7 +89,8 @@ class ReplicatedLogModel(RuleBasedStateMachine):
             timestamp=NOW_MS + age,
             compression=compression,
             producer=(producer_id, epoch, sequence),
-            is_transactional=is_transactional and producer_id >= 0,
+            is_transactional=producer_id in self.leader.producers.transactions.open
+            or (is_transactional and producer_id >= 0),
         )
         if len(batch) <= self.leader.config.segment_bytes:
             append(self.leader, batch, self.epoch)
@@ -112,7 +114,7 @@ class ReplicatedLogModel(RuleBasedStateMachine):
         epoch = self.producer(producer_id)[0] + epoch_change
         offset = self.leader.log_end_offset
         result = self.leader.append_marker(
-            EndTransactionMarker(producer_id, epoch, kind, coordinator_epoch), self.epoch
+            EndTransactionMarker(producer_id, epoch, kind, coordinator_epoch), self.epoch, transaction_version=1
         )
         if result.error is not ErrorCode.NONE:
             assert result.error is ErrorCode.TRANSACTION_COORDINATOR_FENCED
@@ -223,7 +225,7 @@ class ReplicatedLogModel(RuleBasedStateMachine):
         self.check_producers()
         if self.rolls_alike:
             for name in self.simulation.disk.list_directory(leader.directory):
-                if name.endswith((".log", ".index", ".timeindex")):
+                if name.endswith((".log", ".index", ".timeindex", ".txnindex")):
                     path = f"{follower.directory}/{name}"
                     assert self.simulation.disk.read_file(path) == self.simulation.disk.read_file(
                         f"{leader.directory}/{name}"
@@ -232,6 +234,9 @@ class ReplicatedLogModel(RuleBasedStateMachine):
     def check_producers(self) -> None:
         leader, follower = self.leader.producers.entries, self.follower.producers.entries
         assert follower.keys() == leader.keys()
+        assert self.follower.producers.transactions.open == self.leader.producers.transactions.open
+        end_offset = self.leader.log_end_offset
+        assert find_aborted(self.follower, 0, end_offset) == find_aborted(self.leader, 0, end_offset)
         for producer_id, entry in leader.items():
             assert _without_batches(follower[producer_id]) == _without_batches(entry)
             # State that was loaded from a snapshot has only the last batch of each producer, and for its timestamp that

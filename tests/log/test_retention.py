@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.log.log_config import LogConfig
-from odradek.log.retention import expired_offset, may_have_expired
+from odradek.log.retention import expire_to, expired_offset, may_have_expired
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import EVERYTHING, NOW_MS, append, make_batch, open_log, read_all
 
@@ -33,7 +33,7 @@ def expire(log: PartitionLog, now_ms: int = NOW_MS, committed_offset: int = EVER
     offset = expired_offset(log, min(committed_offset, log.log_end_offset), now_ms)
     assert offset is None or may_have_expired(log)
     if offset is not None:
-        log.expire_to(offset)
+        expire_to(log, offset)
         log.remove_segments_before_start(EVERYTHING)
     assert len(read_all(log)) == log.log_end_offset - log.log_start_offset
     return list(range(log.log_start_offset, log.log_end_offset))
@@ -107,7 +107,7 @@ def test_what_was_appended_meanwhile_keeps_the_active_segment(simulation: Simula
     offset = expired_offset(log, log.log_end_offset, NOW_MS)
     append(log, make_batch())
     assert offset == 2
-    log.expire_to(offset)
+    expire_to(log, offset)
     assert (log.log_start_offset, log.log_end_offset) == (1, 3)
 
 
@@ -137,7 +137,7 @@ def test_after_a_power_failure_the_end_is_where_it_was(simulation: Simulation) -
         log.flush()
         offset = expired_offset(log, 1, NOW_MS)
         assert offset is not None
-        log.expire_to(offset)
+        expire_to(log, offset)
         log.remove_segments_before_start(1)
         simulation.crash()
         log = open_log(simulation.host, f"/data/topic-{seed}", clean_shutdown=False, log_start_offset=1)

@@ -61,11 +61,15 @@ def test_a_removed_segment_says_so_and_leaves_its_name(simulation: Simulation, s
         _ = segment.file
 
 
+def replay_nothing(*_: object) -> None:
+    pass
+
+
 def test_recovery_returns_what_it_cut_off(simulation: Simulation, segment: Segment) -> None:
     segment.file.write_at(b"torn", segment.size_bytes)
     again = Segment(simulation.disk, "/data", BASE_OFFSET)
-    assert again.recover(200) == 4
+    assert again.recover(200, replay_nothing) == 4
     assert (again.size_bytes, again.next_offset) == (segment.size_bytes, BASE_OFFSET + 10)
     # Batches of other offsets do not belong here.
     simulation.disk.rename(segment.path(".log"), "/data/00000000000000000200.log")
-    assert Segment(simulation.disk, "/data", 200).recover(200) == segment.size_bytes
+    assert Segment(simulation.disk, "/data", 200).recover(200, replay_nothing) == segment.size_bytes

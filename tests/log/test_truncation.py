@@ -7,13 +7,17 @@ import pytest
 
 from odradek.host.host import Host
 from odradek.host.slices import FileSlice
+from odradek.log.aborted_transactions import find_aborted
 from odradek.log.compaction.cleaned_segment import CleanedSegment
-from odradek.log.compaction.transactions import AbortedTransaction, decode_transaction_index, encode_transaction_index
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
+from odradek.log.retention import expire_to
 from odradek.log.segment import TRANSACTION_INDEX_SUFFIX
+from odradek.log.transaction_index import AbortedTransaction, decode_transaction_index
+from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from tests.log.batches import append, make_batch, open_log, read_all, split
+from tests.log.compaction.compacted_logs import keyed_batch
 from tests.log.interleaving import first_missing_step, interrupt_at_every_step, interrupt_at_step
 from tests.simulation.simulated_host import Simulation
 
@@ -164,16 +168,43 @@ def test_a_segment_with_a_damaged_index_is_cut_by_its_batches(simulation: Simula
     assert simulation.disk.file_size(log.segments[0].path(".timeindex")) > 0
 
 
-def test_aborted_transactions_go_with_their_markers(simulation: Simulation) -> None:
-    log, _ = make_log(simulation, roll_after=(5,))
+def write_aborted_transactions(log: PartitionLog) -> list[AbortedTransaction]:
+    """Two transactions, of which the first ends at offset 3 and the second at offset 6."""
+    for producer_id in (1, 2):
+        append(log, keyed_batch([(b"k", b"v")], producer=(producer_id, 0, 0), is_transactional=True))
+    append(log, keyed_batch([(b"k", b"v")], producer=(1, 0, 1), is_transactional=True))
+    log.append_marker(EndTransactionMarker(1, 0, ControlRecordType.ABORT, 0), 0, transaction_version=1)
+    for sequence in (1, 2):
+        append(log, keyed_batch([(b"k", b"v")], producer=(2, 0, sequence), is_transactional=True))
+    log.append_marker(EndTransactionMarker(2, 0, ControlRecordType.ABORT, 0), 0, transaction_version=1)
+    return [AbortedTransaction(0, 1, 3, 1), AbortedTransaction(1, 2, 6, 7)]
+
+
+@pytest.mark.parametrize("is_rolled", [False, True])
+def test_aborted_transactions_go_with_their_markers(simulation: Simulation, is_rolled: bool) -> None:
+    log = open_log(simulation.host, DIRECTORY, CONFIG)
+    aborted = write_aborted_transactions(log)
+    if is_rolled:
+        log.roll()
+    assert find_aborted(log, 0, 7) == aborted
     path = log.segments[0].path(TRANSACTION_INDEX_SUFFIX)
-    aborted = [AbortedTransaction(0, 1, 2, 2), AbortedTransaction(1, 2, 4, 4)]
-    simulation.disk.replace_file(path, encode_transaction_index(aborted))
-    log.truncate_to(4)
+    log.truncate_to(5)
+    assert find_aborted(log, 0, 5) == aborted[:1]
     assert list(decode_transaction_index(simulation.disk.read_file(path))) == aborted[:1]
-    simulation.disk.replace_file(path, b"damaged")
+    assert log.producers.transactions.open == {2: 1}
     log.truncate_to(3)
+    assert find_aborted(log, 0, 3) == []
     assert not simulation.disk.exists(path)
+    assert log.producers.transactions.open == {1: 0, 2: 1}
+
+
+def test_a_damaged_transaction_index_is_rebuilt_when_its_segment_is_cut(simulation: Simulation) -> None:
+    log = open_log(simulation.host, DIRECTORY, CONFIG)
+    aborted = write_aborted_transactions(log)
+    log.roll()
+    simulation.disk.replace_file(log.segments[0].path(TRANSACTION_INDEX_SUFFIX), b"damaged")
+    log.truncate_to(5)
+    assert find_aborted(log, 0, 5) == aborted[:1]
 
 
 class PowerLoss(Exception):
@@ -232,16 +263,16 @@ def test_after_a_failure_while_files_change_the_log_has_failed(
 def test_retention_and_compaction_leave_a_log_that_is_being_truncated(simulation: Simulation) -> None:
     log, batches = make_log(simulation, roll_after=(1, 3))
     log.begin_truncation()
-    log.expire_to(4)
+    expire_to(log, 4)
     assert log.log_start_offset == 0
-    assert not log.replace_segments(log.segments[:1], CleanedSegment(0, 0, 0))
+    assert not log.replace_segments(log.segments[:1], CleanedSegment(0, 0, 0, False))
     assert log.remove_segments_before_start(LARGE) == 0
     with pytest.raises(AssertionError):
         log.append_as_follower(memoryview(b""))
     log.truncate_to(5)
     assert not log.is_truncating
     assert read_all(log) == batches[:5]
-    log.expire_to(2)
+    expire_to(log, 2)
     assert log.remove_segments_before_start(LARGE) == 1
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from odradek.log.aborted_transactions import find_aborted
 from odradek.log.checkpoints import decode_checkpoint
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
@@ -17,6 +18,8 @@ from tests.log.batches import NOW_MS
 from tests.log.compaction.compacted_logs import headers_of, records_of
 from tests.replica.held_workers import HeldWorkers
 from tests.replica.test_housekeeping import pass_time
+from tests.replica.transactions import abort, commit
+from tests.replica.transactions import put as put_in_transaction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -230,3 +233,41 @@ def test_a_hung_disk_does_not_stop_the_compaction_of_other_disks(name: str) -> N
     pass_time(broker, BACKOFF_SECONDS)
     assert len(offsets(broker, other)) < 20
     broker.close()
+
+
+def test_nothing_after_the_begin_of_an_open_transaction_is_compacted(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name, cleanup_policy="compact", **SMALL_SEGMENTS)
+    for number in range(8):
+        put(broker, name, b"k", b"%d" % number)
+    partition = broker.partition(name)
+    put_in_transaction(partition, 1, b"open", key=b"other")
+    for number in range(8):
+        put(broker, name, b"k", b"%d" % number)
+    pass_time(broker, BACKOFF_SECONDS)
+    (cleaned_to,) = checkpoint(broker).values()
+    assert cleaned_to <= 8
+    assert [*range(8, 17)] == offsets(broker, name)[-9:]
+    commit(partition, 1)
+    for number in range(8):
+        put(broker, name, b"k", b"%d" % number)
+    pass_time(broker, BACKOFF_SECONDS)
+    assert 8 in offsets(broker, name), "the only record of its key"
+    assert len(offsets(broker, name)) < 8
+
+
+def test_a_transaction_that_was_aborted_in_the_active_segment_is_removed(broker: SimulatedBroker, name: str) -> None:
+    """The index of the active segment has no file."""
+    create_topic(broker, name, cleanup_policy="compact", **SMALL_SEGMENTS)
+    partition = broker.partition(name)
+    put(broker, name, b"k", b"stays")
+    aborted_offset = put_in_transaction(partition, 1, b"aborted", key=b"k")
+    for number in range(4):
+        put(broker, name, b"%d" % number, b"")
+    marker_offset = abort(partition, 1)
+    assert partition.log.segments[-1].base_offset <= marker_offset
+    assert partition.log.segments[-1].base_offset > aborted_offset
+    pass_time(broker, BACKOFF_SECONDS)
+    left = {record.offset: record.value for record in records_of(partition.log)}
+    assert aborted_offset not in left
+    assert left[0] == b"stays"
+    assert [each.first_offset for each in find_aborted(partition.log, 0, marker_offset + 1)] == [aborted_offset]

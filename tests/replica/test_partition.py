@@ -12,6 +12,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
 from odradek.replica.leadership import Leadership, LogState
 from odradek.replica.partition import Partition
+from odradek.replica.partition_fetch import fetch_from
 from tests.handlers.requests import alter_configs, batch, create_topic
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def fetch(
     **options: int,
 ) -> FetchResult:
     chosen = {"max_bytes": 1 << 20, "current_leader_epoch": -1, "last_fetched_epoch": -1} | options
-    return partition.fetch(
+    return fetch_from(
+        partition,
         offset,
         chosen["max_bytes"],
         current_leader_epoch=chosen["current_leader_epoch"],

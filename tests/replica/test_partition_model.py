@@ -21,6 +21,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
 from odradek.replica.leadership import Leadership
 from odradek.replica.partition import ALL_IN_SYNC, Partition
+from odradek.replica.partition_fetch import fetch_from
 from odradek.replica.waiting_requests import WaitingFetch, WaitingProduce
 from tests.handlers.requests import batch
 from tests.replica.held_workers import HeldWorkers
@@ -245,7 +246,8 @@ class PartitionModel(RuleBasedStateMachine):
             (FetchIsolation.TRANSACTION_COMMITTED, partition.high_watermark),
             (FetchIsolation.LOG_END, partition.log.log_end_offset),
         ):
-            result = partition.fetch(
+            result = fetch_from(
+                partition,
                 partition.log.log_start_offset,
                 1 << 20,
                 current_leader_epoch=-1,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.log.retention import expire_to
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
 from tests.handlers.brokers import SimulatedBroker
@@ -134,7 +135,7 @@ def test_segments_stay_until_the_log_start_is_checkpointed(
         if deletes_records:
             assert delete_records(broker, name, 10).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         else:
-            log.expire_to(10)
+            expire_to(log, 10)
         pass_time(broker, 1000)
         assert len(log.segments) == before
     pass_time(broker, 302)

@@ -148,8 +148,9 @@ _NOT_YET = (
     "offsets.topic.compression.codec",
     "replica.",
     "request.timeout.ms",
-    "transaction.",
-    "transactional.id.expiration.ms",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+    "transaction.state.log.load.buffer.size",
+    "transaction.two.phase.commit.enable",
     "unclean.leader.election.enable",
 )
 

@@ -6,12 +6,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from odradek.protocol.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from odradek.protocol.schema import Request, Response
+
+# Features of the whole cluster that clients choose their protocol by, and their levels.
+FEATURES = {"transaction.version": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +46,17 @@ class AdvertisedApis:
         ]
 
     def supported(self) -> ApiVersionsResponse:
-        return ApiVersionsResponse(api_keys=self._keys, finalized_features_epoch=0)
+        return ApiVersionsResponse(
+            api_keys=self._keys,
+            supported_features=[
+                SupportedFeatureKey(name=name, min_version=0, max_version=level) for name, level in FEATURES.items()
+            ],
+            finalized_features_epoch=0,
+            finalized_features=[
+                FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+                for name, level in FEATURES.items()
+            ],
+        )
 
     def unsupported_version(self) -> ApiVersionsResponse:
         return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=self._keys)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odradek.controller.channel import ControllerChannel
     from odradek.coordinator.groups.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
+    from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
     from odradek.handlers.api import AdvertisedApis
     from odradek.handlers.fetch_sessions import FetchSessions
     from odradek.host.host import Host
@@ -53,6 +54,7 @@ class Services:
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
     groups: GroupCoordinator
+    transactions: TransactionCoordinator
     authorizer: Authorizer
     advertised_apis: AdvertisedApis
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)

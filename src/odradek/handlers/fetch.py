@@ -13,6 +13,7 @@ from odradek.handlers.leader_hints import add_leader_hints
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -20,7 +21,8 @@ from odradek.protocol.messages.fetch import (
     PartitionData,
 )
 from odradek.protocol.sentinels import NO_EPOCH
-from odradek.replica.fetch_result import READ_COMMITTED, FetchResult, client_isolation
+from odradek.replica.fetch_result import READ_COMMITTED, FetchIsolation, FetchResult, client_isolation
+from odradek.replica.partition_fetch import fetch_from
 from odradek.replica.waiting_requests import WaitingFetch
 from odradek.security.authorizer import Operation
 
@@ -84,7 +86,13 @@ def _respond_or_wait(
     partitions = _partitions_to_wait_for(context, round_)
     if not partitions:
         return _respond(request, context, session, round_)
-    waiting = WaitingFetch(partitions, missing_bytes, request.max_wait_ms, context.services.host.clock)
+    waiting = WaitingFetch(
+        partitions,
+        missing_bytes,
+        request.max_wait_ms,
+        context.services.host.clock,
+        is_committed_only=request.isolation_level == READ_COMMITTED,
+    )
     return _wait(request, context, session, waiting)
 
 
@@ -100,7 +108,10 @@ def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Par
             continue
         if result.records is not None and partition.needs_disk(wanted.fetch_offset):
             return []
-        if result.high_watermark != partition.high_watermark:
+        if round_.isolation is FetchIsolation.TRANSACTION_COMMITTED:
+            if result.last_stable_offset != partition.last_stable_offset:
+                return []
+        elif result.high_watermark != partition.high_watermark:
             return []
         partitions.append(partition)
     return partitions
@@ -163,7 +174,7 @@ def _read(
             result = FetchResult(context.services.partitions.absence(topic, index))
         elif round_.is_replica:
             result = FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        elif not may_block and partition.needs_disk(wanted.fetch_offset):
+        elif not may_block and partition.needs_disk(wanted.fetch_offset, round_.isolation):
             round_.needs_disk = True
             break
         else:
@@ -182,7 +193,8 @@ def _read(
 
 def _read_one(wanted: FetchedPartition, partition: Partition, round_: _Round, may_block: bool) -> FetchResult:
     try:
-        result = partition.fetch(
+        result = fetch_from(
+            partition,
             wanted.fetch_offset,
             min(wanted.max_bytes, round_.remaining_bytes),
             current_leader_epoch=wanted.current_leader_epoch,
@@ -255,11 +267,16 @@ def _partition_data(index: int, result: FetchResult, is_committed_only: bool) ->
         partition_index=index,
         error_code=result.error,
         high_watermark=result.high_watermark,
-        last_stable_offset=result.high_watermark,
+        last_stable_offset=result.last_stable_offset,
         log_start_offset=result.log_start_offset,
-        aborted_transactions=[] if is_committed_only else None,
+        aborted_transactions=None,
         records=b"" if result.records is None else result.records,
     )
     if result.diverging_epoch != NO_EPOCH:
         data.diverging_epoch = EpochEndOffset(epoch=result.diverging_epoch, end_offset=result.diverging_end_offset)
+    elif is_committed_only and result.error is _NONE:
+        data.aborted_transactions = [
+            AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset)
+            for each in result.aborted_transactions
+        ]
     return data

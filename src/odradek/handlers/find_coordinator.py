@@ -1,7 +1,8 @@
-"""FindCoordinator, versions 0 to 6: which broker coordinates a group; from version 4 on for several groups at once.
+"""FindCoordinator, versions 0 to 6: which broker coordinates a group or a transactional id; from version 4 on for
+several of them at once.
 
-Departures from Kafka: the internal topic of groups is created within the first request, which Kafka answers with
-COORDINATOR_NOT_AVAILABLE. Transactions and share groups have no coordinator.
+Departures from Kafka: the internal topic is created within the first request, which Kafka answers with
+COORDINATOR_NOT_AVAILABLE. Share groups have no coordinator.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from odradek.handlers.broker_endpoints import find_endpoint
 from odradek.handlers.group_access import allows_on_group
-from odradek.handlers.unsupported_features import SHARE_GROUPS, TRANSACTIONS
+from odradek.handlers.transactional_id_access import may_describe
+from odradek.handlers.unsupported_features import SHARE_GROUPS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.find_coordinator import (
     Coordinator,
@@ -23,6 +25,8 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from odradek.coordinator.groups.group_coordinator import GroupCoordinator
+    from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_SEVERAL_KEYS = 4
@@ -34,17 +38,31 @@ class CoordinatorType(enum.IntEnum):
     SHARE = 2
 
 
-FEATURES: dict[int, str] = {CoordinatorType.TRANSACTION: TRANSACTIONS, CoordinatorType.SHARE: SHARE_GROUPS}
-
-
 def handle(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
-    """The internal topic is created only for a client that may know of one of the groups."""
-    is_missing = request.key_type == CoordinatorType.GROUP and not context.services.groups.has_topic
-    if is_missing and any(allows_on_group(context, Operation.DESCRIBE, key) for key in _keys(request, context)):
+    """The internal topic is created only for a client that may know of one of the keys."""
+    coordinator = _coordinator(request.key_type, context)
+    is_missing = coordinator is not None and not coordinator.has_topic
+    if is_missing and any(_may_know(key, request.key_type, context) for key in _keys(request, context)):
         return _create_topic_then_answer(request, context)
     return _answer(request, context)
+
+
+def _coordinator(key_type: int, context: RequestContext) -> GroupCoordinator | TransactionCoordinator | None:
+    match key_type:
+        case CoordinatorType.GROUP:
+            return context.services.groups
+        case CoordinatorType.TRANSACTION:
+            return context.services.transactions
+        case _:
+            return None
+
+
+def _may_know(key: str, key_type: int, context: RequestContext) -> bool:
+    if key_type == CoordinatorType.TRANSACTION:
+        return may_describe(context, key)
+    return allows_on_group(context, Operation.DESCRIBE, key)
 
 
 def _keys(request: FindCoordinatorRequest, context: RequestContext) -> list[str]:
@@ -54,7 +72,9 @@ def _keys(request: FindCoordinatorRequest, context: RequestContext) -> list[str]
 async def _create_topic_then_answer(
     request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
-    await context.services.groups.ensure_topic()
+    coordinator = _coordinator(request.key_type, context)
+    if coordinator is not None:
+        await coordinator.ensure_topic()
     return _answer(request, context)
 
 
@@ -74,13 +94,18 @@ def _answer(request: FindCoordinatorRequest, context: RequestContext) -> FindCoo
 
 
 def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
-    if key_type != CoordinatorType.GROUP:
-        if key_type in FEATURES:
-            context.report_unsupported(FEATURES[key_type])
+    coordinator = _coordinator(key_type, context)
+    if coordinator is None:
+        if key_type == CoordinatorType.SHARE:
+            context.report_unsupported(SHARE_GROUPS)
         return _refuse(key, ErrorCode.INVALID_REQUEST, f"this broker has no coordinator of type {key_type}")
-    if not allows_on_group(context, Operation.DESCRIBE, key):
-        return _refuse(key, ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    leader = context.services.groups.leader_of(key)
+    if not _may_know(key, key_type, context):
+        is_group = key_type == CoordinatorType.GROUP
+        return _refuse(
+            key,
+            ErrorCode.GROUP_AUTHORIZATION_FAILED if is_group else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        )
+    leader = coordinator.leader_of(key)
     endpoint = None if leader is None else find_endpoint(leader, context)
     if leader is None or endpoint is None:
         return _refuse(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")

@@ -1,14 +1,12 @@
-"""InitProducerId, versions 0 to 5: an id for an idempotent producer.
-
-Departures from Kafka: transactions are not supported, so a transactional id is refused.
-"""
+"""InitProducerId, versions 0 to 5: an id for an idempotent producer, or id and epoch for a transactional one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from odradek.controller.metadata_writer import ControllerFenced
-from odradek.handlers.unsupported_features import TRANSACTIONS
+from odradek.coordinator.transactions.transaction import ProducerIdentity
+from odradek.handlers.transactional_id_access import may_write
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
@@ -17,15 +15,19 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
+FIRST_VERSION_WITH_PRODUCER_FENCED = 4
+
 
 async def handle(request: InitProducerIdRequest, context: RequestContext) -> InitProducerIdResponse:
     has_incomplete_producer_identity = (request.producer_id == NO_PRODUCER_ID) != (
         request.producer_epoch == NO_PRODUCER_EPOCH
     )
-    if request.transactional_id is not None:
-        context.report_unsupported(TRANSACTIONS)
-    if request.transactional_id is not None or has_incomplete_producer_identity:
+    if request.transactional_id is not None and not may_write(context, request.transactional_id):
+        return _refuse(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if has_incomplete_producer_identity:
         return _refuse(ErrorCode.INVALID_REQUEST)
+    if request.transactional_id is not None:
+        return await _init_transactional(request, request.transactional_id, context)
     if not _may_write(context):
         return _refuse(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     try:
@@ -33,6 +35,21 @@ async def handle(request: InitProducerIdRequest, context: RequestContext) -> Ini
     except ControllerFenced:
         return _refuse(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)  # as in Kafka without a block of ids: clients retry
     return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+async def _init_transactional(
+    request: InitProducerIdRequest, transactional_id: str, context: RequestContext
+) -> InitProducerIdResponse:
+    if not transactional_id:
+        return _refuse(ErrorCode.INVALID_REQUEST)
+    has_identity = request.producer_id != NO_PRODUCER_ID
+    expected = ProducerIdentity(request.producer_id, request.producer_epoch) if has_identity else None
+    error, identity = await context.services.transactions.init_producer(
+        transactional_id, request.transaction_timeout_ms, expected
+    )
+    if error is ErrorCode.PRODUCER_FENCED and context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return InitProducerIdResponse(error_code=error, producer_id=identity.producer_id, producer_epoch=identity.epoch)
 
 
 def _refuse(error: ErrorCode) -> InitProducerIdResponse:

@@ -55,6 +55,7 @@ def handle(
             request.group_instance_id,
             request.generation_id_or_member_epoch,
             context.api_version,
+            False,
         ),
     )
     waiting: WaitingResponse | None = None

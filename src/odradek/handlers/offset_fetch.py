@@ -148,7 +148,7 @@ def _fetch_topic(
 def _offset(
     shard: GroupShard, group_id: str, topic: str, topic_id: UUID, index: int, require_stable: bool
 ) -> OffsetFetchResponsePartitions:
-    if require_stable and shard.offsets.is_unstable(group_id, topic, index):
+    if require_stable and shard.is_unstable(group_id, topic, index):
         return OffsetFetchResponsePartitions(
             partition_index=index, committed_offset=NO_OFFSET, error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT
         )

@@ -1,15 +1,18 @@
 """Produce, versions 3 to 13: append one batch to each named partition, without reading its records.
 
-Departures from Kafka: transactional batches are refused.
+Departures from Kafka: of a request without a transactional id, only the transactional batches are refused, not all.
 """
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING
 
 from odradek.handlers.context import CloseConnection
 from odradek.handlers.leader_hints import add_produce_leader_hints
 from odradek.handlers.produce_refusals import explain
+from odradek.handlers.transaction_verification import is_transactional, verify_batches
+from odradek.handlers.transactional_id_access import may_write
 from odradek.host.logs import get_logger
 from odradek.metadata.topic_names import is_internal
 from odradek.protocol.batch import (
@@ -38,7 +41,10 @@ if TYPE_CHECKING:
 
     from odradek.handlers.context import RequestContext
     from odradek.handlers.produce_refusals import Refused
+    from odradek.handlers.transaction_verification import Verdict
+    from odradek.log.transaction_verification import VerificationGuard
     from odradek.protocol.messages.produce import PartitionProduceData, TopicProduceData
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
@@ -57,13 +63,16 @@ _FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
 class _Appends:
     """One request while its batches are appended: their common fields, and the appends that are not acknowledged."""
 
-    __slots__ = ("acks", "context", "has_errors", "refusal", "refused", "takes_zstd", "unfinished")
+    __slots__ = ("acks", "context", "has_errors", "refusal", "refused", "takes_zstd", "unfinished", "verdicts")
 
-    def __init__(self, request: ProduceRequest, context: RequestContext) -> None:
+    def __init__(
+        self, request: ProduceRequest, context: RequestContext, verdicts: Mapping[TopicPartition, Verdict] | None
+    ) -> None:
         self.context = context
+        self.verdicts = verdicts  # on transactional batches; None for a request without a transactional id
         self.acks = request.acks
         self.has_errors = False  # of which some may need a leader hint
-        self.refusal = _request_refusal(request)
+        self.refusal = _request_refusal(request, context)
         self.takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
         self.refused: list[Refused] = []
         # Appended batches that may not be acknowledged: the partition, the end offset of the batch, and the answer.
@@ -74,7 +83,46 @@ def handle(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     """Answers at once if every batch is committed, which is so with one in-sync replica and no flush due."""
-    appends = _Appends(request, context)
+    if request.transactional_id is not None:
+        return _handle_transactional(request, request.transactional_id, context)
+    return _append_all(request, context, None)
+
+
+def _handle_transactional(
+    request: ProduceRequest, transactional_id: str, context: RequestContext
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+    if _request_refusal(request, context) is not None:
+        return _append_all(request, context, {})
+    uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
+    batches: list[tuple[Partition, memoryview]] = []
+    for topic in request.topic_data:
+        found = _find_topic(topic, uses_topic_ids, context)
+        partitions = {} if isinstance(found, ErrorCode) else found[1]
+        for data in topic.partition_data:
+            partition = partitions.get(data.index)
+            if partition is not None and data.records is not None and is_transactional(data.records):
+                batches.append((partition, data.records))
+    verdicts = verify_batches(transactional_id, batches, context)
+    if isinstance(verdicts, dict):
+        return _append_all(request, context, verdicts)
+    # The memory of the request is used again while it waits.
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            data.records = None if data.records is None else memoryview(bytearray(data.records))
+    return _append_when_verified(request, context, verdicts)
+
+
+async def _append_when_verified(
+    request: ProduceRequest, context: RequestContext, verdicts: Awaitable[Mapping[TopicPartition, Verdict]]
+) -> ProduceResponse | None:
+    response = _append_all(request, context, await verdicts)
+    return await response if inspect.isawaitable(response) else response
+
+
+def _append_all(
+    request: ProduceRequest, context: RequestContext, verdicts: Mapping[TopicPartition, Verdict] | None
+) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
+    appends = _Appends(request, context, verdicts)
     uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     answers: list[TopicProduceResponse] = []
     for topic in request.topic_data:
@@ -134,11 +182,13 @@ async def _answer_when_flushed(answers: list[TopicProduceResponse], appends: _Ap
     return _answer(answers, appends)
 
 
-def _request_refusal(request: ProduceRequest) -> ErrorCode | None:
+def _request_refusal(request: ProduceRequest, context: RequestContext) -> ErrorCode | None:
     """The error of every append of this request."""
     if request.acks not in LEGAL_ACKS:
         return ErrorCode.INVALID_REQUIRED_ACKS
-    return None if request.transactional_id is None else ErrorCode.INVALID_TXN_STATE
+    if request.transactional_id is not None and not may_write(context, request.transactional_id):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return None
 
 
 def _find_topic(
@@ -180,13 +230,20 @@ def _append(
         return _refused(index, appends.refusal)
     if records is None:
         return _refused(index, ErrorCode.INVALID_RECORD)
+    guard: VerificationGuard | None = None
     if len(records) > HEADER_SIZE_BYTES and records[_FLAGS_POSITION] & TRANSACTIONAL_FLAG and _is_batch(records):
-        return _refused(index, ErrorCode.INVALID_TXN_STATE)
+        if appends.verdicts is None:
+            return _refused(index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        verdict = appends.verdicts.get((partition.topic, index))
+        if isinstance(verdict, ErrorCode):
+            appends.has_errors = True
+            return _refused(index, verdict)
+        guard = verdict
     if not appends.takes_zstd and _is_zstd(records):
         return _refused(index, ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
     acks = appends.acks
     try:
-        result = partition.append(records, acks)
+        result = partition.append(records, acks, verification=guard)
     except OSError as problem:
         log.error("append failed", topic=partition.topic, partition=index, reason=str(problem))
         return _refused(index, ErrorCode.KAFKA_STORAGE_ERROR)

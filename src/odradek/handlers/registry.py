@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from odradek.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     alter_client_quotas,
     alter_configs,
     api_versions,
@@ -20,7 +22,10 @@ from odradek.handlers import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
+    describe_transactions,
+    end_txn,
     fetch,
     find_coordinator,
     heartbeat,
@@ -31,6 +36,7 @@ from odradek.handlers import (
     list_config_resources,
     list_groups,
     list_offsets,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -38,6 +44,8 @@ from odradek.handlers import (
     offset_for_leader_epoch,
     produce,
     sync_group,
+    txn_offset_commit,
+    write_txn_markers,
 )
 from odradek.handlers.api import Api
 
@@ -84,6 +92,11 @@ def build_registry() -> dict[int, Api]:
         _api(delete_records, "DeleteRecords"),
         _api(init_producer_id, "InitProducerId"),
         _api(offset_for_leader_epoch, "OffsetForLeaderEpoch"),
+        _api(add_partitions_to_txn, "AddPartitionsToTxn"),
+        _api(add_offsets_to_txn, "AddOffsetsToTxn"),
+        _api(end_txn, "EndTxn"),
+        _api(write_txn_markers, "WriteTxnMarkers"),
+        _api(txn_offset_commit, "TxnOffsetCommit"),
         _api(describe_configs, "DescribeConfigs"),
         _api(alter_configs, "AlterConfigs"),
         _api(describe_log_dirs, "DescribeLogDirs"),
@@ -94,6 +107,9 @@ def build_registry() -> dict[int, Api]:
         _api(describe_client_quotas, "DescribeClientQuotas"),
         _api(alter_client_quotas, "AlterClientQuotas"),
         _api(describe_cluster, "DescribeCluster"),
+        _api(describe_producers, "DescribeProducers"),
+        _api(describe_transactions, "DescribeTransactions"),
+        _api(list_transactions, "ListTransactions"),
         _api(consumer_group_heartbeat, "ConsumerGroupHeartbeat"),
         _api(consumer_group_describe, "ConsumerGroupDescribe"),
         _api(list_config_resources, "ListConfigResources"),

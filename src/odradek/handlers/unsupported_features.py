@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 INTERVAL_MS = 60_000
-TRANSACTIONS = "transactions"
 SHARE_GROUPS = "share groups"
 STREAMS_GROUPS = "streams groups"
 API_KEYS = {
-    **dict.fromkeys((24, 25, 26, 27, 28, 65, 66), TRANSACTIONS),
     **dict.fromkeys((76, 77, 78, 79, 83, 84, 85, 86, 87, 90, 91, 92), SHARE_GROUPS),
     **dict.fromkeys((88, 89), STREAMS_GROUPS),
 }  # of Kafka's APIs that belong to these features

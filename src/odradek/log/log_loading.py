@@ -16,7 +16,7 @@ from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from odradek.log.log_config import LogConfig
 from odradek.log.offset_index import ENTRY_BYTES as OFFSET_ENTRY_BYTES
-from odradek.log.producer_replay import rebuild_producers, replay_stored_batch
+from odradek.log.producer_replay import rebuild_producers, recover_segment, replay_stored_batch
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import (
@@ -25,10 +25,12 @@ from odradek.log.segment import (
     NAME_DIGITS,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
     Segment,
 )
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.time_index import ENTRY_BYTES as TIME_ENTRY_BYTES
+from odradek.log.transaction_index import AbortedTransaction
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.malformed import MalformedMessage
 
@@ -53,10 +55,11 @@ class LoadedLog:
     producers: ProducerState = field(default_factory=ProducerState)
     leader_epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
 
-    def note_batch(self, file: File, position: int, header: BatchHeader) -> None:
-        """Updates producers and leader epochs by a batch that recovery has read."""
-        replay_stored_batch(self.producers, header, file, position)
+    def note_batch(self, file: File, position: int, header: BatchHeader) -> AbortedTransaction | None:
+        """Updates producers and leader epochs by a batch that recovery has read, and returns the transaction that the
+        batch has aborted."""
         self.note_epoch(header)
+        return replay_stored_batch(self.producers, header, file, position)
 
     def note_epoch(self, header: BatchHeader) -> None:
         if header.partition_leader_epoch > self.leader_epochs.latest_epoch:
@@ -110,7 +113,14 @@ class LogLoader:
     def _open_files(self) -> LoadedLog:
         disk = self.host.disk
         by_suffix: dict[str, set[int]] = {
-            suffix: set() for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, SNAPSHOT_SUFFIX)
+            suffix: set()
+            for suffix in (
+                LOG_SUFFIX,
+                OFFSET_INDEX_SUFFIX,
+                TIME_INDEX_SUFFIX,
+                TRANSACTION_INDEX_SUFFIX,
+                SNAPSHOT_SUFFIX,
+            )
         }
         swapped_segments = complete_swaps(disk, self.directory)
         for name in disk.list_directory(self.directory):
@@ -122,10 +132,12 @@ class LogLoader:
             if match and match[2] in by_suffix:
                 by_suffix[match[2]].add(int(match[1]))
         base_offsets = sorted(by_suffix[LOG_SUFFIX])
-        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
             for orphan in by_suffix[suffix].difference(base_offsets):
                 disk.remove(Segment(disk, self.directory, orphan).path(suffix))
         segments = [self._open_segment(base_offset) for base_offset in base_offsets]
+        for segment in segments:
+            segment.transaction_index.has_file = segment.base_offset in by_suffix[TRANSACTION_INDEX_SUFFIX]
         if not segments:
             segments = [self.create_segment(self.log_start_offset)]
         return LoadedLog(
@@ -171,8 +183,7 @@ class LogLoader:
         active = log.segments[-1]
         if not active.is_writable and not active.load_for_writing():
             log.rebuilt_indexes += active.size_bytes > 0  # an empty segment may never have had indexes
-            log.cut_bytes += active.recover(self.config.index_interval_bytes)
-            log.unsynced_segments.append(active)
+            self._rebuild_indexes(log, len(log.segments) - 1)
         log.snapshots.remove_after(active.next_offset)
         rebuild_producers(log.producers, log.snapshots, log.segments, active.next_offset)
 
@@ -200,16 +211,20 @@ class LogLoader:
 
     def _check_indexes(self, log: LoadedLog, end: int) -> None:
         """Rebuilds missing or invalid indexes of the first `end` segments."""
-        for segment in log.segments[:end]:
-            if not self._has_indexes(segment):
+        for index, segment in enumerate(log.segments[:end]):
+            if not self._has_indexes(segment, log.segments[index + 1].base_offset):
                 log.rebuilt_indexes += 1
-                log.cut_bytes += segment.recover(self.config.index_interval_bytes)
+                self._rebuild_indexes(log, index)
                 segment.become_read_only()
-                log.unsynced_segments.append(segment)
                 # Synced at once: the next start after a kill finds the files, and cannot see that they are not synced.
                 for file in (segment.file, *segment.open_indexes()):
                     file.sync()
                 self.host.disk.sync_directory(self.directory)
+
+    def _rebuild_indexes(self, log: LoadedLog, index: int) -> None:
+        segment = log.segments[index]
+        log.cut_bytes += recover_segment(segment, self.config.index_interval_bytes, log.snapshots, log.segments[:index])
+        log.unsynced_segments.append(segment)
 
     def _is_hole(self, earlier: Segment, later: Segment) -> bool:
         """Whether the end of a segment was lost, at the end of a batch. Apache Kafka's compaction leaves holes too
@@ -256,15 +271,17 @@ class LogLoader:
         log.snapshots.remove_after(log.log_end_offset)
         log.snapshots.remove_stray(segment.base_offset for segment in log.segments)
 
-    def _has_indexes(self, segment: Segment) -> bool:
-        """The checks of Kafka that read no file: a closed segment has both indexes, of whole entries."""
+    def _has_indexes(self, segment: Segment, next_base_offset: int) -> bool:
+        """A closed segment has an offset index and a time index, of whole entries. The entries of a transaction index
+        are read, as Kafka does: few segments have one."""
         disk = self.host.disk
         try:
             offset_bytes = disk.file_size(segment.path(OFFSET_INDEX_SUFFIX))
             time_bytes = disk.file_size(segment.path(TIME_INDEX_SUFFIX))
         except FileNotFoundError:
             return False
-        return offset_bytes % OFFSET_ENTRY_BYTES == 0 and time_bytes % TIME_ENTRY_BYTES == 0
+        are_whole = offset_bytes % OFFSET_ENTRY_BYTES == 0 and time_bytes % TIME_ENTRY_BYTES == 0
+        return are_whole and segment.transaction_index.is_sound(segment.base_offset, next_base_offset)
 
 
 def choose_jitter(config: LogConfig, host: Host) -> int:

@@ -71,19 +71,29 @@ class OffsetIndex:
         positions = self.positions  # before the offsets: `release` on the event loop drops those first
         offsets = self.offsets
         if offsets is None:
-            return self._lookup_on_disk(relative_offset)
+            return self._search_file(slice(0, 4), relative_offset)
         index = bisect_right(offsets, relative_offset)
         return positions[index - 1] if index else 0
 
-    def _lookup_on_disk(self, relative_offset: int) -> int:
-        """A binary search in the file: about twenty small reads and no memory."""
+    def lookup_position(self, end_position: int) -> int:
+        """The position of the last indexed batch that begins before this position, or 0."""
+        positions = self.positions
+        offsets = self.offsets
+        if offsets is None:
+            return self._search_file(slice(4, 8), end_position - 1)
+        index = bisect_left(positions, end_position, hi=len(offsets))
+        return positions[index - 1] if index else 0
+
+    def _search_file(self, column: slice, largest: int) -> int:
+        """A binary search in the file, for the position of the last entry whose column is not larger: about twenty
+        small reads and no memory."""
         file = self._disk.open(self.path)  # not kept open: every old segment that is read would hold two descriptors
         low, high = 0, file.size() // ENTRY_BYTES
         position = 0
         while low < high:
             middle = (low + high) // 2
             entry = file.read_at(ENTRY_BYTES, middle * ENTRY_BYTES)
-            if int.from_bytes(entry[:4], "big") <= relative_offset:
+            if int.from_bytes(entry[column], "big") <= largest:
                 position = int.from_bytes(entry[4:], "big")
                 low = middle + 1
             else:

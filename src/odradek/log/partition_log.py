@@ -24,6 +24,7 @@ from odradek.log.segment import Segment
 from odradek.log.segment_list import SegmentList
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, find_offset_for_timestamp
+from odradek.log.transaction_verification import VerificationGuard
 from odradek.log.truncation import TruncationPlan, plan_full_truncation, plan_truncation, truncate_files
 from odradek.log.unsynced_files import UnsyncedFiles
 from odradek.protocol.batch import BatchHeader, assign_offset, read_batch_header, set_append_time
@@ -112,10 +113,17 @@ class PartitionLog:
 
     # Appending
 
-    def append(self, batch: memoryview, leader_epoch: int, *, is_built_here: bool = False) -> AppendResult:
+    def append(
+        self,
+        batch: memoryview,
+        leader_epoch: int,
+        is_built_here: bool = False,
+        verification: VerificationGuard | None = None,
+    ) -> AppendResult:
         """Appends the one batch that a client sent, as the leader; the view is written to. Refusals are error codes.
         OSError means that the disk failed, in this write or in an earlier sync. Both leave the log unchanged. A batch
-        that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits."""
+        that this broker has built (`is_built_here`) is not checked: it has keys and is within the topic's limits.
+        `verification`: a batch that begins a transaction needs it."""
         if self._unsynced.failure is not None:
             self._unsynced.check()
         config = self.config
@@ -125,7 +133,7 @@ class PartitionLog:
             return AppendResult(header)
         is_idempotent = header.producer_id >= 0
         if is_idempotent:
-            verdict = self.producers.check(header)
+            verdict = self.producers.check(header, verification)
             if verdict is not None:
                 return not_appended(verdict, self._stamps_batches)
         if self._converts_batches and not (is_built_here and config.target_compression is None):
@@ -189,24 +197,29 @@ class PartitionLog:
             if header.partition_leader_epoch != self.leader_epochs.latest_epoch:
                 self.leader_epochs.follow(header.partition_leader_epoch, header.base_offset)
             if header.producer_id >= 0:
-                replay_batch(self.producers, header, batches[position : position + header.size_bytes])
+                aborted = replay_batch(self.producers, header, batches[position : position + header.size_bytes])
+                if aborted is not None:  # indexed before the last stable offset can pass the marker
+                    self._segments.active.transaction_index.append(aborted)
             position += header.size_bytes
         self.size_bytes += size_bytes
         self.log_end_offset = headers[-1].last_offset + 1
         return size_bytes
 
-    def append_marker(self, marker: EndTransactionMarker, leader_epoch: int) -> AppendResult:
-        """Appends the control batch that ends a producer's transaction, as the leader."""
-        error = self.producers.check_marker(marker)
-        if error is not None:
+    def append_marker(
+        self, marker: EndTransactionMarker, leader_epoch: int, *, transaction_version: int
+    ) -> AppendResult:
+        """Appends the control batch that ends a transaction of this version, as the leader. OSError as in `append`."""
+        self._unsynced.check()
+        assert not self.is_truncating
+        if (error := self.producers.check_marker(marker, transaction_version)) is not None:
             return AppendResult(error)
-        now_ms = self._clock.now_ms()
-        offset = self.log_end_offset
+        now_ms, offset = self._clock.now_ms(), self.log_end_offset
         batch = build_end_transaction_marker(marker, now_ms, base_offset=offset, leader_epoch=leader_epoch)
         if self._stamps_batches:
             set_append_time(batch, 0, now_ms)
-        appended = self.append_as_follower(memoryview(batch))
-        assert appended.error is _NONE, f"the leader's own batch was refused: {appended}"
+        if must_roll(self._segments.active, self.config, len(batch), offset, now_ms, now_ms):
+            self.roll()
+        self._append_run(memoryview(batch), [read_batch_header(batch)])
         return AppendResult(_NONE, offset, offset, now_ms if self._stamps_batches else NO_TIMESTAMP)
 
     def roll(self) -> None:
@@ -277,8 +290,7 @@ class PartitionLog:
         with self._sync_lock:
             self._unsynced.check()
             end_offset = self.log_end_offset  # before the active segment: see UnsyncedFiles.sync
-            active = self._segments.active
-            unsynced = self._unsynced
+            active, unsynced = self._segments.active, self._unsynced
             is_synced = end_offset == self.recovery_point_offset and not unsynced.rolled_segments
             if is_synced and not unsynced.has_new_names and not self.leader_epochs.is_dirty:
                 return
@@ -346,6 +358,7 @@ class PartitionLog:
         self.log_start_offset = end_offset if plan.is_empty else min(self.log_start_offset, end_offset)
         self._segments.publish(plan.segments)
         self.size_bytes = sum(segment.size_bytes for segment in plan.segments)
+        plan.producers.transactions.take_ended(self.producers.transactions, end_offset)
         self.producers = plan.producers
         if plan.is_empty:
             self.leader_epochs.clear()
@@ -362,14 +375,6 @@ class PartitionLog:
         if offset > self.log_start_offset:
             self.log_start_offset = offset
             self.leader_epochs.truncate_from_start(offset)
-
-    def expire_to(self, offset: int) -> None:
-        """Applies a result of `expired_offset`. The active segment expires only if nothing was appended since then."""
-        if self.is_truncating:
-            return
-        if offset == self.log_end_offset > self._segments.active.base_offset:
-            self.roll()
-        self.advance_log_start_offset(min(offset, self._segments.active.base_offset))
 
     def remove_segments_before_start(self, limit: int) -> int:
         """Removes at most `limit` of the segments before the log start; returns how many. Their files are renamed: the

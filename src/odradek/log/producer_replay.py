@@ -8,6 +8,7 @@ from odradek.log.batch_scan import scan_headers
 from odradek.log.producer_state import ProducerState
 from odradek.log.segment import Segment
 from odradek.log.snapshot_files import SnapshotFiles
+from odradek.log.transaction_index import AbortedTransaction
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.control_records import LARGEST_CONTROL_BATCH_BYTES, read_end_transaction_marker
 from odradek.protocol.malformed import MalformedMessage
@@ -35,23 +36,52 @@ def rebuild_producers(
     producers.end_offset = end_offset
 
 
-def replay_stored_batch(producers: ProducerState, header: BatchHeader, file: File, position: int) -> None:
+def recover_segment(
+    segment: Segment, index_interval_bytes: int, snapshots: SnapshotFiles, earlier_segments: Sequence[Segment]
+) -> int:
+    """As `Segment.recover`. The transaction index follows from the batches and the producer state at the segment's base
+    offset. Blocks."""
+    producers = ProducerState()
+    rebuild_producers(producers, snapshots, earlier_segments, segment.base_offset)
+    return segment.recover(
+        index_interval_bytes,
+        lambda file, position, header: replay_stored_batch(producers, header, file, position),
+    )
+
+
+def find_aborted_transactions(
+    snapshots: SnapshotFiles, earlier_segments: Sequence[Segment], segment: Segment
+) -> list[AbortedTransaction]:
+    """The transaction index of a segment, from its batches and the producer state at its base offset. Blocks."""
+    producers = ProducerState()
+    rebuild_producers(producers, snapshots, earlier_segments, segment.base_offset)
+    file = segment.file
+    replayed = (
+        replay_stored_batch(producers, header, file, position)
+        for position, header in scan_headers(file, 0, segment.size_bytes)
+    )
+    return [aborted for aborted in replayed if aborted is not None]
+
+
+def replay_stored_batch(
+    producers: ProducerState, header: BatchHeader, file: File, position: int
+) -> AbortedTransaction | None:
+    """As `replay_batch`, for a batch in a segment file."""
     if header.producer_id < 0:
-        return
+        return None
     is_read = header.is_control and header.size_bytes <= LARGEST_CONTROL_BATCH_BYTES
-    replay_batch(producers, header, file.read_at(header.size_bytes, position) if is_read else b"")
+    return replay_batch(producers, header, file.read_at(header.size_bytes, position) if is_read else b"")
 
 
-def replay_batch(producers: ProducerState, header: BatchHeader, batch: Bytes) -> None:
-    """Updates the state of the batch's producer. Nothing is checked: the leader did that when it appended the batch.
-    A control batch that is no end-transaction marker, or is damaged, says nothing about a producer."""
+def replay_batch(producers: ProducerState, header: BatchHeader, batch: Bytes) -> AbortedTransaction | None:
+    """Updates the state of the batch's producer, and returns the transaction that the batch has aborted. Nothing is
+    checked: the leader did that when it appended the batch. A control batch that is no end-transaction marker, or is
+    damaged, says nothing about a producer."""
     if not header.is_control:
-        if header.base_sequence >= 0:
-            producers.update(header, header.last_offset, header.max_timestamp)
-        return
+        producers.update(header, header.last_offset, header.max_timestamp)
+        return None
     try:
         marker = read_end_transaction_marker(batch, header)
     except MalformedMessage:
-        return
-    if marker is not None:
-        producers.end_transaction(marker, header.max_timestamp)
+        return None
+    return None if marker is None else producers.end_transaction(marker, header.base_offset, header.max_timestamp)

@@ -11,7 +11,7 @@ from odradek.log.producer_state import (
     ProducerEntry,
 )
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.sentinels import NO_OFFSET, NO_SEQUENCE
+from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET, NO_SEQUENCE
 
 SNAPSHOT_SUFFIX = ".snapshot"
 _VERSION = 1
@@ -67,10 +67,11 @@ def _decode_entries(body: memoryview) -> Iterator[tuple[int, ProducerEntry]]:
         body
     ):
         entry = ProducerEntry(epoch)
-        if offset >= 0 and sequence >= 0:
+        if offset >= 0:
             entry.batches.append(ProducerBatch(sequence, offset, delta, timestamp))
             entry.next_sequence = (sequence + 1) & SEQUENCE_MASK
         entry.last_timestamp = timestamp
         entry.coordinator_epoch = coordinator_epoch
         entry.current_txn_first_offset = txn_offset
+        entry.uses_transactions = coordinator_epoch != NO_EPOCH or txn_offset != NO_OFFSET
         yield producer_id, entry

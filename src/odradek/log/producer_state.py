@@ -1,21 +1,27 @@
 """The state of each idempotent or transactional producer in one partition, and the rules for its next batch: in order,
-duplicate, or fenced (KIP-98, KIP-360). Pure; the rules are those of Kafka's ProducerAppendInfo and
-ProducerStateEntry."""
+duplicate, or fenced (KIP-98, KIP-360, KIP-890). Pure; the rules are those of Kafka's ProducerAppendInfo,
+ProducerStateEntry and UnifiedLog."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from odradek.log.transaction_index import AbortedTransaction
+from odradek.log.transaction_verification import VerificationGuard, Verifications
+from odradek.log.unstable_transactions import UnstableTransactions
 from odradek.protocol.batch import TRANSACTIONAL_FLAG, BatchHeader
-from odradek.protocol.control_records import EndTransactionMarker
+from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
+from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET, NO_SEQUENCE
 
 CACHED_BATCHES = 5  # a producer has at most five requests in flight
 SEQUENCE_MASK = 2**31 - 1  # sequence numbers go on at 0 after the largest int32
 
 # Kafka bounds the number of producers only by expiry; a client that uses a new id for each batch would fill the memory
 # before they expire.
+# Producers with an open transaction are not counted: their state is never removed.
 PRODUCERS_LIMIT = 100_000
+
+FIRST_VERSION_WITH_EPOCH_BUMP = 2  # of transactions: the producer epoch rises at the end of each (KIP-890)
 
 _new_tuple = tuple.__new__  # half the cost of the constructor; called once per append
 
@@ -36,7 +42,15 @@ class ProducerBatch(NamedTuple):
 
 
 class ProducerEntry:
-    __slots__ = ("batches", "coordinator_epoch", "current_txn_first_offset", "epoch", "last_timestamp", "next_sequence")
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "current_txn_first_offset",
+        "epoch",
+        "last_timestamp",
+        "next_sequence",
+        "uses_transactions",
+    )
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
@@ -45,6 +59,7 @@ class ProducerEntry:
         self.last_timestamp = -1
         self.coordinator_epoch = NO_EPOCH  # of the last end-transaction marker
         self.current_txn_first_offset = NO_OFFSET  # of the open transaction
+        self.uses_transactions = False  # has written or begun to verify one; decides only how its batches are checked
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ProducerEntry):
@@ -60,21 +75,38 @@ class ProducerEntry:
 class ProducerState:
     """The producers of one partition, by producer id, as of `end_offset` when the state is loaded or rebuilt."""
 
-    __slots__ = ("end_offset", "entries")
+    __slots__ = ("end_offset", "entries", "transactions", "verifications")
 
     def __init__(self) -> None:
         self.entries: dict[int, ProducerEntry] = {}
         self.end_offset = 0
+        self.transactions = UnstableTransactions()
+        self.verifications = Verifications()
 
-    def check(self, header: BatchHeader) -> ProducerBatch | ErrorCode | None:
-        """Returns None when the batch may be appended, the stored batch that it duplicates, or why it is refused."""
+    # Checking
+
+    def check(
+        self, header: BatchHeader, verification: VerificationGuard | None = None
+    ) -> ProducerBatch | ErrorCode | None:
+        """Returns None when the batch may be appended, the stored batch that it duplicates, or why it is refused. A
+        batch without sequence numbers is one of the group coordinator."""
         entry = self.entries.get(header.producer_id)
+        if entry is None:
+            if not header.attributes & TRANSACTIONAL_FLAG and not self.verifications.pending:
+                return None
+        elif not entry.uses_transactions and not header.attributes & TRANSACTIONAL_FLAG:
+            if header.base_sequence == entry.next_sequence and header.producer_epoch == entry.epoch:
+                return None
+            return self._check_sequence(header, entry)
+        return self._check_transaction(header, verification)
+
+    def _check_sequence(self, header: BatchHeader, entry: ProducerEntry | None) -> ProducerBatch | ErrorCode | None:
         if entry is None:
             # The producer's state may have expired, or its records were deleted: any sequence is accepted (KIP-360).
             return None
         producer_epoch, base_sequence = header.producer_epoch, header.base_sequence
         if producer_epoch == entry.epoch:
-            if base_sequence == entry.next_sequence:
+            if base_sequence in (entry.next_sequence, NO_SEQUENCE):
                 return None
             last_sequence = (base_sequence + header.last_offset_delta) & SEQUENCE_MASK
             for batch in entry.batches:
@@ -83,18 +115,66 @@ class ProducerState:
             return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
         if producer_epoch < entry.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
-        return None if base_sequence == 0 else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return None if base_sequence in (0, NO_SEQUENCE) else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
-    def check_marker(self, marker: EndTransactionMarker) -> ErrorCode | None:
-        """Why an end-transaction marker is refused; None when it may be appended."""
+    def _check_transaction(
+        self, header: BatchHeader, verification: VerificationGuard | None
+    ) -> ProducerBatch | ErrorCode | None:
+        """The order of the checks decides which error wins: duplicate, epoch, verification, sequence, and a batch
+        outside the producer's open transaction."""
+        producer_id, is_transactional = header.producer_id, header.is_transactional
+        entry = self.entries.get(producer_id)
+        verdict = self._check_sequence(header, entry)
+        if isinstance(verdict, ProducerBatch) or verdict is ErrorCode.INVALID_PRODUCER_EPOCH:
+            return verdict
+        begins = is_transactional and not self.has_open_transaction(producer_id, header.producer_epoch)
+        if begins and not self.verifications.is_valid(producer_id, verification):
+            return ErrorCode.INVALID_TXN_STATE
+        pending = self.verifications.pending.get(producer_id)
+        if pending is not None and header.base_sequence != NO_SEQUENCE:
+            has_batches = entry is not None and bool(entry.batches)
+            verdict = pending.check_sequence(header.base_sequence, has_batches=has_batches) or verdict
+        if verdict is None and not is_transactional and producer_id in self.transactions.open:
+            return ErrorCode.INVALID_TXN_STATE
+        return verdict
+
+    def has_open_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """A transaction of an older epoch does not count: it may have ended, and its marker not have come."""
+        return producer_id in self.transactions.open and self.entries[producer_id].epoch == producer_epoch
+
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, *, supports_epoch_bump: bool, now_ms: int
+    ) -> VerificationGuard | ErrorCode | None:
+        """The guard for a batch that would begin a transaction, once the coordinator has confirmed it; None when a
+        transaction of this producer and epoch is open, and INVALID_PRODUCER_EPOCH for an older epoch."""
+        entry = self.entries.get(producer_id)
+        if entry is not None and producer_epoch < entry.epoch:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
+        if self.has_open_transaction(producer_id, producer_epoch):
+            return None
+        if entry is not None:
+            entry.uses_transactions = True
+        return self.verifications.begin(
+            producer_id, producer_epoch, sequence, supports_epoch_bump=supports_epoch_bump, now_ms=now_ms
+        )
+
+    def check_marker(self, marker: EndTransactionMarker, transaction_version: int) -> ErrorCode | None:
+        """Why an end-transaction marker is refused; None when it may be appended. The epoch of a marker of version 2 is
+        higher than that of its transaction, or equal if it is repeated after the transaction has ended
+        (KAFKA-19999)."""
         entry = self.entries.get(marker.producer_id)
         if entry is None:
             return None
         if marker.producer_epoch < entry.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
+        bumps_epoch = transaction_version >= FIRST_VERSION_WITH_EPOCH_BUMP
+        if bumps_epoch and marker.producer_epoch == entry.epoch and marker.producer_id in self.transactions.open:
+            return ErrorCode.INVALID_PRODUCER_EPOCH
         if marker.coordinator_epoch < entry.coordinator_epoch:
             return ErrorCode.TRANSACTION_COORDINATOR_FENCED
         return None
+
+    # Updating
 
     def update(self, header: BatchHeader, last_offset: int, timestamp: int) -> None:
         """Records a batch that was appended, or that is read from the log to rebuild this state: nothing is checked.
@@ -107,37 +187,58 @@ class ProducerState:
         if producer_epoch != entry.epoch:
             entry.epoch = producer_epoch
             batches.clear()
-        offset_delta = header.last_offset_delta
-        last_sequence = (header.base_sequence + offset_delta) & SEQUENCE_MASK
+        offset_delta, base_sequence = header.last_offset_delta, header.base_sequence
+        last_sequence = (base_sequence + offset_delta) & SEQUENCE_MASK if base_sequence >= 0 else NO_SEQUENCE
         batches.append(_new_tuple(ProducerBatch, (last_sequence, last_offset, offset_delta, timestamp)))
         if len(batches) > CACHED_BATCHES:
             del batches[0]
         entry.next_sequence = (last_sequence + 1) & SEQUENCE_MASK
         entry.last_timestamp = timestamp
-        if header.attributes & TRANSACTIONAL_FLAG and entry.current_txn_first_offset == NO_OFFSET:
-            entry.current_txn_first_offset = last_offset - offset_delta
+        if header.attributes & TRANSACTIONAL_FLAG:
+            entry.uses_transactions = True
+            if entry.current_txn_first_offset == NO_OFFSET:
+                entry.current_txn_first_offset = last_offset - offset_delta
+                self.transactions.begin(producer_id, entry.current_txn_first_offset)
+            self.verifications.end(producer_id, producer_epoch, is_marker=False)
 
-    def end_transaction(self, marker: EndTransactionMarker, timestamp: int) -> None:
-        """Records an end-transaction marker. It carries a producer epoch, and no sequence number."""
-        entry = self.entries.get(marker.producer_id)
+    def end_transaction(
+        self, marker: EndTransactionMarker, marker_offset: int, timestamp: int
+    ) -> AbortedTransaction | None:
+        """Records an end-transaction marker, and returns the transaction that it has aborted. A marker carries a
+        producer epoch, and no sequence number."""
+        producer_id = marker.producer_id
+        entry = self.entries.get(producer_id)
         if entry is None:
-            entry = self._add(marker.producer_id, marker.producer_epoch)
+            entry = self._add(producer_id, marker.producer_epoch)
         if marker.producer_epoch != entry.epoch:
             entry.epoch = marker.producer_epoch
             entry.batches.clear()
             entry.next_sequence = 0
+        entry.uses_transactions = True
         entry.coordinator_epoch = marker.coordinator_epoch
         entry.current_txn_first_offset = NO_OFFSET
         entry.last_timestamp = timestamp
+        self.verifications.end(producer_id, marker.producer_epoch, is_marker=True)
+        first_offset = self.transactions.end(producer_id, marker_offset)
+        if first_offset is None or marker.type is not ControlRecordType.ABORT:
+            return None
+        last_stable_offset = self.transactions.oldest_open_offset(otherwise=marker_offset + 1)
+        return AbortedTransaction(first_offset, producer_id, marker_offset, last_stable_offset)
 
-    def _add(self, producer_id: int, producer_epoch: int) -> ProducerEntry:
-        if len(self.entries) >= PRODUCERS_LIMIT:
-            self._remove_oldest()
-        entry = self.entries[producer_id] = ProducerEntry(producer_epoch)
-        return entry
+    def replace(self, entries: Iterable[tuple[int, ProducerEntry]], end_offset: int) -> None:
+        self.entries = dict(entries)
+        self.end_offset = end_offset
+        self.verifications = Verifications()
+        self.transactions = UnstableTransactions(
+            (producer_id, entry.current_txn_first_offset)
+            for producer_id, entry in self.entries.items()
+            if entry.current_txn_first_offset != NO_OFFSET
+        )
+
+    # Removing: never the state of a producer with an open transaction
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Removes producers without an open transaction that have not written for that long; returns how many."""
+        """Removes producers that have not written for that long; returns how many."""
         expired = [
             producer_id
             for producer_id, entry in self.entries.items()
@@ -145,14 +246,19 @@ class ProducerState:
         ]
         for producer_id in expired:
             del self.entries[producer_id]
+        self.verifications.remove_expired(now_ms, expiration_ms)
         return len(expired)
 
-    def replace(self, entries: Iterable[tuple[int, ProducerEntry]], end_offset: int) -> None:
-        self.entries = dict(entries)
-        self.end_offset = end_offset
+    def _add(self, producer_id: int, producer_epoch: int) -> ProducerEntry:
+        if len(self.entries) - len(self.transactions.open) >= PRODUCERS_LIMIT:
+            self._remove_oldest()
+        entry = self.entries[producer_id] = ProducerEntry(producer_epoch)
+        entry.uses_transactions = producer_id in self.verifications.pending
+        return entry
 
     def _remove_oldest(self) -> None:
         """Removes an eighth of the limit at once, so that the sort is not repeated for each new producer."""
-        by_age = sorted(self.entries, key=lambda producer_id: self.entries[producer_id].last_timestamp)
+        removable = (each for each, entry in self.entries.items() if entry.current_txn_first_offset == NO_OFFSET)
+        by_age = sorted(removable, key=lambda producer_id: self.entries[producer_id].last_timestamp)
         for producer_id in by_age[: PRODUCERS_LIMIT // 8]:
             del self.entries[producer_id]

@@ -41,6 +41,15 @@ def expired_offset(log: PartitionLog, committed_offset: int, now_ms: int) -> int
     return offset if offset > log.log_start_offset else None  # else the expired segments only wait for removal
 
 
+def expire_to(log: PartitionLog, offset: int) -> None:
+    """Applies a result of `expired_offset`. The active segment expires only if nothing was appended since then."""
+    if log.is_truncating:
+        return
+    if offset == log.log_end_offset > log.segments[-1].base_offset:
+        log.roll()
+    log.advance_log_start_offset(min(offset, log.segments[-1].base_offset))
+
+
 def count_expired(segments: Sequence[Segment], config: LogConfig, committed_offset: int, now_ms: int) -> int:
     """How many of the oldest segments have expired. All of them only when the active one holds records: the caller
     rolls it. Blocks. Raises FileNotFoundError when segments are removed concurrently."""

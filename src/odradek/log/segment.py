@@ -1,4 +1,4 @@
-"""One segment: a file of batches and its two indexes. The newest segment of a log, the active one, is written to; older
+"""One segment: a file of batches and its indexes. The newest segment of a log, the active one, is written to; older
 ones are only read, with a descriptor that is opened for a read, and no index in memory."""
 
 import errno
@@ -12,13 +12,14 @@ from odradek.log.offset_index import OffsetIndex
 from odradek.log.read_check import breaks_off, count_sound_bytes
 from odradek.log.recent_batches import LIMIT, RecentBatches
 from odradek.log.time_index import TimeIndex
+from odradek.log.transaction_index import AbortedTransaction, TransactionIndex
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
 LOG_SUFFIX = ".log"
 OFFSET_INDEX_SUFFIX = ".index"
 TIME_INDEX_SUFFIX = ".timeindex"
-TRANSACTION_INDEX_SUFFIX = ".txnindex"  # of logs that Apache Kafka has written
+TRANSACTION_INDEX_SUFFIX = ".txnindex"
 DELETED_SUFFIX = ".deleted"
 
 LARGEST_RELATIVE_OFFSET = 2**31 - 1
@@ -55,6 +56,7 @@ class Segment:
         "roll_jitter_ms",
         "size_bytes",
         "time_index",
+        "transaction_index",
         "unchecked_end_position",
     )
 
@@ -72,6 +74,7 @@ class Segment:
         self.size_bytes = 0
         self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX))
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX))
+        self.transaction_index = TransactionIndex(disk, self.path(TRANSACTION_INDEX_SUFFIX))
         self.recent_batches = NO_RECENT_BATCHES
         self.next_offset = base_offset  # valid of a segment that this run has written to
         self.bytes_since_index_entry = 0
@@ -131,7 +134,7 @@ class Segment:
         """Loads a segment as it was closed: only batches after the last index entry are read. False when the indexes do
         not fit the file: then the segment must be recovered."""
         self.size_bytes = self.file.size()
-        if not self.offset_index.load() or not self.time_index.load():
+        if not self.offset_index.load() or not self.time_index.load() or not self.transaction_index.load():
             return False
         _, position = self.offset_index.last_entry() or (0, 0)
         if position >= self.size_bytes > 0:
@@ -247,12 +250,14 @@ class Segment:
         self.time_index.append_if_larger(self.max_timestamp, self.offset_of_max_timestamp - self.base_offset)
         self.offset_index.write()
         self.time_index.write()
+        self.transaction_index.write()
 
     def become_read_only(self) -> None:
         """After `write_indexes`: frees what only appends need."""
         self.recent_batches = NO_RECENT_BATCHES
         self.offset_index.release()
         self.time_index.release()
+        self.transaction_index.release()
 
     @property
     def is_writable(self) -> bool:
@@ -275,9 +280,13 @@ class Segment:
         self._file = None
         self.offset_index.release()
         self.time_index.release()
+        self.transaction_index.release()
 
     def open_indexes(self) -> list[File]:
-        return [self.disk.open(index.path) for index in (self.offset_index, self.time_index)]
+        paths = [self.offset_index.path, self.time_index.path]
+        if self.transaction_index.has_file:
+            paths.append(self.transaction_index.path)
+        return [self.disk.open(path) for path in paths]
 
     # Reading
 
@@ -343,6 +352,7 @@ class Segment:
             self.init_empty()
             for position, header in scan_headers(self.file, 0, end_position):
                 self._publish_header(position, header, index_interval_bytes)
+        self.transaction_index = original.transaction_index.copy_before(offset)
 
     def cut_files(self) -> None:
         """Removes from the files what this segment, after `load_cut`, does not have. Blocks."""
@@ -350,10 +360,10 @@ class Segment:
         self.write_indexes()
 
     def recover(
-        self, index_interval_bytes: int, on_batch: Callable[[File, int, BatchHeader], None] = lambda *_: None
+        self, index_interval_bytes: int, replay: Callable[[File, int, BatchHeader], AbortedTransaction | None]
     ) -> int:
         """Checks every batch, cuts the file at the first invalid one, and rebuilds the indexes. Returns how many
-        bytes were cut off."""
+        bytes were cut off. `replay` is called with each batch, and returns the transaction that it has aborted."""
         self.init_empty()
         file = self.file
         file_size = file.size()
@@ -363,7 +373,9 @@ class Segment:
                 break
             self._publish_header(position, header, index_interval_bytes)
             valid_bytes = position + header.size_bytes
-            on_batch(file, position, header)
+            aborted = replay(file, position, header)
+            if aborted is not None:
+                self.transaction_index.append(aborted)
         if valid_bytes < file_size:
             file.truncate(valid_bytes)
         self.size_bytes = valid_bytes
@@ -375,6 +387,7 @@ class Segment:
         """In memory only: readers find no batch in the segment, and appends begin with empty indexes."""
         self.offset_index.create()
         self.time_index.create()
+        self.transaction_index.create()
         self.recent_batches = RecentBatches(0)
         self.next_offset = self.base_offset
         self.bytes_since_index_entry = 0

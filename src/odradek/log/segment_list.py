@@ -85,6 +85,7 @@ class SegmentList:
             return None
         segment = Segment(self._host.disk, self._directory, cleaned.base_offset)
         segment.size_bytes = cleaned.size_bytes
+        segment.transaction_index.has_file = cleaned.has_aborted_transactions
         self.discard(old)
         take_names(self._host.disk, self._directory, cleaned.base_offset)
         self.segments = [*self.segments[:first], segment, *self.segments[end:]]

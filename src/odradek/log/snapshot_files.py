@@ -11,9 +11,11 @@ from odradek.protocol.malformed import MalformedMessage
 
 
 class SnapshotFiles:
-    __slots__ = ("_directory", "_disk", "_unsynced", "offsets", "unreadable_count")
+    __slots__ = ("_directory", "_disk", "_is_read_only", "_unsynced", "offsets", "unreadable_count")
 
-    def __init__(self, disk: Disk, directory: str, offsets: Iterable[int]) -> None:
+    def __init__(self, disk: Disk, directory: str, offsets: Iterable[int], *, is_read_only: bool = False) -> None:
+        """`is_read_only` for a check of files that a broker may use: unreadable snapshots are not removed."""
+        self._is_read_only = is_read_only
         self._disk = disk
         self._directory = directory
         self.offsets = sorted(offsets)
@@ -68,7 +70,8 @@ class SnapshotFiles:
             if offset in self.offsets:
                 # The offset is removed before the file, so that a `sync` on a worker can tell why the file is missing.
                 self.offsets = [kept for kept in self.offsets if kept != offset]
-                self._disk.remove(self.path(offset))
+                if not self._is_read_only:
+                    self._disk.remove(self.path(offset))
 
     def remove_after(self, end_offset: int) -> None:
         self.remove(offset for offset in self.offsets if offset > end_offset)

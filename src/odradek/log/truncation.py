@@ -31,17 +31,15 @@ before the new segment is created.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from odradek.log.compaction.transactions import decode_transaction_index, encode_transaction_index
 from odradek.log.leader_epochs import LeaderEpochs
 from odradek.log.log_config import LogConfig
-from odradek.log.producer_replay import rebuild_producers
+from odradek.log.producer_replay import find_aborted_transactions, rebuild_producers
 from odradek.log.producer_state import ProducerState
 from odradek.log.reading import find_segment
-from odradek.log.segment import TRANSACTION_INDEX_SUFFIX, Segment
+from odradek.log.segment import Segment
 from odradek.log.segment_list import SegmentList
 from odradek.log.snapshot_files import SnapshotFiles
 from odradek.log.unsynced_files import UnsyncedFiles
-from odradek.protocol.malformed import MalformedMessage
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +93,8 @@ def plan_truncation(
         return TruncationPlan(active, segments[index:], kept, producers=_replay(snapshots, kept, end_offset))
     cut = Segment(original.disk, original.directory, original.base_offset)
     cut.load_cut(original, offset, end_position, config.index_interval_bytes)
+    if not cut.transaction_index.is_loaded:
+        cut.transaction_index.create(find_aborted_transactions(snapshots, kept, cut))
     producers = _replay(snapshots, [*kept, cut], end_offset)
     return TruncationPlan(active, segments[index + 1 :], kept, original, cut, producers)
 
@@ -125,7 +125,7 @@ def truncate_files(
         if plan.cut is not None and plan.original is not None:
             unsynced.forget(plan.original)
             plan.original.release()
-            _cut_files(plan.cut, plan.end_offset)
+            plan.cut.cut_files()
             unsynced.sync_segment(plan.cut)
             unsynced.sync_indexes(plan.cut)
             plan.cut.become_read_only()
@@ -137,22 +137,3 @@ def truncate_files(
     except OSError as error:
         unsynced.failure = error
         raise
-
-
-def _cut_files(cut: Segment, end_offset: int) -> None:
-    """Also removes from a transaction index the transactions that were aborted at or after `end_offset`, and a damaged
-    index altogether: a segment without one is read as if no transaction had been aborted in it."""
-    cut.cut_files()
-    disk, path = cut.disk, cut.path(TRANSACTION_INDEX_SUFFIX)
-    if not disk.exists(path):
-        return
-    data = disk.read_file(path)
-    try:
-        kept = encode_transaction_index(
-            each for each in decode_transaction_index(data) if each.last_offset < end_offset
-        )
-    except MalformedMessage:
-        disk.remove(path)
-        return
-    if kept != data:
-        disk.replace_file(path, kept)

@@ -10,12 +10,13 @@ from typing import NamedTuple, TypeAlias
 from odradek.protocol.batch import COMPRESSION_MASK, HEADER_SIZE_BYTES, LENGTH_END_POSITION
 from odradek.protocol.compression import Compression, decompress
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.sentinels import NO_PRODUCER_ID
 from odradek.protocol.varints import decode_varlong
 
 KeyValue: TypeAlias = tuple[bytes | None, bytes | None]
 
-# Base offset, batch length, attributes, last offset delta, number of records.
-_read_header = struct.Struct(">qi9xhi30xi").unpack_from
+# Base offset, batch length, attributes, last offset delta, producer id, number of records.
+_read_header = struct.Struct(">qi9xhi16xq6xi").unpack_from
 
 
 class KeyValues(NamedTuple):
@@ -24,6 +25,7 @@ class KeyValues(NamedTuple):
     next_offset: int
     attributes: int
     pairs: list[KeyValue]
+    producer_id: int = NO_PRODUCER_ID
     problem: str = ""
 
 
@@ -31,7 +33,9 @@ def read_key_values(data: bytes, limit_bytes: int) -> Iterator[KeyValues]:
     """Reads the complete batches at the start of `data`; decompresses at most `limit_bytes` of each."""
     position, size_bytes = 0, len(data)
     while position + HEADER_SIZE_BYTES <= size_bytes:
-        base_offset, batch_length, attributes, last_offset_delta, record_count = _read_header(data, position)
+        base_offset, batch_length, attributes, last_offset_delta, producer_id, record_count = _read_header(
+            data, position
+        )
         end = position + LENGTH_END_POSITION + batch_length
         if end > size_bytes or end < position + HEADER_SIZE_BYTES:
             return
@@ -45,9 +49,10 @@ def read_key_values(data: bytes, limit_bytes: int) -> Iterator[KeyValues]:
             else:
                 pairs = _read_section(data, position + HEADER_SIZE_BYTES, end, record_count)
         except (MalformedMessage, ValueError, IndexError) as problem:
-            yield KeyValues(next_offset, attributes, [], f"the batch at offset {base_offset} is invalid: {problem}")
+            reason = f"the batch at offset {base_offset} is invalid: {problem}"
+            yield KeyValues(next_offset, attributes, [], producer_id, reason)
         else:
-            yield KeyValues(next_offset, attributes, pairs)
+            yield KeyValues(next_offset, attributes, pairs, producer_id)
         position = end
 
 

@@ -17,7 +17,6 @@ from odradek.log.compaction.cleaned_segment import discard_unused
 from odradek.log.compaction.compactor import CleanedGroup, CompactionJob, CompactionOutcome, compact
 from odradek.log.compaction.segment_reader import DamagedSegment
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.sentinels import NO_OFFSET
 from odradek.replica.directory_writes import DirectoryWrites
 from odradek.replica.periodic_tasks import SingleTasks
 
@@ -214,6 +213,7 @@ class Compaction:
 
     def _job(self, partition: Partition, cleanable: Cleanable, now_ms: int) -> CompactionJob:
         config, broker_config = partition.log.config, self._broker_config()
+        aborted, _ = partition.log.segments[-1].transaction_index.collect(0, cleanable.end_offset)
         return CompactionJob(
             directory=partition.log.directory,
             base_offsets=[
@@ -231,6 +231,7 @@ class Compaction:
                 for producer_id, entry in partition.log.producers.entries.items()
                 if not entry.batches or entry.batches[-1].last_offset < cleanable.end_offset
             },
+            aborted_in_active_segment=aborted,
             dedupe_buffer_bytes=broker_config.log_cleaner_dedupe_buffer_size,
             io_bytes_per_second=broker_config.log_cleaner_io_max_bytes_per_second,
         )
@@ -291,12 +292,7 @@ class _Overtaken(Exception):
 def _safe_offset(partition: Partition) -> int:
     """Compaction stops here. Records after it may belong to an open transaction, or be lost in a power failure: if such
     a record had replaced an older one of its key, the key's only value would be lost with it."""
-    open_transactions = [
-        entry.current_txn_first_offset
-        for entry in tuple(partition.log.producers.entries.values())
-        if entry.current_txn_first_offset != NO_OFFSET
-    ]
-    return min([partition.high_watermark, partition.log.recovery_point_offset, *open_transactions])
+    return min(partition.last_stable_offset, partition.log.recovery_point_offset)
 
 
 def is_rolled(partition: Partition) -> bool:

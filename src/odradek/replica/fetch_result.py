@@ -9,8 +9,11 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.host.slices import FileSlice
     from odradek.log.partition_log import PartitionLog
+    from odradek.log.transaction_index import AbortedTransaction
 
 
 class FetchIsolation(enum.Enum):
@@ -30,25 +33,40 @@ def client_isolation(isolation_level: int) -> FetchIsolation:
 
 
 class FetchResult:
-    __slots__ = ("diverging_end_offset", "diverging_epoch", "error", "high_watermark", "log_start_offset", "records")
+    """`aborted_transactions` are those that overlap the records, for a reader with read_committed."""
+
+    __slots__ = (
+        "aborted_transactions",
+        "diverging_end_offset",
+        "diverging_epoch",
+        "error",
+        "high_watermark",
+        "last_stable_offset",
+        "log_start_offset",
+        "records",
+    )
 
     def __init__(
         self,
         error: ErrorCode,
         high_watermark: int = NO_OFFSET,
+        last_stable_offset: int = NO_OFFSET,
         log_start_offset: int = NO_OFFSET,
         records: FileSlice | None = None,
+        aborted_transactions: Sequence[AbortedTransaction] = (),
     ) -> None:
         self.error = error
         self.high_watermark = high_watermark
+        self.last_stable_offset = last_stable_offset
         self.log_start_offset = log_start_offset
         self.records = records
+        self.aborted_transactions = aborted_transactions
         self.diverging_epoch = NO_EPOCH
         self.diverging_end_offset = NO_OFFSET
 
 
 def find_divergence(
-    log: PartitionLog, fetch_offset: int, last_fetched_epoch: int, high_watermark: int
+    log: PartitionLog, fetch_offset: int, last_fetched_epoch: int, high_watermark: int, last_stable_offset: int
 ) -> FetchResult | None:
     """KIP-595: the reader's log must be a prefix of this one; otherwise the result says where they diverge."""
     epoch, end_offset = log.epoch_end_offset(last_fetched_epoch)
@@ -56,7 +74,7 @@ def find_divergence(
         return FetchResult(ErrorCode.OFFSET_OUT_OF_RANGE)
     if epoch == last_fetched_epoch and end_offset >= fetch_offset:
         return None
-    result = FetchResult(ErrorCode.NONE, high_watermark, log.log_start_offset)
+    result = FetchResult(ErrorCode.NONE, high_watermark, last_stable_offset, log.log_start_offset)
     result.diverging_epoch = epoch
     result.diverging_end_offset = end_offset
     return result

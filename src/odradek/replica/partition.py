@@ -3,9 +3,12 @@
 Invariants, asserted here and in `leadership`:
 - One leader epoch has one leader, and metadata with an older leader epoch or partition epoch is refused
   (`become_leader`, `become_follower` and `resign` are the only ways to change leadership).
-- log start offset <= high watermark <= log end offset.
+- log start offset <= last stable offset <= high watermark <= log end offset.
 - The high watermark rises only in `advance_high_watermark`, which alone wakes waiting fetches, acknowledgements of
   acks=all and the listeners of coordinators. It never decreases on a leader; `truncate_to` lowers it on a follower.
+- No transaction that begins before the last stable offset is open, and the markers of all of them are below the high
+  watermark. So the last stable offset rises only with the high watermark, or with the log start, and never decreases on
+  a leader.
 - A record beyond `flush.messages` unflushed ones is committed, and so readable and acknowledged, only when it is
   durable.
 """
@@ -18,9 +21,10 @@ from odradek.host.disk import is_refusal
 from odradek.log.append_result import AppendResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH
-from odradek.replica.fetch_result import FetchIsolation, FetchResult, find_divergence
+from odradek.replica.fetch_result import FetchIsolation
 from odradek.replica.flushing import LogFlusher
 from odradek.replica.leadership import Leadership, LeadershipEpochs, LogState
+from odradek.replica.partition_transactions import PartitionTransactions
 from odradek.replica.truncating import LogTruncator
 from odradek.replica.waiting_requests import size_between
 
@@ -32,7 +36,9 @@ if TYPE_CHECKING:
     from odradek.log.log_config import LogConfig
     from odradek.log.log_directory import LogDirectory
     from odradek.log.partition_log import PartitionLog
+    from odradek.log.transaction_verification import VerificationGuard
     from odradek.metadata.entities import PartitionImage
+    from odradek.protocol.control_records import EndTransactionMarker
     from odradek.replica.waiting_requests import WaitingAcknowledgement, WaitingFetch
 
 ALL_IN_SYNC = -1  # acks=all
@@ -40,6 +46,7 @@ ALL_IN_SYNC = -1  # acks=all
 # Looking up an attribute of an enum takes longer than comparing with it.
 _NONE = ErrorCode.NONE
 _HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
+_TRANSACTION_COMMITTED = FetchIsolation.TRANSACTION_COMMITTED
 
 
 class Partition:
@@ -66,6 +73,7 @@ class Partition:
         "replica_count",
         "topic",
         "topic_id",
+        "transactions",
         "truncator",
         "waiting_acknowledgements",
         "waiting_fetches",
@@ -96,6 +104,7 @@ class Partition:
         self._fail_directory = fail_directory
         self._checkpoint_directory = checkpoint_directory
         self.flusher = LogFlusher(log, workers.flushes, self.fail_directory, self._flush_ended)
+        self.transactions = PartitionTransactions(self)
         self.truncator = LogTruncator(log, workers.files, self._finish_truncation, self.fail_directory)
         self.log_state = log_state
         self.leadership = Leadership.NONE
@@ -107,6 +116,7 @@ class Partition:
         self._has_too_few_in_sync = False  # for acks=all, by `min.insync.replicas`
         self._commits_alone = False  # this broker leads, and is the only in-sync replica
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
+        log.producers.transactions.commit_before(self.high_watermark)
         self.waiting_fetches: set[WaitingFetch] = set()
         self.waiting_acknowledgements: set[WaitingAcknowledgement] = set()
         self._high_watermark_listeners: list[Callable[[int], None]] = []
@@ -207,7 +217,9 @@ class Partition:
             return
         assert offset <= self.log.log_end_offset, "the high watermark passed the log end"
         self.high_watermark = offset
-        if self.waiting_fetches:
+        if self.log.producers.transactions.first_unstable_offset < offset:
+            self.transactions.advance_last_stable_offset(before)
+        elif self.waiting_fetches:
             size_bytes = size_between(self.log, before, offset) if new_bytes is None else new_bytes
             for fetch in tuple(self.waiting_fetches):
                 fetch.count_down(size_bytes)
@@ -265,14 +277,22 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """The end of what a read_committed consumer may read: the high watermark, as no transaction is ever open."""
-        return self.high_watermark
+        """The end of what a read_committed consumer may read: the first offset of the oldest transaction that is open
+        or whose marker is not below the high watermark; else the high watermark."""
+        return self.transactions.last_stable_offset_at(self.high_watermark)
 
     # Appending
 
-    def append(self, batch: memoryview, acks: int, *, is_built_here: bool = False) -> AppendResult:
+    def append(
+        self,
+        batch: memoryview,
+        acks: int,
+        *,
+        is_built_here: bool = False,
+        verification: VerificationGuard | None = None,
+    ) -> AppendResult:
         """Append one batch as the leader. It is committed at once if this is the only in-sync replica and no flush is
-        due. `is_built_here`: see `PartitionLog.append`."""
+        due. `is_built_here`, `verification`: see `PartitionLog.append`."""
         if not self.is_leader:
             return AppendResult(self.absence)
         if acks == ALL_IN_SYNC and self._has_too_few_in_sync:
@@ -280,7 +300,7 @@ class Partition:
         log = self.log
         size_before = log.size_bytes
         try:
-            result = log.append(batch, self.leader_epoch, is_built_here=is_built_here)
+            result = log.append(batch, self.leader_epoch, is_built_here, verification)
         except OSError as problem:
             self.report_failure(problem)
             raise
@@ -293,6 +313,22 @@ class Partition:
                 self.advance_high_watermark(end_offset, log.size_bytes - size_before)
             else:
                 self.advance_high_watermark(end_offset)
+        return result
+
+    def append_marker(self, marker: EndTransactionMarker, *, transaction_version: int) -> AppendResult:
+        """End a transaction, as the leader, with acks=all. The last stable offset moves when the high watermark has
+        passed the marker."""
+        if not self.is_leader:
+            return AppendResult(self.absence)
+        if self._has_too_few_in_sync:
+            return AppendResult(ErrorCode.NOT_ENOUGH_REPLICAS)
+        try:
+            result = self.log.append_marker(marker, self.leader_epoch, transaction_version=transaction_version)
+        except OSError as problem:
+            self.report_failure(problem)
+            raise
+        if result.error is _NONE:
+            self._advance_as_leader()
         return result
 
     @property
@@ -317,39 +353,15 @@ class Partition:
             return self.last_stable_offset
         return self.high_watermark
 
-    def fetch(
-        self,
-        fetch_offset: int,
-        max_bytes: int,
-        *,
-        current_leader_epoch: int,
-        last_fetched_epoch: int,
-        whole_first_batch: bool,
-        isolation: FetchIsolation = _HIGH_WATERMARK,
-    ) -> FetchResult:
-        """Records from an offset on, as a slice of the segment file."""
-        high_watermark = self.high_watermark
-        end_offset = high_watermark if isolation is _HIGH_WATERMARK else self.end_offset_for(isolation)
-        if fetch_offset == end_offset and self.is_leader:  # a reader at the tail, most often
-            epoch = self.leader_epoch
-            if current_leader_epoch in (NO_EPOCH, epoch) and last_fetched_epoch in (NO_EPOCH, epoch):
-                return FetchResult(_NONE, high_watermark, self.log.log_start_offset)
-        error = self.check_epoch(current_leader_epoch)
-        if error is not _NONE:
-            return FetchResult(error)
-        log = self.log
-        if last_fetched_epoch not in (NO_EPOCH, self.leader_epoch):
-            diverged = find_divergence(log, fetch_offset, last_fetched_epoch, high_watermark)
-            if diverged is not None:
-                return diverged
-        records = log.read(fetch_offset, max_bytes, end_offset, whole_first_batch=whole_first_batch)
-        if isinstance(records, ErrorCode):
-            return FetchResult(records)
-        return FetchResult(_NONE, high_watermark, log.log_start_offset, records)
-
-    def needs_disk(self, fetch_offset: int) -> bool:
-        """Whether `fetch` from this offset would read files to find its position. A refused fetch reads none."""
-        return self.is_leader and fetch_offset != self.high_watermark and self.log.needs_disk(fetch_offset)
+    def needs_disk(self, fetch_offset: int, isolation: FetchIsolation = _HIGH_WATERMARK) -> bool:
+        """Whether `fetch` from this offset would read files to find its position. A refused fetch reads none, and
+        neither does one from the end of what may be read."""
+        return (
+            self.is_leader
+            and fetch_offset != self.high_watermark
+            and self.log.needs_disk(fetch_offset)
+            and (isolation is not _TRANSACTION_COMMITTED or fetch_offset < self.last_stable_offset)
+        )
 
     # Removing
 

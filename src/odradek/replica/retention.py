@@ -10,7 +10,7 @@ import functools
 from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
-from odradek.log.retention import expired_offset, may_have_expired
+from odradek.log.retention import expire_to, expired_offset, may_have_expired
 from odradek.log.segment_list import count_before
 from odradek.replica.periodic_tasks import SingleTasks
 
@@ -95,7 +95,7 @@ class Retention:
             return
         before = partition.log.log_start_offset
         try:
-            partition.log.expire_to(offset)
+            expire_to(partition.log, offset)
         except OSError as problem:
             _log_failure(partition, problem)
             return

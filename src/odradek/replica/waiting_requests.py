@@ -31,16 +31,24 @@ class AcknowledgingPartition(Protocol):
 
 
 class WaitingFetch:
-    """One long poll over several partitions. Each advance of a high watermark counts down the missing bytes.
+    """One long poll over several partitions. Each advance of a high watermark counts down the missing bytes; for a
+    reader with read_committed (`is_committed_only`), each advance of a last stable offset.
 
     It is registered when it is constructed: its task starts later, and records that are committed in between count.
     """
 
-    __slots__ = ("_future", "_missing_bytes", "_partitions", "_timer")
+    __slots__ = ("_future", "_missing_bytes", "_partitions", "_timer", "is_committed_only")
 
     def __init__(
-        self, partitions: Sequence[FetchedPartition], missing_bytes: int, timeout_ms: int, clock: Clock
+        self,
+        partitions: Sequence[FetchedPartition],
+        missing_bytes: int,
+        timeout_ms: int,
+        clock: Clock,
+        *,
+        is_committed_only: bool = False,
     ) -> None:
+        self.is_committed_only = is_committed_only
         self._partitions = partitions
         self._missing_bytes = missing_bytes
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

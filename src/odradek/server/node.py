@@ -12,6 +12,7 @@ from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.controller import Controller
 from odradek.coordinator.groups.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
+from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
@@ -77,8 +78,11 @@ class Node:
             await host.workers.run(_close_after_failed_start, directories)
             raise
         self._groups = GroupCoordinator(host, metadata, channel, table, time)
-        table.after_late_opening = self._groups.follow_late_opening
+        producer_ids = ProducerIds(channel)
+        self._transactions = TransactionCoordinator(host, metadata, channel, table, self._groups, producer_ids, time)
+        table.after_late_opening = self._follow_late_opening
         self._groups.start()
+        self._transactions.start()
         self._housekeeping = Housekeeping(table, host, lambda: metadata.broker_config, time)
         compaction = Compaction(table, host, lambda: metadata.broker_config)
         table.removals.before_removal = compaction.forget
@@ -91,8 +95,9 @@ class Node:
             controller=channel,
             partitions=table,
             fetch_sessions=FetchSessions(config.fetch_session_cache_slots, host.clock, host.entropy),
-            producer_ids=ProducerIds(channel),
+            producer_ids=producer_ids,
             groups=self._groups,
+            transactions=self._transactions,
             authorizer=AllowAll(),
             advertised_apis=AdvertisedApis(apis.values()),
         )
@@ -103,6 +108,10 @@ class Node:
         image that it follows."""
         await table.load(metadata.image)
         metadata.subscribe(table.follow)
+
+    def _follow_late_opening(self) -> None:
+        self._groups.follow_late_opening()
+        self._transactions.follow_late_opening()
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """The broker stops when the first log directory, which holds the metadata, or every log directory failed."""
@@ -126,11 +135,13 @@ class Node:
 
     def release_waiting_requests(self) -> None:
         """Answer every waiting fetch with the records that are available, and every waiting member of a group."""
+        self._transactions.stop()
         self._groups.stop()
         self._table.wake_waiting_fetches()
 
     async def stop(self) -> None:
         """Flush and close every log, and write the clean-shutdown files."""
+        self._transactions.stop()
         self._groups.stop()
         await self._housekeeping.stop()
         await self._controller.stop_writing()

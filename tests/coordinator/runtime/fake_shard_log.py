@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
+    from odradek.coordinator.runtime.shard_log import TransactionalWrite
+    from odradek.protocol.control_records import EndTransactionMarker
 
 
 class FakeShardLog:
@@ -43,7 +45,7 @@ class FakeShardLog:
     def high_watermark(self) -> int:
         return len(self.records) if self.commits_at_once else self._high_watermark
 
-    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+    def append(self, records: Sequence[CoordinatorRecord], transaction: TransactionalWrite | None = None) -> ErrorCode:
         if not self.is_leader:
             return ErrorCode.NOT_COORDINATOR
         if self.error is not ErrorCode.NONE and not self.successes_left:
@@ -54,6 +56,9 @@ class FakeShardLog:
         self.records += records
         self.batches.append(list(records))
         return ErrorCode.NONE
+
+    def append_marker(self, marker: EndTransactionMarker, transaction_version: int) -> ErrorCode:
+        raise NotImplementedError("tests of transactions use a partition")
 
     async def read(self, offset: int, end_offset: int) -> bytes | None:
         """One batch at a time, so that loading has to ask again."""

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.coordinator.runtime.shard import Shard
     from odradek.log.append_result import AppendResult
+    from odradek.log.transaction_verification import VerificationGuard
+    from odradek.protocol.control_records import EndTransactionMarker
     from odradek.replica.partition import Partition
     from tests.simulation.simulated_host import Simulation
 
@@ -45,11 +47,21 @@ class LogPartition:
     def on_leadership(self, listener: Callable[[], None]) -> Callable[[], None]:
         return lambda: None
 
-    def append(self, batch: memoryview, acks: int, *, is_built_here: bool = False) -> AppendResult:
+    def append(
+        self,
+        batch: memoryview,
+        acks: int,
+        *,
+        is_built_here: bool = False,
+        verification: VerificationGuard | None = None,
+    ) -> AppendResult:
         if self.error is not None:
             raise self.error
         self.batch_count += 1
-        return self.log.append(batch, 3, is_built_here=is_built_here)
+        return self.log.append(batch, 3, is_built_here=is_built_here, verification=verification)
+
+    def append_marker(self, marker: EndTransactionMarker, *, transaction_version: int) -> AppendResult:
+        return self.log.append_marker(marker, 3, transaction_version=transaction_version)
 
 
 def shard_log_of(partition: LogPartition, simulation: Simulation) -> PartitionShardLog:
@@ -62,7 +74,7 @@ def new_shard(partition: LogPartition, simulation: Simulation) -> Shard[GroupSha
 
 def load(partition: LogPartition, simulation: Simulation) -> tuple[GroupShard, int]:
     shard = new_shard(partition, simulation)
-    count = simulation.loop.run_until_complete(replay_log(shard.machine, shard.log))
+    count = simulation.loop.run_until_complete(replay_log(shard.machine, shard.log, shard.pending_transactions))
     return shard.machine, count
 
 

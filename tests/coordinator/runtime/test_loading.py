@@ -9,17 +9,22 @@ import pytest
 
 from odradek.coordinator.groups.group_records import group_metadata_tombstone, offset_tombstone
 from odradek.coordinator.runtime.loading import replay_log
+from odradek.coordinator.runtime.pending_transactions import PendingTransactions
+from odradek.coordinator.runtime.record_batches import BatchProducer, build_coordinator_batch
 from odradek.protocol.compression import Compression
+from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
 from tests.coordinator.runtime.counter import Counters, record
 from tests.coordinator.runtime.fake_shard_log import FakeShardLog
 from tests.coordinator.runtime.log_partition import LogPartition, load, new_shard, offset, offsets, shard_log_of
+from tests.log.batches import append as append_to_log
 from tests.simulation.simulated_host import Simulation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.coordinator.runtime.shard import Shard
 
 
@@ -50,7 +55,7 @@ def test_the_latest_of_each_key_counts(simulation: Simulation) -> None:
 
 def append(partition: LogPartition, records: Sequence[tuple[bytes, bytes]], **batch: object) -> None:
     built = build_batch([Record(i, 0, key, value) for i, (key, value) in enumerate(records)], **batch)  # type: ignore[arg-type]
-    assert partition.append(memoryview(built), -1).error is ErrorCode.NONE
+    append_to_log(partition.log, memoryview(built))
 
 
 def test_what_cannot_be_read_is_left_out_and_the_rest_is_loaded(simulation: Simulation) -> None:
@@ -68,7 +73,7 @@ def test_what_cannot_be_read_is_left_out_and_the_rest_is_loaded(simulation: Simu
         base_sequence=0,
     )
     shard, count = load(partition, simulation)
-    assert count == 5
+    assert count == 6
     assert offsets(shard, "g") == {("t", 0): 5}
 
 
@@ -82,7 +87,7 @@ def test_loading_lets_others_run(simulation: Simulation) -> None:
 
     async def scenario() -> None:
         nonlocal turns
-        loading = asyncio.ensure_future(replay_log(shard.machine, shard.log))
+        loading = asyncio.ensure_future(replay_log(shard.machine, shard.log, shard.pending_transactions))
         while not loading.done():
             turns += 1
             await asyncio.sleep(0)
@@ -101,4 +106,49 @@ def test_loading_fails_when_a_read_has_no_whole_batch() -> None:
 
     log.read = read_nothing  # type: ignore[method-assign]
     with pytest.raises(OSError, match="no whole batch"):
-        asyncio.run(replay_log(Counters(cast("Shard[Counters]", None)), log))
+        asyncio.run(replay_log(Counters(cast("Shard[Counters]", None)), log, PendingTransactions()))
+
+
+def test_records_of_a_transaction_count_once_it_is_committed(simulation: Simulation) -> None:
+    partition = LogPartition(simulation)
+    shard_log = shard_log_of(partition, simulation)
+    shard_log.append([offset("g", "t", 0, 1)])
+    in_transaction(partition, 1, offset("g", "t", 0, 5))
+    in_transaction(partition, 2, offset("g", "t", 1, 6))
+    in_transaction(partition, 3, offset("g", "t", 2, 7))
+    assert shard_log.append_marker(EndTransactionMarker(1, 0, ControlRecordType.COMMIT, 0), 0) is ErrorCode.NONE
+    assert shard_log.append_marker(EndTransactionMarker(2, 0, ControlRecordType.ABORT, 0), 0) is ErrorCode.NONE
+    shard = new_shard(partition, simulation)
+    simulation.loop.run_until_complete(replay_log(shard.machine, shard.log, shard.pending_transactions))
+    assert offsets(shard.machine, "g") == {("t", 0): 5}
+    assert shard.machine.is_unstable("g", "t", 2)
+    assert not shard.machine.is_unstable("g", "t", 0)
+    shard.activate()
+    assert shard.end_transaction(EndTransactionMarker(3, 0, ControlRecordType.COMMIT, 0), 0) is ErrorCode.NONE
+    assert offsets(shard.machine, "g") == {("t", 0): 5, ("t", 2): 7}
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_the_record_that_was_appended_last_counts(simulation: Simulation, is_loaded: bool) -> None:
+    partition = LogPartition(simulation)
+    shard_log = shard_log_of(partition, simulation)
+    in_transaction(partition, 1, offset("g", "t", 0, 1), offset("g", "t", 1, 1))
+    in_transaction(partition, 2, offset("g", "t", 0, 2))
+    shard_log.append([offset("g", "t", 1, 3)])
+    ends = [EndTransactionMarker(producer, 0, ControlRecordType.COMMIT, 0) for producer in (2, 1)]
+    if is_loaded:
+        for marker in ends:
+            shard_log.append_marker(marker, 0)
+    shard = new_shard(partition, simulation)
+    simulation.loop.run_until_complete(replay_log(shard.machine, shard.log, shard.pending_transactions))
+    shard.activate()
+    for marker in ends if not is_loaded else ():
+        shard.end_transaction(marker, 0)
+    assert offsets(shard.machine, "g") == {("t", 0): 2, ("t", 1): 3}
+
+
+def in_transaction(partition: LogPartition, producer_id: int, *records: CoordinatorRecord) -> None:
+    guard = partition.log.producers.begin_verification(producer_id, 0, -1, supports_epoch_bump=False, now_ms=0)
+    assert not isinstance(guard, ErrorCode)
+    batch = build_coordinator_batch(records, 0, producer=BatchProducer(producer_id, 0))
+    assert partition.append(memoryview(batch), -1, is_built_here=True, verification=guard).error is ErrorCode.NONE

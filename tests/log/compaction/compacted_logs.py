@@ -75,6 +75,7 @@ def job_for(
             producer_id: LastRecord(entry.batches[-1].last_offset if entry.batches else None, entry.epoch)
             for producer_id, entry in log.producers.entries.items()
         },
+        aborted_in_active_segment=log.segments[-1].transaction_index.collect(0, end)[0],
         dedupe_buffer_bytes=dedupe_buffer_bytes,
     )
 

@@ -13,10 +13,10 @@ import pytest
 from odradek.host.background import real_background_context
 from odradek.host.host import Host, real_host
 from odradek.log.compaction.compactor import compact
-from odradek.log.compaction.transactions import AbortedTransaction, encode_transaction_index
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.segment import TRANSACTION_INDEX_SUFFIX
+from odradek.log.transaction_index import AbortedTransaction, encode_transaction_index
 from odradek.protocol.batch import DELETE_HORIZON_FLAG, read_batch_header
 from odradek.protocol.compression import Compression
 from odradek.protocol.records import read_records

@@ -2,15 +2,11 @@
 
 import pytest
 
-from odradek.log.compaction.transactions import (
-    AbortedTransaction,
-    TransactionTracker,
-    decode_transaction_index,
-    encode_transaction_index,
-)
+from odradek.log.compaction.transactions import TransactionTracker
 from odradek.log.log_config import LogConfig
 from odradek.log.partition_log import PartitionLog
 from odradek.log.segment import TRANSACTION_INDEX_SUFFIX, file_path
+from odradek.log.transaction_index import AbortedTransaction, decode_transaction_index, encode_transaction_index
 from odradek.protocol.batch import assign_offset, read_batch_header
 from odradek.protocol.malformed import MalformedMessage
 from tests.log.batches import EVERYTHING, NOW_MS, open_log
@@ -50,7 +46,7 @@ class WrittenLog:
     def end(self, producer_id: int, *, is_commit: bool, first_offset: int = 0) -> None:
         self.data += bytes(marker_batch(producer_id, is_commit=is_commit, offset=self.offset))
         if not is_commit:
-            self.aborted.append(AbortedTransaction(first_offset, producer_id, self.offset, self.offset))
+            self.aborted.append(AbortedTransaction(first_offset, producer_id, self.offset, self.offset + 1))
         self.offset += 1
 
     def roll(self) -> None:
@@ -91,7 +87,7 @@ def test_aborted_records_go_and_shadow_nothing(simulation: Simulation) -> None:
     assert offsets(log) == [0, 5]
     # The marker of the abort stays: in this round there was data of it.
     assert [header.base_offset for header in headers_of(log) if header.is_control] == [1, 4, 6]
-    assert aborted_in(simulation, 0) == [AbortedTransaction(2, 2, 4, 4)]
+    assert aborted_in(simulation, 0) == [AbortedTransaction(2, 2, 4, 5)]
 
 
 def test_a_marker_without_data_gets_a_deadline_and_goes_after_it(simulation: Simulation) -> None:

@@ -16,7 +16,7 @@ from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.hidden_columns import ORIGIN, HiddenColumn, has_origin, without_hidden, without_stars
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.rehearsal import RECORD_DDL
+from odradek.pipelines.spark.record_files import RECORD_DDL
 from odradek.pipelines.spark.sinks.topics import records_of
 from odradek.pipelines.spark.steps_sql import run_query
 

@@ -14,9 +14,9 @@ from odradek.cli.log.dump import mapped
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
 from odradek.cli.log.segment_scan import LARGEST_BATCH_BYTES, TornTail, scan_segment
 from odradek.cli.log.side_files import offset_index_rows, time_index_rows
+from odradek.cli.log.transaction_check import transaction_index_problem
 from odradek.log.compaction.cleaned_segment import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
-from odradek.log.compaction.transactions import decode_transaction_index
 from odradek.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from odradek.log.leader_epochs import decode_leader_epochs
 from odradek.log.producer_snapshot import SNAPSHOT_SUFFIX, decode_snapshot
@@ -78,6 +78,8 @@ def _check_with_indexes(
         _judge_damage(segment, is_last=is_last, is_live=is_live)
         if not is_last and not segment.damaged:
             _check_indexes(segment)
+        if not segment.damaged:
+            _check_transaction_index(segment, is_last=is_last)
         if not segment.findings:
             break
     return segment
@@ -101,6 +103,7 @@ def check_segment(path: str, on_progress: Callable[[int], None]) -> SegmentCheck
             else:
                 check.batches += 1
                 check.records += item.header.record_count
+                check.has_markers = check.has_markers or item.header.is_control
                 check.next_offset = item.header.last_offset + 1
                 check.max_timestamp = max(check.max_timestamp, item.header.max_timestamp)
                 check.batch_offsets[item.position] = (item.header.base_offset, item.header.last_offset)
@@ -174,6 +177,13 @@ def _check_indexes(segment: SegmentCheck) -> None:
             segment.findings.append(Finding(stem + suffix, problem, Remedy.REBUILD))
 
 
+def _check_transaction_index(segment: SegmentCheck, *, is_last: bool) -> None:
+    problem = transaction_index_problem(segment.path, is_complete=segment.has_markers and not is_last)
+    if problem:
+        path = segment.path.removesuffix(LOG_SUFFIX) + TRANSACTION_INDEX_SUFFIX
+        segment.findings.append(Finding(path, problem, Remedy.REBUILD))
+
+
 def _offset_index_problems(path: str, data: bytes, segment: SegmentCheck) -> Iterator[str]:
     if len(data) % 8:
         yield f"{len(data)} bytes are not a multiple of an index entry"
@@ -225,8 +235,6 @@ def _decoder(name: str) -> Callable[[bytes], object] | None:
         return decode_leader_epochs
     if name.endswith(SNAPSHOT_SUFFIX):
         return lambda data: list(decode_snapshot(data))
-    if name.endswith(TRANSACTION_INDEX_SUFFIX):
-        return lambda data: list(decode_transaction_index(data))
     return None
 
 

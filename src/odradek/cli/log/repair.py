@@ -14,11 +14,10 @@ from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import count_text, print_json, say, strong
 from odradek.cli.log.findings import Finding, PartitionCheck, Remedy, SegmentCheck
 from odradek.cli.log.targets import Target, find_target, shown_path
+from odradek.cli.log.transaction_check import rebuild_indexes
 from odradek.cli.log.verify import TargetCheck, check_target, total_text
 from odradek.host.real_disk import RealDisk
-from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import LOCK_FILE
-from odradek.log.segment import LOG_SUFFIX, Segment
 from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION, BatchHeader, write_batch
 
 if TYPE_CHECKING:
@@ -119,7 +118,7 @@ def repair_partition(check: PartitionCheck) -> None:
         elif Remedy.CUT_TAIL in remedies:
             _cut_tail(segment)
         elif Remedy.REBUILD in remedies:
-            _rebuild_indexes(segment.path)
+            rebuild_indexes(segment.path)
     for finding in check.findings:
         if finding.remedy is Remedy.SET_ASIDE:
             _set_aside(finding.path, finding.aside)
@@ -136,7 +135,7 @@ def _cut_tail(segment: SegmentCheck) -> None:
             _copy(file, tail, end - position)
         file.truncate(position)
         os.fsync(file.fileno())
-    _rebuild_indexes(segment.path)
+    rebuild_indexes(segment.path)
 
 
 def _salvage(segment: SegmentCheck, following_offset: int | None) -> None:
@@ -156,7 +155,7 @@ def _salvage(segment: SegmentCheck, following_offset: int | None) -> None:
         os.fsync(file.fileno())
     os.replace(segment.path, aside)
     os.replace(new, segment.path)
-    _rebuild_indexes(segment.path)
+    rebuild_indexes(segment.path)
 
 
 def _empty_batches(first_offset: int, end_offset: int) -> Iterator[bytearray]:
@@ -181,14 +180,6 @@ def _empty_batches(first_offset: int, end_offset: int) -> Iterator[bytearray]:
             b"",
         )
         first_offset = last_offset + 1
-
-
-def _rebuild_indexes(path: str) -> None:
-    directory, name = os.path.split(path)
-    segment = Segment(RealDisk(), directory, int(name.removesuffix(LOG_SUFFIX)))
-    segment.recover(LogConfig().index_interval_bytes)
-    for file in segment.open_indexes():
-        file.sync()
 
 
 def _set_aside(path: str, aside: str) -> None:

@@ -37,6 +37,13 @@ class Committer(NamedTuple):
     instance_id: str | None
     generation: int
     version: int
+    is_transactional: bool = False  # the versions are those of TxnOffsetCommit
+
+    @property
+    def is_of_any_client(self) -> bool:
+        """A transaction need not name a member."""
+        has_member = self.generation >= 0 or self.member_id != NO_MEMBER_ID or self.instance_id is not None
+        return self.is_transactional and not has_member
 
 
 class Group(Protocol):

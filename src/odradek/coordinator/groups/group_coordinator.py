@@ -21,6 +21,8 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
     from odradek.coordinator.groups.consumer.patterns import MatchedPatterns
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
+    from odradek.protocol.control_records import EndTransactionMarker
+    from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.clock_skew_guard import ClockSkewGuard
     from odradek.replica.partition_table import PartitionTable
 
@@ -79,6 +83,22 @@ class GroupCoordinator:
 
     def image(self) -> MetadataImage:
         return self._metadata.image
+
+    # Transactions
+
+    def partition_of(self, group_id: str) -> TopicPartition:
+        """The partition of the group's offsets, which takes part in a transaction that commits them."""
+        return OFFSETS_TOPIC, self._runtime.partition_of(group_id)
+
+    def end_transaction(
+        self, partition: int, marker: EndTransactionMarker, transaction_version: int
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        """Write a marker to a partition of the topic, and apply or forget the offsets of its transaction."""
+        shard = self._runtime.find_shard(partition)
+        if isinstance(shard, ErrorCode):
+            return shard
+        error = shard.end_transaction(marker, transaction_version)
+        return shard.answer_directly(error, lambda failure: failure)
 
     # Topic patterns
 

@@ -31,6 +31,7 @@ from odradek.coordinator.groups.group_records import (
     OffsetKey,
     decode_group_metadata,
     decode_key,
+    offset_commit_key,
 )
 from odradek.coordinator.groups.offsets.committed_offsets import CommittedOffsets
 from odradek.protocol.errors import ErrorCode
@@ -81,6 +82,7 @@ class GroupShard:
         self.write = shard.write
         self.write_each = shard.write_each
         self.write_shared = shard.write_shared
+        self.write_in_transaction = shard.write_in_transaction
 
     @property
     def is_active(self) -> bool:
@@ -121,6 +123,11 @@ class GroupShard:
         self.offsets.put_all(group_id, offsets)
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id)
+
+    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction has committed an offset of this partition (KIP-447)."""
+        pending = self._shard.pending_transactions
+        return bool(pending) and pending.has(offset_commit_key(group_id, topic, partition))
 
     def _replay_classic(self, key: GroupKey, value: bytes | None) -> None:
         group = self.groups.get(key.group)

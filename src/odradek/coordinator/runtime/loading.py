@@ -7,10 +7,13 @@ keys or values; only they are replayed, in the order in which they were last wri
 from __future__ import annotations
 
 import asyncio
+import struct
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.runtime.pending_transactions import PendingTransactions
 from odradek.host.logs import get_logger
 from odradek.protocol.batch import CONTROL_FLAG, TRANSACTIONAL_FLAG
+from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.key_values import read_key_values
 from odradek.protocol.malformed import MalformedMessage
 
@@ -24,18 +27,19 @@ log = get_logger(__name__)
 
 DECOMPRESSED_LIMIT_BYTES = 128 << 20
 SLICE_RECORDS = 500  # a millisecond or two
-# Records of a transaction count only once its marker is written; markers themselves hold no coordinator records.
-NOT_PLAIN_FLAGS = CONTROL_FLAG | TRANSACTIONAL_FLAG
+TRANSACTION_FLAGS = CONTROL_FLAG | TRANSACTIONAL_FLAG
+COMMIT_KEY = struct.pack(">hh", 0, ControlRecordType.COMMIT)
 
 
-async def replay_log(machine: StateMachine, shard_log: ShardLog) -> int:
+async def replay_log(machine: StateMachine, shard_log: ShardLog, pending: PendingTransactions) -> int:
     """Replay the log to its end into a new state machine; how many records the log holds. OSError when the log cannot
-    be read.
+    be read. The records of transactions that are open at its end are added to `pending`.
 
     To the log end and not to the high watermark: a new leader's log holds records that its predecessor has answered,
     and that are committed once the replicas have caught up. Answers wait until then, as always.
     """
-    latest = LatestValues(shard_log.name)
+    pending.clear()  # of an earlier attempt
+    latest = LatestValues(shard_log.name, pending)
     offset = shard_log.log_start_offset
     while offset < (end_offset := shard_log.log_end_offset):
         data = await shard_log.read(offset, end_offset)
@@ -56,8 +60,9 @@ async def replay_log(machine: StateMachine, shard_log: ShardLog) -> int:
 
 
 class LatestValues:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, pending: PendingTransactions | None = None) -> None:
         self.name = name
+        self._pending = PendingTransactions() if pending is None else pending
         self.values: dict[bytes, bytes] = {}
         self.count = 0
 
@@ -65,16 +70,32 @@ class LatestValues:
         """Collect the whole batches at the start of `data`; returns the offset after them."""
         in_slice = 0
         for batch in read_key_values(data, DECOMPRESSED_LIMIT_BYTES):
-            offset, attributes, pairs, problem = batch
+            offset, attributes, pairs, producer_id, problem = batch
             if problem:
                 log.error("coordinator records cannot be read", partition=self.name, reason=problem)
-            if not attributes & NOT_PLAIN_FLAGS:
+            if attributes & TRANSACTION_FLAGS:
+                self._take_transactional(attributes, pairs, producer_id)
+            else:
                 self.put(pairs)
+                if self._pending:
+                    self._pending.overwrite(key for key, value in pairs if key is not None and value is not None)
             in_slice += len(pairs) + 1
             if in_slice >= SLICE_RECORDS:
                 in_slice = 0
                 await asyncio.sleep(0)
         return offset
+
+    def _take_transactional(
+        self, attributes: int, pairs: Sequence[tuple[bytes | None, bytes | None]], producer_id: int
+    ) -> None:
+        """Records of a transaction count once its marker is read; a marker itself is no record of a coordinator."""
+        if not attributes & CONTROL_FLAG:
+            self.count += len(pairs)
+            self._pending.add(producer_id, [(key, value) for key, value in pairs if key is not None])
+        elif pairs and pairs[0][0] is not None and pairs[0][0][: len(COMMIT_KEY)] == COMMIT_KEY:
+            self.put(self._pending.commit(producer_id))
+        else:
+            self._pending.abort(producer_id)
 
     def put(self, pairs: Sequence[tuple[bytes | None, bytes | None]]) -> None:
         values = self.values

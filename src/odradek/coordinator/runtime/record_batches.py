@@ -4,11 +4,11 @@ such records, in a fraction of its time (a test compares them), because every co
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from crc32c import crc32c
 
-from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION
+from odradek.protocol.batch import CURRENT_MAGIC, HEADER_SIZE_BYTES, LENGTH_END_POSITION, TRANSACTIONAL_FLAG
 from odradek.protocol.compression import Compression, compress
 from odradek.protocol.sentinels import NO_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.varints import encode_varlong
@@ -28,8 +28,21 @@ _SHORT_LENGTHS = [encode_varlong(length) for length in range(_SHORT_BYTES)]
 _NULL = encode_varlong(-1)
 
 
+class BatchProducer(NamedTuple):
+    """The producer in whose transaction a coordinator writes."""
+
+    producer_id: int
+    epoch: int
+
+
+NO_PRODUCER = BatchProducer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+
 def build_coordinator_batch(
-    records: Sequence[CoordinatorRecord], timestamp_ms: int, compression: Compression = Compression.NONE
+    records: Sequence[CoordinatorRecord],
+    timestamp_ms: int,
+    compression: Compression = Compression.NONE,
+    producer: BatchProducer = NO_PRODUCER,
 ) -> bytearray:
     """At least one record. Base offset and leader epoch are left to the log."""
     count = len(records)
@@ -40,12 +53,12 @@ def build_coordinator_batch(
     if compression is not Compression.NONE:
         section = compress(compression, section, None)
     checked = _pack_checked(
-        compression,
+        compression if producer is NO_PRODUCER else compression | TRANSACTIONAL_FLAG,
         count - 1,
         timestamp_ms,
         timestamp_ms,
-        NO_PRODUCER_ID,
-        NO_PRODUCER_EPOCH,
+        producer.producer_id,
+        producer.epoch,
         NO_SEQUENCE,
         count,
     )

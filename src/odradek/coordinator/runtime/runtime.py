@@ -122,7 +122,7 @@ class CoordinatorRuntime(Generic[M]):
             if shard.state is not ShardState.LOADING or not shard.is_leader:
                 continue  # lost while another shard was loading
             try:
-                record_count += await replay_log(shard.machine, shard.log)
+                record_count += await replay_log(shard.machine, shard.log, shard.pending_transactions)
             except Exception as problem:
                 log.error("a coordinator's log could not be loaded", partition=shard.log.name, exc_info=problem)
                 self._to_retry.append(shard)
@@ -184,9 +184,13 @@ class CoordinatorRuntime(Generic[M]):
         return shard if isinstance(shard, ErrorCode) else shard.machine
 
     def _find(self, key: str) -> Shard[M] | ErrorCode:
+        return self.find_shard(_partition_of(key, self.partition_count))
+
+    def find_shard(self, index: int) -> Shard[M] | ErrorCode:
+        """The shard of one partition, or why no request can be served."""
         if self._is_stopped:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
-        shard = self._shards.get(_partition_of(key, self.partition_count))
+        shard = self._shards.get(index)
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
         if self._is_lost(shard):

@@ -12,11 +12,13 @@ import enum
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from odradek.coordinator.runtime.commit_waits import CommitWait, CommitWaits
+from odradek.coordinator.runtime.pending_transactions import PendingTransactions
 from odradek.coordinator.runtime.pending_writes import PendingWrite, PendingWrites
 from odradek.coordinator.runtime.shard_log import record_bytes
 from odradek.coordinator.runtime.state_machine import StateMachine
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.host.logs import get_logger
+from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -25,8 +27,9 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.coordinator.runtime.decision import Decision, Waiter
     from odradek.coordinator.runtime.pending_writes import TurnOfWrites
-    from odradek.coordinator.runtime.shard_log import ShardLog
+    from odradek.coordinator.runtime.shard_log import ShardLog, TransactionalWrite
     from odradek.host.clock import Clock, Timer
+    from odradek.protocol.control_records import EndTransactionMarker
 
 logger = get_logger(__name__)
 
@@ -70,6 +73,7 @@ class Shard(Generic[M]):
         self._answer_timeout_ms = answer_timeout_ms
         self._waits = CommitWaits()
         self._pending = PendingWrites()
+        self.pending_transactions = PendingTransactions()
         self._overdue_timer: Timer | None = None
 
     # Life
@@ -149,6 +153,30 @@ class Shard(Generic[M]):
                 self.machine.replay(record.key, record.value)
         return error
 
+    def write_in_transaction(self, records: Sequence[CoordinatorRecord], transaction: TransactionalWrite) -> ErrorCode:
+        """Append records that are replayed when their transaction is committed."""
+        self.append_pending()
+        if not self._may_append:
+            return ErrorCode.NOT_COORDINATOR
+        error = self.log.append(records, transaction)
+        if error is _NONE:
+            self.pending_transactions.add(transaction.producer.producer_id, records)
+        return error
+
+    def end_transaction(self, marker: EndTransactionMarker, transaction_version: int) -> ErrorCode:
+        """Append a marker; the records of a committed transaction are replayed."""
+        self.append_pending()
+        if not self._may_append:
+            return ErrorCode.NOT_COORDINATOR
+        error = self.log.append_marker(marker, transaction_version)
+        if error is not _NONE:
+            return error
+        if marker.type is not ControlRecordType.COMMIT:
+            self.pending_transactions.abort(marker.producer_id)
+        for record in self.pending_transactions.commit(marker.producer_id):
+            self.machine.replay(record.key, record.value)
+        return error
+
     def write_each(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
         """Append any number of records that are independent of each other, in as many batches as it takes. After an
         error some of them may have been written."""
@@ -208,11 +236,18 @@ class Shard(Generic[M]):
                 logger.error("a coordinator write could not be answered", partition=self.log.name, exc_info=problem)
 
     def _append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+        if not self._may_append:
+            return ErrorCode.NOT_COORDINATOR
+        error = self.log.append(records)
+        if self.pending_transactions and error is _NONE:
+            self.pending_transactions.overwrite(record.key for record in records if record.value is not None)
+        return error
+
+    @property
+    def _may_append(self) -> bool:
         """Fenced: a shard never appends under a later leadership than its own."""
         log = self.log
-        if self.state is not _ACTIVE or not log.is_leader or log.leader_epoch != self.leader_epoch:
-            return ErrorCode.NOT_COORDINATOR
-        return log.append(records)
+        return self.state is _ACTIVE and log.is_leader and log.leader_epoch == self.leader_epoch
 
     def _split(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
         limit_bytes = self.log.batch_limit_bytes

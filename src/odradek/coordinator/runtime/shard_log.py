@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from odradek.coordinator.runtime.record_batches import build_coordinator_batch
+from odradek.coordinator.runtime.record_batches import NO_PRODUCER, BatchProducer, build_coordinator_batch
 from odradek.host.logs import get_logger
 from odradek.protocol.compression import Compression
 from odradek.protocol.errors import ErrorCode
@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.host.clock import Clock
+    from odradek.log.append_result import AppendResult
     from odradek.log.partition_log import PartitionLog
+    from odradek.log.transaction_verification import VerificationGuard
+    from odradek.protocol.control_records import EndTransactionMarker
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
@@ -38,6 +41,14 @@ _ERRORS = {
     ErrorCode.INVALID_RECORD: ErrorCode.UNKNOWN_SERVER_ERROR,  # more records than a batch may have
 }
 _NONE = ErrorCode.NONE
+
+
+class TransactionalWrite(NamedTuple):
+    """An append in the transaction of a client's producer. `guard` is that of the verification by which the transaction
+    begins in this log; None when it has begun."""
+
+    producer: BatchProducer
+    guard: VerificationGuard | None = None
 
 
 class ShardLog(Protocol):
@@ -70,8 +81,11 @@ class ShardLog(Protocol):
     def batch_limit_bytes(self) -> int:
         """How much one append takes, counted by `record_bytes`."""
 
-    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+    def append(self, records: Sequence[CoordinatorRecord], transaction: TransactionalWrite | None = None) -> ErrorCode:
         """All of them in one batch, or none; the error is one that clients of coordinators know."""
+
+    def append_marker(self, marker: EndTransactionMarker, transaction_version: int) -> ErrorCode:
+        """End the transaction of a producer in this log."""
 
     async def read(self, offset: int, end_offset: int) -> bytes | None:
         """Whole batches from `offset` on, or from the log start if that is later; the last batch may be cut off. None
@@ -129,20 +143,29 @@ class PartitionShardLog:
         config = self.partition.log.config
         return min(config.max_message_bytes, config.segment_bytes)
 
-    def append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
+    def append(self, records: Sequence[CoordinatorRecord], transaction: TransactionalWrite | None = None) -> ErrorCode:
         """In one batch, so that the log has all of it or nothing, also after a crash. A batch over the topic's limit
         is compressed, and refused when that is not enough."""
         now_ms = self._clock.now_ms()
-        batch = build_coordinator_batch(records, now_ms)
+        producer, guard = (NO_PRODUCER, None) if transaction is None else transaction
+        batch = build_coordinator_batch(records, now_ms, producer=producer)
         if len(batch) > self._limit_bytes:
-            batch = build_coordinator_batch(records, now_ms, Compression.ZSTD)
+            batch = build_coordinator_batch(records, now_ms, Compression.ZSTD, producer)
             if len(batch) > self._limit_bytes:
                 return ErrorCode.UNKNOWN_SERVER_ERROR
         partition = self.partition
+        return self._outcome(
+            lambda: partition.append(memoryview(batch), ALL_IN_SYNC, is_built_here=True, verification=guard)
+        )
+
+    def append_marker(self, marker: EndTransactionMarker, transaction_version: int) -> ErrorCode:
+        return self._outcome(lambda: self.partition.append_marker(marker, transaction_version=transaction_version))
+
+    def _outcome(self, append: Callable[[], AppendResult]) -> ErrorCode:
         try:
-            error = partition.append(memoryview(batch), ALL_IN_SYNC, is_built_here=True).error
+            error = append().error
         except OSError as problem:
-            log.error("append failed", topic=partition.topic, partition=partition.index, reason=str(problem))
+            log.error("append failed", topic=self.partition.topic, partition=self.index, reason=str(problem))
             error = ErrorCode.KAFKA_STORAGE_ERROR
         return _NONE if error is _NONE else _ERRORS.get(error, error)
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from odradek.host.disk import Disk, File
 from odradek.log.batch_scan import scan_headers
-from odradek.log.compaction.transactions import AbortedTransaction, encode_transaction_index
 from odradek.log.offset_index import OffsetIndex
 from odradek.log.segment import (
     LOG_SUFFIX,
@@ -20,6 +19,7 @@ from odradek.log.segment import (
     file_path,
 )
 from odradek.log.time_index import TimeIndex
+from odradek.log.transaction_index import AbortedTransaction, encode_transaction_index
 from odradek.protocol.sentinels import NO_TIMESTAMP
 from odradek.protocol.varints import Bytes
 
@@ -39,6 +39,7 @@ class CleanedSegment(NamedTuple):
     base_offset: int
     size_bytes: int
     max_timestamp: int
+    has_aborted_transactions: bool
 
 
 class CleanedSegmentWriter:
@@ -94,7 +95,7 @@ class CleanedSegmentWriter:
             with suppress(FileNotFoundError):
                 self._disk.rename(path + CLEANED_SUFFIX, path + SWAP_SUFFIX)
         self._disk.sync_directory(self._directory)
-        return CleanedSegment(self._base_offset, self._written_bytes, self._max_timestamp)
+        return CleanedSegment(self._base_offset, self._written_bytes, self._max_timestamp, bool(data))
 
     def _write(self) -> None:
         if self._parts:

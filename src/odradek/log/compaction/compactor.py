@@ -16,7 +16,7 @@ from odradek.log.compaction.grouping import SegmentFiles, group_segments
 from odradek.log.compaction.latest_offsets import LatestOffsets
 from odradek.log.compaction.record_keys import read_keys, read_offset_deltas
 from odradek.log.compaction.segment_reader import DamagedSegment, read_batches
-from odradek.log.compaction.transactions import AbortedTransaction, TransactionTracker, decode_transaction_index
+from odradek.log.compaction.transactions import TransactionTracker
 from odradek.log.segment import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -24,6 +24,7 @@ from odradek.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
     file_path,
 )
+from odradek.log.transaction_index import AbortedTransaction, decode_transaction_index
 from odradek.protocol.malformed import MalformedMessage
 
 NO_LIMIT = float("inf")
@@ -42,6 +43,8 @@ class CompactionJob:
     segment_index_bytes: int
     index_interval_bytes: int
     last_records: Mapping[int, LastRecord]
+    aborted_in_active_segment: Sequence[AbortedTransaction]
+    """The transaction index of the active segment, which has no file."""
     dedupe_buffer_bytes: int
     io_bytes_per_second: float = NO_LIMIT
 
@@ -72,7 +75,7 @@ def compact(context: BackgroundContext, job: CompactionJob) -> Iterator[CleanedG
     outcome = CompactionOutcome()
     throttle = _Throttle(context, job.io_bytes_per_second)
     segments = [_segment_files(context.disk, job.directory, base_offset) for base_offset in job.base_offsets]
-    aborted = _read_aborted(context.disk, job.directory)
+    aborted = {*_read_aborted(context.disk, job.directory), *job.aborted_in_active_segment}
     later = (each for each in aborted if each.last_offset >= job.first_dirty_offset)
     latest = _map_keys(context.disk, job, segments, TransactionTracker(later), throttle.spend)
     outcome.clean_offset = latest.next_offset

@@ -1,40 +1,16 @@
-"""Transactions in a compaction: which data was aborted, and which markers have no data left. Kafka's `.txnindex` of a
-segment lists the aborted transactions that end in it. Pure; the rules are those of Kafka's
-CleanedTransactionMetadata."""
+"""Transactions in a compaction: which data was aborted, and which markers have no data left. Pure; the rules are those
+of Kafka's CleanedTransactionMetadata."""
 
 import heapq
 import struct
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable
 
+from odradek.log.transaction_index import AbortedTransaction
 from odradek.protocol.batch import BatchHeader
 from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.malformed import MalformedMessage
 
-_VERSION = 0
-_ENTRY = struct.Struct(">hqqqq")
 _MARKER_KEY = struct.Struct(">hh")
-
-
-class AbortedTransaction(NamedTuple):
-    first_offset: int  # the first field, by which they are ordered
-    producer_id: int
-    last_offset: int
-    last_stable_offset: int
-
-
-def decode_transaction_index(data: bytes) -> Iterator[AbortedTransaction]:
-    if len(data) % _ENTRY.size:
-        raise MalformedMessage(f"{len(data)} bytes are no transaction index")
-    for _, producer_id, first_offset, last_offset, last_stable_offset in _ENTRY.iter_unpack(data):
-        yield AbortedTransaction(first_offset, producer_id, last_offset, last_stable_offset)
-
-
-def encode_transaction_index(aborted: Iterable[AbortedTransaction]) -> bytes:
-    return b"".join(
-        _ENTRY.pack(_VERSION, each.producer_id, each.first_offset, each.last_offset, each.last_stable_offset)
-        for each in aborted
-    )
 
 
 class TransactionTracker:

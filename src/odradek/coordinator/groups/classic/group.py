@@ -101,8 +101,8 @@ class ClassicGroup:
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def check_commit(self, committer: Committer) -> ErrorCode:
-        _, member_id, instance_id, generation, _ = committer
-        if generation < 0 and self.is_empty:
+        _, member_id, instance_id, generation, _, _ = committer
+        if (generation < 0 and self.is_empty) or committer.is_of_any_client:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns its partitions itself
         if generation < 0 and member_id == NO_MEMBER_ID and instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID

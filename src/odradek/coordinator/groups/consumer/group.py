@@ -165,16 +165,17 @@ class ConsumerGroup:
     # Offsets and deletion
 
     def check_commit(self, committer: Committer) -> ErrorCode | PartitionCheck:
-        if committer.generation < 0 and self.is_empty:
+        if (committer.generation < 0 and self.is_empty) or committer.is_of_any_client:
             return ErrorCode.NONE  # an administrator, or a consumer that assigns its partitions itself
         member = self.members.get(committer.member_id)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        if member.classic is None and committer.version < FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH:
+        knows_epochs = committer.is_transactional or committer.version >= FIRST_COMMIT_VERSION_WITH_MEMBER_EPOCH
+        if member.classic is None and not knows_epochs:
             return ErrorCode.UNSUPPORTED_VERSION
         if committer.generation == member.epoch:
             return ErrorCode.NONE
-        stale = _stale(member)
+        stale = ErrorCode.ILLEGAL_GENERATION if committer.is_transactional else _stale(member)
         if committer.generation > member.epoch:
             return stale
         holder, epoch = member, committer.generation

@@ -23,11 +23,11 @@ class InvalidPattern(Exception):
 
 def matching_topics(pattern: str, names: Iterable[str]) -> frozenset[str]:
     """InvalidPattern when no topic can ever be looked for by this."""
-    match = _compile(pattern).fullmatch
+    match = compile_pattern(pattern).fullmatch
     return frozenset([name for name in names if match(name) is not None])
 
 
-def _compile(pattern: str) -> Any:
+def compile_pattern(pattern: str) -> Any:
     import re2  # noqa: PLC0415 - few brokers ever meet a pattern
 
     size_bytes = len(pattern.encode(errors="replace"))

@@ -44,10 +44,6 @@ class CommittedOffsets:
             if topic in topics:
                 yield topic, partition, decode_offset(value)
 
-    def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:  # noqa: ARG002 - transactions implement it
-        """Whether an open transaction has committed an offset of this partition (KIP-447)."""
-        return False
-
     def put(self, group_id: str, topic: str, partition: int, value: bytes) -> None:
         """MalformedMessage when the record's value is not a committed offset."""
         check_offset(value)

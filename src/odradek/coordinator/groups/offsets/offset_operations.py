@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.groups.group import Committer, PartitionCheck
     from odradek.coordinator.groups.group_shard import GroupShard
+    from odradek.coordinator.runtime.shard_log import TransactionalWrite
     from odradek.metadata.entities import TopicImage
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -57,7 +58,40 @@ def commit_offsets(
     check = _check_committer(shard, committer)
     if check is not _NONE and isinstance(check, ErrorCode):
         return [check] * len(offsets)
-    group_id, now_ms = committer.group_id, shard.now_ms()
+    errors, changes, records = _build_records(shard, committer.group_id, offsets, retention_ms, check)
+    if not records:
+        return errors
+    if not shard.fits_in_batch(records):
+        return _with_outcome(errors, shard.write_each(records))
+    outcome = shard.write_shared(
+        records,
+        partial(shard.replay_offsets, committer.group_id, changes),
+        lambda outcome: done(_with_outcome(errors, outcome)),
+    )
+    return None if outcome is None else _with_outcome(errors, outcome)
+
+
+def commit_in_transaction(
+    shard: GroupShard, committer: Committer, offsets: Sequence[NewOffset], transaction: TransactionalWrite
+) -> list[ErrorCode]:
+    """One error for each offset, in their order. The offsets count when the transaction is committed."""
+    check = _check_committer(shard, committer)
+    if check is not _NONE and isinstance(check, ErrorCode):
+        return [check] * len(offsets)
+    errors, _, records = _build_records(shard, committer.group_id, offsets, NO_TIMESTAMP, check)
+    return _with_outcome(errors, shard.write_in_transaction(records, transaction)) if records else errors
+
+
+def _build_records(
+    shard: GroupShard,
+    group_id: str,
+    offsets: Sequence[NewOffset],
+    retention_ms: int,
+    check: ErrorCode | PartitionCheck,
+) -> tuple[list[ErrorCode], list[tuple[str, int, bytes]], list[CoordinatorRecord]]:
+    """The error of each offset; and of those that may be committed the change (topic, partition, value) and the
+    record."""
+    now_ms = shard.now_ms()
     expire_ms = NO_TIMESTAMP if retention_ms == NO_TIMESTAMP else now_ms + retention_ms
     errors: list[ErrorCode] = []
     changes: list[tuple[str, int, bytes]] = []
@@ -77,16 +111,7 @@ def commit_offsets(
             value = offset_commit_value(committed)
         changes.append((topic, partition, value))
         records.append(_new_tuple(CoordinatorRecord, (offset_commit_key(group_id, topic, partition), value)))
-    if not records:
-        return errors
-    if not shard.fits_in_batch(records):
-        return _with_outcome(errors, shard.write_each(records))
-    outcome = shard.write_shared(
-        records,
-        partial(shard.replay_offsets, group_id, changes),
-        lambda outcome: done(_with_outcome(errors, outcome)),
-    )
-    return None if outcome is None else _with_outcome(errors, outcome)
+    return errors, changes, records
 
 
 def _with_outcome(errors: list[ErrorCode], outcome: ErrorCode) -> list[ErrorCode]:
@@ -103,7 +128,7 @@ def _check_committer(shard: GroupShard, committer: Committer) -> ErrorCode | Par
     if group is None:
         if committer.generation < 0:
             return _NONE  # a group without members exists from its first offset on
-        if committer.version >= FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP:
+        if committer.version >= FIRST_COMMIT_VERSION_WITH_UNKNOWN_GROUP and not committer.is_transactional:
             return ErrorCode.GROUP_ID_NOT_FOUND
         return ErrorCode.ILLEGAL_GENERATION
     check = group.check_commit(committer)
@@ -155,6 +180,7 @@ def expire_offsets(shard: GroupShard, group_id: str) -> ErrorCode:
     decision = shard.begin()
     offsets = shard.offsets.items(group_id)
     expired = expired_offsets(group, offsets, decision.now_ms, decision.settings.offsets_retention_ms)
+    expired = [each for each in expired if not shard.is_unstable(group_id, *each)]
     records = [offset_tombstone(group_id, topic, partition) for topic, partition in expired]
     if group.is_empty and len(expired) == len(shard.offsets.partitions(group_id)):
         records += group.tombstones()

@@ -27,10 +27,10 @@ from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.producers import producer_options
 from odradek.pipelines.spark.records import decoded
 from odradek.pipelines.spark.run_takeover import take_over
 from odradek.pipelines.spark.sinks.batches import shown
+from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import keeps_state
 from odradek.pipelines.spark.steps import StepBroken
@@ -177,7 +177,7 @@ class StandardEngine:
         """A query that writes with Spark's Kafka sink, so that no row passes through Python."""
         ((producer, records),) = made.records_in(made.observed())
         planned = optimized(records) if made.is_of_topic else records  # plans with state are not optimized in advance
-        writer = self._named(flow, planned).format("kafka").options(**producer_options(producer))
+        writer = streamed_to_topics(self._named(flow, planned), producer)
         return Prepared(writer, {} if planned is records else {EXCLUDED_RULES: redundant_rules(self._session)})
 
     def _taker(

@@ -17,11 +17,13 @@ from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.hidden_columns import has_origin, quoted, user_expression, visible_columns
 from odradek.pipelines.spark.producers import Producer, producer_options
 from odradek.pipelines.spark.python_source.writing import write_topics
+from odradek.pipelines.spark.record_files import append_written, folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
     from odradek.pipelines.spark.delivery import Transactions
@@ -84,10 +86,21 @@ def write_to_cluster(producer: Producer, frames: Sequence[DataFrame], transactio
         transactions.write(producer, frames)
         return
     every = functools.reduce(DataFrame.unionByName, frames)
-    if connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
+    folder = folder_of(producer.servers)
+    if folder is not None:
+        append_written(every, folder)
+    elif connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
         write_topics(every, producer.servers, producer.settings)
     else:
         every.write.format("kafka").options(**producer_options(producer)).save()
+
+
+def streamed_to_topics(writer: DataStreamWriter, producer: Producer) -> DataStreamWriter:
+    """A query that writes its rows as records with Spark's Kafka sink."""
+    folder = folder_of(producer.servers)
+    if folder is not None:
+        return writer.foreachBatch(lambda batch, _number: append_written(batch, folder))
+    return writer.format("kafka").options(**producer_options(producer))
 
 
 def producer_name(producer: Producer) -> str:

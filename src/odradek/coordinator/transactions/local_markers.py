@@ -1,0 +1,55 @@
+"""Markers for partitions that this broker leads. Those of groups go through their coordinator, which applies the
+offsets that the transaction committed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
+from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
+from odradek.replica.waiting_requests import WaitingProduce
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from odradek.coordinator.groups.group_coordinator import GroupCoordinator
+    from odradek.coordinator.transactions.transaction import TransactionVersion
+    from odradek.host.clock import Clock
+    from odradek.protocol.control_records import EndTransactionMarker
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.replica.partition_table import PartitionTable
+
+log = get_logger(__name__)
+
+COMMIT_TIMEOUT_MS = 30_000
+
+
+class LocalMarkers:
+    def __init__(self, partitions: PartitionTable, groups: GroupCoordinator, clock: Clock) -> None:
+        self._partitions = partitions
+        self._groups = groups
+        self._clock = clock
+
+    def append_marker(
+        self, partition: TopicPartition, marker: EndTransactionMarker, version: TransactionVersion
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        topic, index = partition
+        if topic == OFFSETS_TOPIC:
+            return self._groups.end_transaction(index, marker, version)
+        hosted = self._partitions.find(topic, index)
+        if hosted is None:
+            return self._partitions.absence(topic, index)
+        try:
+            result = hosted.append_marker(marker, transaction_version=version)
+        except OSError as problem:
+            log.error("a transaction marker could not be written", topic=topic, partition=index, reason=str(problem))
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if result.error is not ErrorCode.NONE or result.last_offset < hosted.high_watermark:
+            return result.error
+        return _wait(WaitingProduce([(hosted, result.last_offset + 1)], COMMIT_TIMEOUT_MS, self._clock))
+
+
+async def _wait(waiting: WaitingProduce) -> ErrorCode:
+    (error,) = await waiting.wait()
+    return error

@@ -1,0 +1,115 @@
+"""Writes the markers that end a transaction, to each of its partitions, until all of them are committed.
+
+On a broker that leads all the partitions, with one replica each, this needs no task: the markers are appended, and
+committed, before `write` returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
+
+from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from odradek.coordinator.transactions.transaction import TransactionVersion
+    from odradek.host.clock import Clock
+    from odradek.protocol.control_records import EndTransactionMarker
+    from odradek.protocol.topic_partition import TopicPartition
+
+log = get_logger(__name__)
+
+RETRY_AFTER_MS = 100.0
+LONGEST_RETRY_AFTER_MS = 5_000.0
+
+# The partition has taken the marker, or no marker can ever be written: the topic was deleted, or a later coordinator or
+# producer of the transactional id has ended the transaction.
+_SETTLED = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+    }
+)
+
+
+Outcome: TypeAlias = "ErrorCode | Awaitable[ErrorCode]"
+
+
+class PartitionMarkers(Protocol):
+    """The partitions' leaders."""
+
+    def append_marker(
+        self, partition: TopicPartition, marker: EndTransactionMarker, version: TransactionVersion
+    ) -> Outcome:
+        """The outcome, at once or when the marker is committed."""
+
+
+class _Job(NamedTuple):
+    marker: EndTransactionMarker
+    version: TransactionVersion
+    is_wanted: Callable[[], bool]
+    done: Callable[[], None]
+
+
+class MarkerWriter:
+    def __init__(self, leaders: PartitionMarkers, clock: Clock, run: Callable[..., None]) -> None:
+        """`run` starts a task that ends with the coordinator."""
+        self._leaders = leaders
+        self._clock = clock
+        self._run = run
+
+    def write(
+        self,
+        marker: EndTransactionMarker,
+        version: TransactionVersion,
+        partitions: Iterable[TopicPartition],
+        *,
+        is_wanted: Callable[[], bool],
+        done: Callable[[], None],
+    ) -> None:
+        """`done` is called once, when no partition is left; never if `is_wanted` becomes false first."""
+        job = _Job(marker, version, is_wanted, done)
+        waiting = self._append(job, partitions)
+        if waiting:
+            self._run(self._finish(job, waiting))
+        else:
+            done()
+
+    def _append(self, job: _Job, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Outcome]:
+        """The partitions whose outcome is open, or an error that passes."""
+        outcomes = {each: self._leaders.append_marker(each, job.marker, job.version) for each in sorted(partitions)}
+        return {each: outcome for each, outcome in outcomes.items() if not _is_settled(outcome)}
+
+    async def _finish(self, job: _Job, waiting: dict[TopicPartition, Outcome]) -> None:
+        delay_ms = RETRY_AFTER_MS
+        while waiting:
+            errors = {
+                partition: outcome if isinstance(outcome, ErrorCode) else await outcome
+                for partition, outcome in waiting.items()
+            }
+            failed = [partition for partition, error in errors.items() if not _is_settled(error)]
+            if failed:
+                log.debug("transaction markers are written again", partitions=len(failed), delay_ms=delay_ms)
+                await self._pause(delay_ms)
+                delay_ms = min(2 * delay_ms, LONGEST_RETRY_AFTER_MS)
+            if not job.is_wanted():
+                return
+            waiting = self._append(job, failed)
+        job.done()
+
+    async def _pause(self, delay_ms: float) -> None:
+        passed = asyncio.Event()
+        timer = self._clock.call_after(delay_ms, passed.set)
+        try:
+            await passed.wait()
+        finally:
+            timer.cancel()
+
+
+def _is_settled(outcome: Outcome) -> bool:
+    return isinstance(outcome, ErrorCode) and outcome in _SETTLED

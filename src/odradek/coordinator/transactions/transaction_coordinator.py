@@ -1,0 +1,257 @@
+"""The coordinator of transactions: shards of `__transaction_state` on the runtime, with what their rules need of the
+broker. Handlers call it; it answers at once, or when the records of the decision are committed."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odradek.controller.metadata_writer import ControllerFenced
+from odradek.controller.topic_decisions import NewTopic
+from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.coordinator.runtime.topic_logs import TopicLogs
+from odradek.coordinator.transactions import transaction_rules as rules
+from odradek.coordinator.transactions.local_markers import LocalMarkers
+from odradek.coordinator.transactions.markers import MarkerWriter
+from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
+from odradek.coordinator.transactions.transaction_settings import TransactionSettings, transaction_settings
+from odradek.coordinator.transactions.transaction_shard import TransactionShard
+from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_LEADER, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.controller.channel import ControllerChannel
+    from odradek.coordinator.groups.group_coordinator import GroupCoordinator
+    from odradek.coordinator.producer_ids import ProducerIds
+    from odradek.coordinator.runtime.shard import Shard
+    from odradek.coordinator.transactions.transaction import Transaction
+    from odradek.coordinator.transactions.transaction_rules import Outcome
+    from odradek.host.clock import Timer
+    from odradek.host.host import Host
+    from odradek.metadata.cache import MetadataCache
+    from odradek.metadata.image import MetadataImage
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.replica.clock_skew_guard import ClockSkewGuard
+    from odradek.replica.partition_table import PartitionTable
+
+log = get_logger(__name__)
+
+TRANSACTIONS_TOPIC = "__transaction_state"
+IDS_PER_SLICE = 500
+
+NO_IDENTITY = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+
+class InitResult(NamedTuple):
+    error: ErrorCode
+    identity: ProducerIdentity = NO_IDENTITY
+
+
+class TransactionCoordinator:
+    def __init__(
+        self,
+        host: Host,
+        metadata: MetadataCache,
+        controller: ControllerChannel,
+        partitions: PartitionTable,
+        groups: GroupCoordinator,
+        producer_ids: ProducerIds,
+        time: ClockSkewGuard,
+    ) -> None:
+        self._host = host
+        self._metadata = metadata
+        self._controller = controller
+        self._producer_ids = producer_ids
+        self._time = time
+        self._logs = TopicLogs(TRANSACTIONS_TOPIC, partitions, host.clock)
+        self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
+        self._expiry_timer: Timer | None = None
+        self._is_stopping = False
+        self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
+            host.clock, self._make_shard, answer_timeout_ms=lambda: self.settings().commit_timeout_ms
+        )
+        self.leaders = LocalMarkers(partitions, groups, host.clock)
+        self._markers = MarkerWriter(self.leaders, host.clock, self._runtime.run)
+        self.find = self._runtime.find
+        self.shards = self._runtime.shards
+
+    def _make_shard(self, shard: Shard[TransactionShard]) -> TransactionShard:
+        return TransactionShard(shard, self._host.clock.now_ms, self._markers)
+
+    def settings(self) -> TransactionSettings:
+        """Read again for every decision, because some settings change at run time."""
+        config = self._metadata.broker_config
+        if self._settings is None or self._settings[0] is not config:
+            self._settings = config, transaction_settings(config)
+        return self._settings[1]
+
+    # Requests
+
+    async def init_producer(
+        self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
+    ) -> InitResult:
+        if not 0 < timeout_ms <= self.settings().max_timeout_ms:
+            return InitResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+
+        def decide(current: Transaction | None, now_ms: int, new_producer_id: int | None) -> Outcome:
+            return rules.init_producer(current, timeout_ms, expected, now_ms, new_producer_id)
+
+        return await self._decide_with_producer_id(
+            transactional_id,
+            decide,
+            lambda transaction: ProducerIdentity(transaction.producer_id, transaction.producer_epoch),
+        )
+
+    async def end(
+        self, transactional_id: str, producer: ProducerIdentity, version: TransactionVersion, *, commits: bool
+    ) -> InitResult:
+        def decide(current: Transaction | None, now_ms: int, new_producer_id: int | None) -> Outcome:
+            return rules.end_transaction(
+                current, producer, version, now_ms, commits=commits, new_producer_id=new_producer_id
+            )
+
+        return await self._decide_with_producer_id(transactional_id, decide, rules.answer_identity)
+
+    async def _decide_with_producer_id(
+        self,
+        transactional_id: str,
+        decide: Callable[[Transaction | None, int, int | None], Outcome],
+        identity_of: Callable[[Transaction], ProducerIdentity],
+    ) -> InitResult:
+        """A producer id is allocated only for a rule that needs one, and the rule decides again: meanwhile another
+        request may have changed the transaction."""
+
+        def result(error: ErrorCode, transaction: Transaction | None) -> InitResult:
+            has_identity = error is ErrorCode.NONE and transaction is not None
+            return InitResult(error, identity_of(transaction) if has_identity and transaction else NO_IDENTITY)
+
+        new_producer_id: int | None = None
+        while True:
+            shard = self._runtime.find_for_shared_write(transactional_id)
+            if isinstance(shard, ErrorCode):
+                return InitResult(shard)
+            outcome = decide(shard.get(transactional_id), shard.now_ms(), new_producer_id)
+            if not outcome.needs_producer_id:
+                answer = shard.carry_out(transactional_id, outcome, result)
+                return await answer if inspect.isawaitable(answer) else answer
+            try:
+                new_producer_id = await self._producer_ids.allocate()
+            except ControllerFenced:
+                return InitResult(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+        version: TransactionVersion,
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        shard = self._runtime.find_for_shared_write(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return shard
+        outcome = rules.add_partitions(
+            shard.get(transactional_id), producer, frozenset(partitions), version, shard.now_ms()
+        )
+        return shard.carry_out(transactional_id, outcome, lambda error, _: error)
+
+    def verify_partitions(
+        self, transactional_id: str, producer: ProducerIdentity, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode]:
+        """Reads the state without waiting for its commit: the append that follows is checked again by the log."""
+        shard = self._runtime.find_for_shared_write(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return dict.fromkeys(partitions, shard)
+        return rules.verify_partitions(shard.get(transactional_id), producer, partitions)
+
+    # Shards
+
+    def start(self) -> None:
+        """Begin to load the shards; a client whose shard is loading gets COORDINATOR_LOAD_IN_PROGRESS."""
+        self._follow_leaderships(self._metadata.image)
+        self._schedule_expiry()
+        self._metadata.subscribe(self.follow)
+
+    def stop(self) -> None:
+        """Every request that waits gets NOT_COORDINATOR."""
+        self._is_stopping = True
+        if self._expiry_timer is not None:
+            self._expiry_timer.cancel()
+        self._runtime.stop()
+
+    def follow(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Called when the metadata has changed, after the partition table."""
+        if before.topics is not after.topics and not self._is_stopping:
+            self._follow_leaderships(after)
+
+    def follow_late_opening(self) -> None:
+        """A partition of the topic, whose log could not be created before, can be led."""
+        self._follow_leaderships(self._metadata.image)
+
+    def _follow_leaderships(self, image: MetadataImage) -> None:
+        topic = image.topics.get(TRANSACTIONS_TOPIC)
+        self._runtime.follow(self._logs.led(), 1 if topic is None else len(topic.partitions))
+
+    # The topic
+
+    @property
+    def has_topic(self) -> bool:
+        return TRANSACTIONS_TOPIC in self._metadata.image.topics
+
+    def leader_of(self, transactional_id: str) -> int | None:
+        """The broker that coordinates the id, or None while its partition has no leader."""
+        topic = self._metadata.image.topics.get(TRANSACTIONS_TOPIC)
+        if topic is None:
+            return None
+        leader = topic.partitions[self._runtime.partition_of(transactional_id)].leader
+        return None if leader == NO_LEADER else leader
+
+    async def ensure_topic(self) -> None:
+        """Create the topic when a client first looks for a coordinator, on as many brokers as there are."""
+        image = self._metadata.image
+        if TRANSACTIONS_TOPIC in image.topics:
+            return
+        values: Any = self._metadata.broker_config.values
+        replication_factor = min(values["transaction.state.log.replication.factor"], max(len(image.brokers), 1))
+        topic = NewTopic(
+            name=TRANSACTIONS_TOPIC,
+            partition_count=values["transaction.state.log.num.partitions"],
+            replication_factor=replication_factor,
+            configs={
+                "cleanup.policy": "compact",
+                "compression.type": "uncompressed",
+                "min.insync.replicas": str(min(values["transaction.state.log.min.isr"], replication_factor)),
+                "segment.bytes": str(values["transaction.state.log.segment.bytes"]),
+                "unclean.leader.election.enable": "false",
+            },
+        )
+        (result,) = await self._controller.create_topics([topic])
+        if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            log.error("the topic of transactions could not be created", reason=result.message)
+
+    # Expiry
+
+    def _schedule_expiry(self) -> None:
+        delay_ms = self.settings().expiry_check_interval_ms
+        self._expiry_timer = self._host.clock.call_after(delay_ms, lambda: self._runtime.run(self._expire()))
+
+    async def _expire(self) -> None:
+        try:
+            # By a clock that has jumped ahead, every transactional id would be old.
+            for shard in self._runtime.shards() if not self._time.is_skewed else ():
+                await self._expire_shard(shard.machine)
+        finally:
+            if not self._is_stopping:
+                self._schedule_expiry()
+
+    async def _expire_shard(self, shard: TransactionShard) -> None:
+        for number, transactional_id in enumerate(list(shard.transactions)):
+            if not shard.is_active:
+                return
+            shard.expire(transactional_id, self.settings().expiration_ms)
+            if number % IDS_PER_SLICE == 0:
+                await asyncio.sleep(0)

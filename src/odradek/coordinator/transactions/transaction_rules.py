@@ -1,0 +1,249 @@
+"""The rules of transactions: from the state of a transactional id and a request to its next state or an error. Pure.
+
+They are those of Kafka's TransactionCoordinator with `transaction.version` 2 (KIP-890). A client of an earlier version
+is told apart by its requests: its epoch stays the same from one transaction to the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.coordinator.transactions.transaction import (
+    LAST_PRODUCER_EPOCH,
+    ProducerIdentity,
+    Transaction,
+    TransactionState,
+    TransactionVersion,
+)
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.protocol.topic_partition import TopicPartition
+
+_EMPTY, _ONGOING = TransactionState.EMPTY, TransactionState.ONGOING
+_PREPARE_COMMIT, _PREPARE_ABORT = TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT
+_COMPLETE_COMMIT, _COMPLETE_ABORT = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
+
+
+class Outcome(NamedTuple):
+    """`transaction` is the state to write, None when nothing changes; `error` is what the client gets once the write is
+    committed. `needs_producer_id`: decide again with a new producer id."""
+
+    error: ErrorCode = ErrorCode.NONE
+    transaction: Transaction | None = None
+    needs_producer_id: bool = False
+
+
+NEEDS_PRODUCER_ID = Outcome(needs_producer_id=True)
+
+
+def init_producer(
+    current: Transaction | None,
+    timeout_ms: int,
+    expected: ProducerIdentity | None,
+    now_ms: int,
+    new_producer_id: int | None = None,
+) -> Outcome:
+    """A producer starts, or continues after an error (`expected`, KIP-360): it gets an epoch that fences all others."""
+    if current is None:
+        if new_producer_id is None:
+            return NEEDS_PRODUCER_ID
+        current = Transaction(producer_id=new_producer_id, timeout_ms=timeout_ms, last_update_ms=now_ms)
+    if expected is not None and not _may_continue(current, expected):
+        return Outcome(ErrorCode.PRODUCER_FENCED)
+    if current.state.is_ending:
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS)
+    if current.state is _ONGOING:
+        # The client asks again, and finds the transaction aborted.
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS, abort_by_coordinator(current, now_ms))
+    begun = replace(
+        current,
+        state=_EMPTY,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        start_ms=NO_TIMESTAMP,
+        last_update_ms=now_ms,
+        previous_producer_id=current.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+        client_version=TransactionVersion.V0,
+    )
+    if current.is_epoch_exhausted and (expected is None or expected.epoch == current.producer_epoch):
+        if new_producer_id is None:
+            return NEEDS_PRODUCER_ID
+        last_epoch = NO_PRODUCER_EPOCH if expected is None else current.producer_epoch
+        return Outcome(transaction=replace(begun, producer_id=new_producer_id, producer_epoch=0, last_epoch=last_epoch))
+    next_epoch = current.producer_epoch + 1
+    if expected is None:
+        return Outcome(transaction=replace(begun, producer_epoch=next_epoch, last_epoch=NO_PRODUCER_EPOCH))
+    if current.producer_epoch in (NO_PRODUCER_EPOCH, expected.epoch):
+        return Outcome(transaction=replace(begun, producer_epoch=next_epoch, last_epoch=current.producer_epoch))
+    if expected.epoch == current.last_epoch:
+        return Outcome(transaction=begun)  # a retry: the epoch was raised, and the answer was lost
+    return Outcome(ErrorCode.PRODUCER_FENCED)
+
+
+def _may_continue(current: Transaction, expected: ProducerIdentity) -> bool:
+    is_retry_of_new_id = expected.producer_id == current.previous_producer_id and expected.epoch >= LAST_PRODUCER_EPOCH
+    return (
+        current.producer_epoch == NO_PRODUCER_EPOCH or expected.producer_id == current.producer_id or is_retry_of_new_id
+    )
+
+
+def check_producer(current: Transaction | None, producer: ProducerIdentity) -> ErrorCode:
+    """Whether this producer may change the transaction."""
+    if current is None or current.producer_id != producer.producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if current.producer_epoch != producer.epoch:
+        return ErrorCode.PRODUCER_FENCED
+    return ErrorCode.CONCURRENT_TRANSACTIONS if current.state.is_ending else ErrorCode.NONE
+
+
+def add_partitions(
+    current: Transaction | None,
+    producer: ProducerIdentity,
+    partitions: frozenset[TopicPartition],
+    version: TransactionVersion,
+    now_ms: int,
+) -> Outcome:
+    """The first partition begins the transaction."""
+    error = check_producer(current, producer)
+    if error is not ErrorCode.NONE or current is None:
+        return Outcome(error)
+    is_begun = current.state is _ONGOING
+    if is_begun and partitions <= current.partitions:
+        return Outcome()
+    return Outcome(
+        transaction=replace(
+            current,
+            state=_ONGOING,
+            partitions=current.partitions | partitions,
+            start_ms=current.start_ms if is_begun else now_ms,
+            last_update_ms=now_ms,
+            client_version=version,
+        )
+    )
+
+
+def verify_partitions(
+    current: Transaction | None, producer: ProducerIdentity, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    """Whether the client has added these partitions to its transaction."""
+    error = check_producer(current, producer)
+    added = current.partitions if current is not None and current.state is _ONGOING else frozenset()
+    return {
+        each: error
+        if error is not ErrorCode.NONE
+        else ErrorCode.NONE
+        if each in added
+        else ErrorCode.TRANSACTION_ABORTABLE
+        for each in partitions
+    }
+
+
+def end_transaction(
+    current: Transaction | None,
+    producer: ProducerIdentity,
+    version: TransactionVersion,
+    now_ms: int,
+    *,
+    commits: bool,
+    new_producer_id: int | None = None,
+) -> Outcome:
+    if current is None:
+        return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    retry = _is_retry_of_end(current, producer)
+    if current.producer_id != producer.producer_id and not retry:
+        return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    if not retry and (current.producer_epoch != producer.epoch or _is_ending_with_raised_epoch(current)):
+        return Outcome(ErrorCode.PRODUCER_FENCED)
+    if current.state.is_ending:
+        is_same = commits == (current.state is _PREPARE_COMMIT)
+        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS if is_same else ErrorCode.INVALID_TXN_STATE)
+    is_over = current.state in (_COMPLETE_COMMIT, _COMPLETE_ABORT)
+    if is_over and (retry or not current.client_version.raises_epoch):
+        is_same = commits == (current.state is _COMPLETE_COMMIT)
+        return Outcome(ErrorCode.NONE if is_same else ErrorCode.INVALID_TXN_STATE)
+    if current.state is not _ONGOING:
+        # The producer sent nothing. With version 2 it may abort nevertheless, to get its next epoch.
+        may_abort = version.raises_epoch if current.state is _EMPTY else True
+        if commits or not may_abort:
+            return Outcome(ErrorCode.INVALID_TXN_STATE)
+        current = replace(current, start_ms=now_ms)
+    if version.raises_epoch and current.is_epoch_exhausted and new_producer_id is None:
+        return NEEDS_PRODUCER_ID
+    return Outcome(transaction=_prepare(current, version, now_ms, new_producer_id, commits=commits))
+
+
+def _is_retry_of_end(current: Transaction, producer: ProducerIdentity) -> bool:
+    """Whether this producer's transaction was ended already, with version 2, and the answer was lost."""
+    if not current.client_version.raises_epoch or current.state in (_EMPTY, _ONGOING):
+        return False
+    if producer.producer_id == current.producer_id:
+        return current.producer_epoch == producer.epoch + 1
+    has_new_id = producer.producer_id == current.previous_producer_id and current.producer_epoch == 0
+    return not current.state.is_ending and has_new_id and producer.epoch == LAST_PRODUCER_EPOCH
+
+
+def _is_ending_with_raised_epoch(current: Transaction) -> bool:
+    return current.state.is_ending and current.client_version.raises_epoch
+
+
+def _prepare(
+    current: Transaction, version: TransactionVersion, now_ms: int, next_producer_id: int | None, *, commits: bool
+) -> Transaction:
+    prepared = replace(
+        current,
+        state=_PREPARE_COMMIT if commits else _PREPARE_ABORT,
+        last_update_ms=now_ms,
+        client_version=version,
+    )
+    if not version.raises_epoch:
+        return prepared
+    return replace(
+        prepared,
+        producer_epoch=current.producer_epoch + 1,
+        last_epoch=current.producer_epoch,
+        next_producer_id=NO_PRODUCER_ID if next_producer_id is None else next_producer_id,
+    )
+
+
+def abort_by_coordinator(current: Transaction, now_ms: int) -> Transaction:
+    """A transaction that takes too long, or that another producer fences. The epoch rises, whatever the client's
+    version is; when the last one is used up, the next producer gets a new id."""
+    return _prepare(current, TransactionVersion.V2, now_ms, None, commits=False)
+
+
+def complete(current: Transaction, now_ms: int) -> Transaction:
+    """All markers are written."""
+    completed = replace(
+        current,
+        state=_COMPLETE_COMMIT if current.state is _PREPARE_COMMIT else _COMPLETE_ABORT,
+        partitions=frozenset(),
+        last_update_ms=now_ms,
+        next_producer_id=NO_PRODUCER_ID,
+    )
+    if current.next_producer_id == NO_PRODUCER_ID:
+        return completed
+    return replace(
+        completed,
+        producer_id=current.next_producer_id,
+        producer_epoch=0,
+        previous_producer_id=current.producer_id,
+    )
+
+
+def answer_identity(transaction: Transaction) -> ProducerIdentity:
+    """What EndTxn returns: the producer id and epoch of the next transaction."""
+    if transaction.next_producer_id != NO_PRODUCER_ID:
+        return ProducerIdentity(transaction.next_producer_id, 0)
+    return ProducerIdentity(transaction.producer_id, transaction.producer_epoch)
+
+
+def is_expired(transaction: Transaction, now_ms: int, expiration_ms: int) -> bool:
+    """Whether the transactional id is forgotten: it is in no transaction, and was not used for that long."""
+    is_idle = transaction.state in (_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT)
+    return is_idle and now_ms - transaction.last_update_ms >= expiration_ms

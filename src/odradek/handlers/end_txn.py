@@ -1,0 +1,33 @@
+"""EndTxn, versions 0 to 5: commit or abort a transaction. From version 5 on, the epoch rises by it (KIP-890)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
+from odradek.handlers.transactional_id_access import may_write
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+FIRST_VERSION_THAT_RAISES_EPOCH = 5
+FIRST_VERSION_WITH_PRODUCER_FENCED = 2
+
+
+async def handle(request: EndTxnRequest, context: RequestContext) -> EndTxnResponse:
+    if not may_write(context, request.transactional_id):
+        return EndTxnResponse(error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if not request.transactional_id:
+        return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+    raises_epoch = context.api_version >= FIRST_VERSION_THAT_RAISES_EPOCH
+    error, identity = await context.services.transactions.end(
+        request.transactional_id,
+        ProducerIdentity(request.producer_id, request.producer_epoch),
+        TransactionVersion.V2 if raises_epoch else TransactionVersion.V0,
+        commits=request.committed,
+    )
+    if error is ErrorCode.PRODUCER_FENCED and context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    return EndTxnResponse(error_code=error, producer_id=identity.producer_id, producer_epoch=identity.epoch)

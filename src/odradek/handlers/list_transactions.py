@@ -1,0 +1,77 @@
+"""ListTransactions, versions 0 to 2: the transactions that this broker coordinates, filtered."""
+
+from __future__ import annotations
+
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern, compile_pattern
+from odradek.coordinator.runtime.waiting_response import join_answers
+from odradek.coordinator.transactions.transaction import STATES_BY_LABEL
+from odradek.coordinator.transactions.transaction import TransactionState as State
+from odradek.handlers.transactional_id_access import may_describe
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from odradek.protocol.sentinels import NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from odradek.coordinator.transactions.transaction import Transaction
+    from odradek.handlers.context import RequestContext
+
+
+def handle(
+    request: ListTransactionsRequest, context: RequestContext
+) -> ListTransactionsResponse | Awaitable[ListTransactionsResponse]:
+    unknown = [state for state in request.state_filters if state not in STATES_BY_LABEL]
+    try:
+        is_listed = _filter(request, context.services.host.clock.now_ms())
+    except InvalidPattern:
+        return ListTransactionsResponse(error_code=ErrorCode.INVALID_REGULAR_EXPRESSION)
+    parts: list[list[TransactionState] | Awaitable[list[TransactionState]]] = []
+    for shard in context.services.transactions.shards():
+        if not shard.is_active:
+            return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        listed = [
+            TransactionState(
+                transactional_id=transactional_id,
+                producer_id=transaction.producer_id,
+                transaction_state=transaction.state.label,
+            )
+            for transactional_id, transaction in shard.machine.transactions.items()
+            if is_listed(transactional_id, transaction) and may_describe(context, transactional_id)
+        ]
+        parts.append(shard.answer_directly(listed, lambda _: []))  # another broker lists those of a lost shard
+    return join_answers(
+        parts,
+        lambda lists: ListTransactionsResponse(
+            unknown_state_filters=unknown, transaction_states=list(chain.from_iterable(lists))
+        ),
+    )
+
+
+def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[str, Transaction], bool]:
+    """Raises InvalidPattern."""
+    states = {STATES_BY_LABEL.get(state) for state in request.state_filters}
+    producer_ids = set(request.producer_id_filters)
+    pattern = compile_pattern(request.transactional_id_pattern) if request.transactional_id_pattern else None
+
+    def is_listed(transactional_id: str, transaction: Transaction) -> bool:
+        is_open_for_ms = 0 if transaction.start_ms == NO_TIMESTAMP else now_ms - transaction.start_ms
+        is_long = request.duration_filter < 0 or (
+            transaction.state in (State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT)
+            and is_open_for_ms > request.duration_filter
+        )
+        return (
+            (not states or transaction.state in states)
+            and (not producer_ids or transaction.producer_id in producer_ids)
+            and is_long
+            and (pattern is None or pattern.fullmatch(transactional_id) is not None)
+        )
+
+    return is_listed

@@ -1,0 +1,134 @@
+"""Before a batch begins a transaction in a partition, the transaction's coordinator confirms it (KIP-890)."""
+
+from __future__ import annotations
+
+import inspect
+import struct
+from typing import TYPE_CHECKING, TypeAlias
+
+from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
+from odradek.protocol.batch import ATTRIBUTES_POSITION, CURRENT_MAGIC, HEADER_SIZE_BYTES, TRANSACTIONAL_FLAG
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Collection, Iterable
+
+    from odradek.handlers.context import RequestContext
+    from odradek.log.transaction_verification import VerificationGuard
+    from odradek.protocol.topic_partition import TopicPartition
+    from odradek.replica.partition import Partition
+
+# From these versions of Produce on, partitions join by being written to, and clients know TRANSACTION_ABORTABLE.
+FIRST_PRODUCE_THAT_JOINS = 12
+FIRST_PRODUCE_WITH_ABORTABLE = 11
+
+MAGIC_POSITION = 16
+FLAGS_POSITION = ATTRIBUTES_POSITION + 1  # the lower byte of the attributes
+_read_producer = struct.Struct(">qhi").unpack_from  # producer id, epoch, base sequence
+_PRODUCER_POSITION = 43
+
+# Errors of the coordinator that a producer does not know; it retries on this one.
+_RETRIED = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+
+Verdict: TypeAlias = "VerificationGuard | ErrorCode | None"
+"""The guard for the append; None when the transaction has begun in the partition; or why nothing is appended."""
+
+
+def is_transactional(records: memoryview) -> bool:
+    """Older formats have other fields where the flags are."""
+    return (
+        len(records) > HEADER_SIZE_BYTES
+        and bool(records[FLAGS_POSITION] & TRANSACTIONAL_FLAG)
+        and records[MAGIC_POSITION] == CURRENT_MAGIC
+    )
+
+
+def verify_batches(
+    transactional_id: str, batches: Iterable[tuple[Partition, memoryview]], context: RequestContext
+) -> dict[TopicPartition, Verdict] | Awaitable[dict[TopicPartition, Verdict]]:
+    """The verdict on each batch, by partition."""
+    joins = context.api_version >= FIRST_PRODUCE_THAT_JOINS
+    now_ms = context.services.host.clock.now_ms()
+    verdicts: dict[TopicPartition, Verdict] = {}
+    to_confirm: dict[ProducerIdentity, list[TopicPartition]] = {}
+    for partition, records in batches:
+        producer_id, epoch, sequence = _read_producer(records, _PRODUCER_POSITION)
+        guard = partition.transactions.begin_verification(
+            producer_id, epoch, sequence, supports_epoch_bump=joins, now_ms=now_ms
+        )
+        place = partition.topic, partition.index
+        verdicts[place] = guard
+        if guard is not None and not isinstance(guard, ErrorCode):
+            to_confirm.setdefault(ProducerIdentity(producer_id, epoch), []).append(place)
+    outcomes = [
+        ask_coordinator(transactional_id, producer, places, context, joins=joins)
+        for producer, places in to_confirm.items()
+    ]
+    if any(inspect.isawaitable(each) for each in outcomes):
+        return _merge_later(verdicts, outcomes, context.api_version)
+    for each in outcomes:
+        _merge(verdicts, each, context.api_version)  # type: ignore[arg-type]  # none of them is awaitable
+    return verdicts
+
+
+async def _merge_later(
+    verdicts: dict[TopicPartition, Verdict],
+    outcomes: Iterable[dict[TopicPartition, ErrorCode] | Awaitable[dict[TopicPartition, ErrorCode]]],
+    version: int,
+) -> dict[TopicPartition, Verdict]:
+    for each in outcomes:
+        _merge(verdicts, await each if inspect.isawaitable(each) else each, version)
+    return verdicts
+
+
+def _merge(verdicts: dict[TopicPartition, Verdict], errors: dict[TopicPartition, ErrorCode], version: int) -> None:
+    for place, error in errors.items():
+        if error is not ErrorCode.NONE:
+            verdicts[place] = _known_to_producer(error, version)
+
+
+def _known_to_producer(error: ErrorCode, version: int) -> ErrorCode:
+    if error in _RETRIED or (error is ErrorCode.CONCURRENT_TRANSACTIONS and version < FIRST_PRODUCE_THAT_JOINS):
+        return ErrorCode.NOT_ENOUGH_REPLICAS
+    if error is ErrorCode.TRANSACTION_ABORTABLE and version < FIRST_PRODUCE_WITH_ABORTABLE:
+        return ErrorCode.INVALID_TXN_STATE
+    return error
+
+
+def ask_coordinator(
+    transactional_id: str,
+    producer: ProducerIdentity,
+    partitions: Collection[TopicPartition],
+    context: RequestContext,
+    *,
+    joins: bool,
+) -> dict[TopicPartition, ErrorCode] | Awaitable[dict[TopicPartition, ErrorCode]]:
+    """The coordinator's answer for each partition: it joins the transaction, or must have joined it."""
+    coordinator = context.services.transactions
+    if joins:
+        outcome = coordinator.add_partitions(transactional_id, producer, partitions, TransactionVersion.V2)
+        if isinstance(outcome, ErrorCode):
+            return dict.fromkeys(partitions, _for_writer(outcome))
+        return _add_later(outcome, partitions)
+    if not coordinator.settings().verifies_partitions:
+        return dict.fromkeys(partitions, ErrorCode.NONE)
+    found = coordinator.verify_partitions(transactional_id, producer, partitions)
+    return {each: _for_writer(error) for each, error in found.items()}
+
+
+async def _add_later(
+    outcome: Awaitable[ErrorCode], partitions: Collection[TopicPartition]
+) -> dict[TopicPartition, ErrorCode]:
+    return dict.fromkeys(partitions, _for_writer(await outcome))
+
+
+def _for_writer(error: ErrorCode) -> ErrorCode:
+    """Requests that write know a fenced producer by another error than those of the coordinator."""
+    return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error

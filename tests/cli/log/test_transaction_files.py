@@ -1,0 +1,75 @@
+"""`odradek log dump | verify | repair` of the transaction indexes of a partition."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.host.host import real_host
+from odradek.log.log_config import LogConfig
+from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
+from tests.log.batches import EVERYTHING, append, open_log
+from tests.log.compaction.compacted_logs import keyed_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Run
+
+CONFIG = LogConfig(message_timestamp_after_max_ms=EVERYTHING)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Path:
+    """The index of the second segment, in which a transaction was aborted that began in the first."""
+    host = real_host()
+    path = tmp_path / "data" / "pump-0"
+    log = open_log(host, str(path), CONFIG)
+    now_ms = host.clock.now_ms()
+    for sequence in (0, 1):
+        append(log, keyed_batch([(b"k", b"v")], producer=(7, 0, sequence), is_transactional=True, timestamp=now_ms))
+        log.roll()
+    append(log, keyed_batch([(b"k", b"v")], timestamp=now_ms))
+    log.append_marker(EndTransactionMarker(7, 1, ControlRecordType.ABORT, 0), 0, transaction_version=2)
+    log.roll()
+    append(log, keyed_batch([(b"k", b"v")], timestamp=now_ms))
+    log.close()
+    host.workers.close()
+    return path / f"{2:020d}.txnindex"
+
+
+def test_the_aborted_transactions_are_shown(offline: Run, index: Path) -> None:
+    (row,) = map(json.loads, offline("log", "dump", str(index), "--format", "json").output.splitlines())
+    assert (row["producer_id"], row["first_offset"], row["last_offset"]) == (7, 0, 3)
+    assert offline("log", "verify", str(index.parent)).output.splitlines()[-1].endswith("no problems")
+
+
+def lose(index: Path) -> None:
+    index.unlink()
+
+
+def cut(index: Path) -> None:
+    index.write_bytes(index.read_bytes()[:-1])
+
+
+def empty(index: Path) -> None:
+    index.write_bytes(b"")
+
+
+@pytest.mark.parametrize("damage", [lose, cut, empty], ids=lambda damage: damage.__name__)
+def test_an_index_without_an_aborted_transaction_is_rebuilt(
+    offline: Run, index: Path, damage: Callable[[Path], None]
+) -> None:
+    """Else its records would be read as committed."""
+    before = index.read_bytes()
+    damage(index)
+    found = offline("log", "verify", str(index.parent))
+    assert found.code == 1
+    assert f"problem {index.name}: " in found.output
+    done = offline("log", "repair", str(index.parent))
+    assert (done.code, done.errors) == (0, "")
+    assert index.read_bytes() == before
+    assert offline("log", "verify", str(index.parent)).code == 0

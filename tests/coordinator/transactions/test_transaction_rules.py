@@ -1,0 +1,165 @@
+"""The rules of transactions: cases that a wire test cannot reach, and what holds after any sequence of requests."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.coordinator.transactions import transaction_rules as rules
+from odradek.coordinator.transactions.transaction import (
+    LARGEST_EPOCH,
+    LAST_PRODUCER_EPOCH,
+    ProducerIdentity,
+    Transaction,
+    TransactionState,
+    TransactionVersion,
+)
+from odradek.protocol.errors import ErrorCode
+
+V0, V2 = TransactionVersion.V0, TransactionVersion.V2
+PARTITION = frozenset({("t", 0)})
+
+
+def ongoing(epoch: int, version: TransactionVersion = V2) -> Transaction:
+    return Transaction(
+        producer_id=7,
+        producer_epoch=epoch,
+        timeout_ms=1000,
+        last_update_ms=10,
+        start_ms=10,
+        state=TransactionState.ONGOING,
+        partitions=PARTITION,
+        client_version=version,
+    )
+
+
+def test_the_last_epoch_ends_with_a_new_producer_id() -> None:
+    current = ongoing(LAST_PRODUCER_EPOCH)
+    producer = ProducerIdentity(7, LAST_PRODUCER_EPOCH)
+    assert rules.end_transaction(current, producer, V2, 20, commits=True).needs_producer_id
+    prepared = rules.end_transaction(current, producer, V2, 20, commits=True, new_producer_id=8).transaction
+    assert prepared is not None
+    assert (prepared.producer_id, prepared.producer_epoch, prepared.next_producer_id) == (7, LARGEST_EPOCH, 8)
+    assert rules.answer_identity(prepared) == ProducerIdentity(8, 0)
+    retried = rules.end_transaction(prepared, producer, V2, 21, commits=True)
+    assert retried.error is ErrorCode.CONCURRENT_TRANSACTIONS
+    completed = rules.complete(prepared, 30)
+    assert (completed.producer_id, completed.producer_epoch, completed.previous_producer_id) == (8, 0, 7)
+    assert rules.end_transaction(completed, producer, V2, 31, commits=True) == rules.Outcome()
+    assert rules.end_transaction(completed, producer, V2, 31, commits=False).error is ErrorCode.INVALID_TXN_STATE
+    assert rules.init_producer(completed, 1000, producer, 32).transaction is not None  # a retry by the old id
+
+
+def test_a_start_with_the_last_epoch_gets_a_new_producer_id() -> None:
+    current = replace(ongoing(LAST_PRODUCER_EPOCH), state=TransactionState.COMPLETE_COMMIT)
+    assert rules.init_producer(current, 1000, None, 20).needs_producer_id
+    begun = rules.init_producer(current, 1000, None, 20, new_producer_id=8).transaction
+    assert begun is not None
+    assert (begun.producer_id, begun.producer_epoch, begun.previous_producer_id) == (8, 0, 7)
+
+
+def test_a_coordinator_can_always_abort() -> None:
+    aborted = rules.abort_by_coordinator(ongoing(LAST_PRODUCER_EPOCH, V0), 20)
+    assert (aborted.state, aborted.producer_epoch) == (TransactionState.PREPARE_ABORT, LARGEST_EPOCH)
+    completed = rules.complete(aborted, 30)
+    assert rules.init_producer(completed, 1000, None, 40).needs_producer_id
+
+
+def test_the_id_of_a_transaction_does_not_expire() -> None:
+    idle = replace(ongoing(1), state=TransactionState.COMPLETE_ABORT)
+    assert rules.is_expired(idle, 10 + 100, 100)
+    assert not rules.is_expired(idle, 10 + 99, 100)
+    for state in (TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT):
+        assert not rules.is_expired(replace(idle, state=state), 10**9, 100)
+
+
+@pytest.mark.parametrize("version", [V0, V2])
+def test_partitions_accumulate(version: TransactionVersion) -> None:
+    first = rules.add_partitions(ongoing(1), ProducerIdentity(7, 1), frozenset({("t", 1)}), version, 50)
+    assert first.transaction is not None
+    assert first.transaction.partitions == {("t", 0), ("t", 1)}
+    assert first.transaction.start_ms == 10
+    again = rules.add_partitions(first.transaction, ProducerIdentity(7, 1), PARTITION, version, 60)
+    assert again == rules.Outcome()
+
+
+class Client:
+    """A client as it should be: it uses the newest identity that it was given, and one version."""
+
+    def __init__(self, version: TransactionVersion) -> None:
+        self.version = version
+        self.identity = ProducerIdentity(-1, -1)
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["init", "init again", "add", "commit", "abort", "retry", "markers", "timeout", "lose answer"]),
+        st.integers(0, 2),
+    ),
+    max_size=40,
+)
+
+
+@given(steps=STEPS, version=st.sampled_from([V0, V2]))
+def test_no_transaction_mixes_producers_and_epochs_only_rise(  # noqa: C901, PLR0912 - one branch for each step
+    steps: list[tuple[str, int]], version: TransactionVersion
+) -> None:
+    current: Transaction | None = None
+    client = Client(version)
+    next_id = 0
+    now_ms = 0
+    owners: dict[ProducerIdentity, int] = {}  # which start or end a producer identity was given by
+    for number, (step, partition) in enumerate(steps):
+        now_ms += 10
+        before = current
+        outcome = rules.Outcome(ErrorCode.NONE)
+        if step in ("init", "init again"):
+            expected = client.identity if step == "init again" and client.identity.producer_id >= 0 else None
+            outcome = rules.init_producer(current, 1000, expected, now_ms)
+            if outcome.needs_producer_id:
+                outcome = rules.init_producer(current, 1000, expected, now_ms, next_id)
+                next_id += 1
+            if outcome.error is ErrorCode.NONE:
+                assert outcome.transaction is not None
+                given_identity = ProducerIdentity(outcome.transaction.producer_id, outcome.transaction.producer_epoch)
+                is_retry = before is not None and given_identity == (before.producer_id, before.producer_epoch)
+                assert is_retry or given_identity not in owners
+                owners.setdefault(given_identity, number)
+                client.identity = given_identity
+        elif step == "add":
+            outcome = rules.add_partitions(
+                current, client.identity, frozenset({("t", partition)}), client.version, now_ms
+            )
+        elif step in ("commit", "abort", "lose answer", "retry"):
+            outcome = rules.end_transaction(
+                current,
+                client.identity,
+                client.version,
+                now_ms,
+                commits=step in ("commit", "retry"),
+                new_producer_id=99,
+            )
+            state = outcome.transaction or current
+            if outcome.error is ErrorCode.NONE and state is not None and step != "lose answer" and version is V2:
+                client.identity = rules.answer_identity(state)
+        elif step == "markers" and current is not None and current.state.is_ending:
+            outcome = rules.Outcome(transaction=rules.complete(current, now_ms))
+        elif step == "timeout" and current is not None and current.state is TransactionState.ONGOING:
+            outcome = rules.Outcome(transaction=rules.abort_by_coordinator(current, now_ms))
+        if outcome.transaction is not None:
+            current = outcome.transaction
+        if before is not None and current is not None and current is not before:
+            same_id = before.producer_id == current.producer_id
+            assert not same_id or current.producer_epoch >= before.producer_epoch
+            if before.state is TransactionState.ONGOING:
+                assert current.state in (
+                    TransactionState.ONGOING,
+                    TransactionState.PREPARE_COMMIT,
+                    TransactionState.PREPARE_ABORT,
+                )
+                assert before.partitions <= current.partitions
+            if before.state.is_ending:
+                assert step == "markers"
