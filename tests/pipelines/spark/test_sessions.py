@@ -85,6 +85,7 @@ def read(stage: Stage, query: str) -> list[tuple[Any, ...]]:
 
 def test_a_stream_and_a_batch_have_the_same_sessions(stage: Stage) -> None:
     batches = drawn(random.Random(5), 4)
+    batches[1] += [(4, 60.0), (4, 60.0 + GAP_S), (5, 60.0), (5, 60.001 + GAP_S)]  # the gap exactly, and a little more
     rows = [row for batch in batches for row in batch]
     ends = [[(99, 1000.0 * n)] for n in (1, 2, 3)]  # advance the watermark past all rows
     objects = [[{"user": user, "at": seconds_after_noon(at)} for user, at in batch] for batch in batches + ends]
@@ -95,7 +96,7 @@ def test_a_stream_and_a_batch_have_the_same_sessions(stage: Stage) -> None:
         found = read(stage, f"select user, window_start, window_end, n from {table} where user < 90")
         assert len(found) == len(expected), table
         assert set(found) == expected, table
-    last = {user: max(end for other, _, end, _ in expected if other == user) for user in (1, 2, 3)}
+    last = {user: max(end for other, _, end, _ in expected if other == user) for user in (1, 2, 3, 4, 5)}
     assert dict(read(stage, "select user, window_end from last where user < 90")) == last
     per_minute = Counter(end[:16] for _, _, end, _ in expected)  # of the minutes in which sessions ended
     views_per_minute = Counter(dict.fromkeys(per_minute, 0))

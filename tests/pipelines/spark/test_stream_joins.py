@@ -48,7 +48,7 @@ def drawn_side(seed: random.Random, batches: int) -> list[list[Row]]:
         rows: list[Row] = []
         for number in [next(numbers) for _ in range(8)]:
             at = batch * 25 + seed.uniform(-DELAY_S / 2, DELAY_S / 2 - 1)
-            rows.append((seed.choice((1, 2, 3, 4, None)), number, seed.choice((at, at, at, round(at), None))))
+            rows.append((seed.choice((1, 2, 3, 4, None)), number, seed.choice((at, at, at, round(at, -1), None))))
         found.append(rows)
     return found
 

@@ -58,7 +58,8 @@ class LateRows:
         self._graph = graph
         self._flow = flow
         self._partitions = partitions
-        self._inputs = late_inputs(pipeline, graph, Streams.of(pipeline, graph), flow)
+        is_written = pipeline.dead_letters is not None  # a rebuild writes none
+        self._inputs = late_inputs(pipeline, graph, Streams.of(pipeline, graph), flow) if is_written else []
 
     def __bool__(self) -> bool:
         return bool(self._inputs)
