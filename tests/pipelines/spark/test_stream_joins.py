@@ -146,3 +146,15 @@ def test_the_state_of_a_join_is_bounded(stage: Stage) -> None:
         assert sum(each.numRowsDroppedByWatermark for each in operators) == 0
     finally:
         running.stop()
+
+
+def test_the_batch_engine_joins_the_same_rows(stage: Stage) -> None:
+    draw = random.Random(7)
+    left, right = drawn_side(draw, 3), drawn_side(draw, 3)
+    give_files(stage.folder / "shown", [as_objects(rows, "shown") for rows in left])
+    give_files(stage.folder / "clicked", [as_objects(rows, "clicked") for rows in right])
+    text = f"steps: {{s: {{from: shown, join: {{stream: clicked, on: [id], within: {WITHIN_S} s, how: full}}}}}}\n"
+    stage.run_once(stage.pipeline(f"engine: batch{SOURCES}{text}sinks: {{o: {{from: s, table: o}}}}\n"))
+    rows = written(stage, "o")
+    lefts, rights = ([row for batch in side for row in batch] for side in (left, right))
+    assert sorted(map(str, rows)) == sorted(map(str, joined(lefts, rights, "full")))
