@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-CASES = int(os.environ.get("EQUIVALENCE_CASES", "8"))
+CASES = int(os.environ.get("EQUIVALENCE_CASES", "5"))
 SETTINGS = hypothesis.settings(
     max_examples=CASES,
     derandomize=True,
@@ -36,7 +36,7 @@ SETTINGS = hypothesis.settings(
 )
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("name", SAVED)
 def test_a_saved_case_gives_what_a_batch_gives(
     quick_spark: SparkSession, name: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -46,7 +46,7 @@ def test_a_saved_case_gives_what_a_batch_gives(
     check_case(quick_spark, SAVED[name], tmp_path, ("standard",))
 
 
-@pytest.mark.timeout(60 * CASES)
+@pytest.mark.timeout(200 * CASES)
 @SETTINGS
 @given(case=cases())
 def test_a_stream_gives_what_a_batch_gives(quick_spark: SparkSession, case: Case) -> None:

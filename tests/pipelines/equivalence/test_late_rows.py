@@ -52,7 +52,7 @@ def cases_with_late_rows(draw: st.DrawFn) -> Case:
     return Case((Source("a", 5),), (step,), sinks, (), batches, late_places)
 
 
-@pytest.mark.timeout(60 * max(CASES, 2))
+@pytest.mark.timeout(300 * max(CASES, 1))
 @hypothesis.settings(max_examples=max(CASES, 1), derandomize=True, database=None, deadline=None)
 @given(case=cases_with_late_rows())
 def test_only_late_rows_are_missing_and_they_are_counted(quick_spark: SparkSession, case: Case) -> None:
