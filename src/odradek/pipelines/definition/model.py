@@ -22,11 +22,13 @@ from odradek.pipelines.definition.vocabulary import (
     Engine,
     FileFormat,
     JoinKind,
+    Late,
     OnDataLoss,
     Otherwise,
     SinkMode,
     StartAt,
     StateClock,
+    StreamJoinKind,
     Tombstones,
 )
 
@@ -116,6 +118,7 @@ class Watermark:
 
     column: str
     delay: Duration
+    late: Late = Late.COUNT
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -210,11 +213,14 @@ class PythonFunction:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time window over a column of event time: tumbling, or sliding if `slide` is set."""
+    """A time window over a column of event time: tumbling, sliding if `slide` is set, or a session if `gap` is.
+
+    A session ends when a group has no row for the length of the gap."""
 
     column: str
-    size: Duration
+    size: Duration | None = None
     slide: Duration | None = None
+    gap: Duration | None = None
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -248,6 +254,17 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamJoin:
+    """A join of two streams on columns of the same name; event times of matching rows differ by at most `within`."""
+
+    input: str
+    stream: str
+    on: tuple[str, ...]
+    within: Duration
+    how: StreamJoinKind = StreamJoinKind.INNER
+
+
+@dataclass(frozen=True, slots=True)
 class KeyedState:
     """A `StatefulProcessor` by import path, run by `transformWithState` for the rows of each key."""
 
@@ -259,7 +276,7 @@ class KeyedState:
     columns: tuple[Column, ...] | None = None  # the columns of its result; if None, the class declares them
 
 
-Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | KeyedState
+Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | StreamJoin | KeyedState
 
 
 @dataclass(frozen=True, slots=True)
