@@ -23,6 +23,7 @@ from odradek.pipelines.definition.vocabulary import (
     FileFormat,
     JoinKind,
     Late,
+    LakehouseFormat,
     OnDataLoss,
     Otherwise,
     SinkMode,
@@ -316,6 +317,18 @@ class FilesTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """Change data: rows are changes of the row of their key, in the order of `sequence`; of equal ones the last to
+    arrive counts. With `keeps_history`, a row for each change, with the time in which it was valid."""
+
+    key: tuple[str, ...]
+    sequence: str
+    deletes: str | None = None  # a SQL condition; changes that meet it delete the row of their key
+    keeps_history: bool = False
+    remember: Duration | None = None  # how long a deletion is remembered; None: for ever
+
+
+@dataclass(frozen=True, slots=True)
 class TableTarget:
     """A table in the warehouse, or in another database if `url` is set.
 
@@ -326,6 +339,23 @@ class TableTarget:
     key: tuple[str, ...] = ()
     url: str | None = None
     order_by: str | None = None
+    changes: Changes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LakehouseTarget:
+    """A Delta or Iceberg table, by its name in a catalog or by its folder; with a key, rows are merged."""
+
+    format: LakehouseFormat
+    table: str | None = None
+    path: str | None = None
+    key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    changes: Changes | None = None
+
+    @property
+    def name(self) -> str:
+        return self.table or self.path or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,7 +378,7 @@ class PythonTarget:
     function: PythonReference
 
 
-Target = TopicTarget | FilesTarget | TableTarget | SparkTarget | ConsoleTarget | PythonTarget
+Target = TopicTarget | FilesTarget | TableTarget | LakehouseTarget | SparkTarget | ConsoleTarget | PythonTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,7 +415,7 @@ class View:
 
     name: str
     input: str
-    content: LatestRows | RunningAggregate
+    content: LatestRows | RunningAggregate | Changes
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     places: Places = field(default_factory=dict, compare=False, repr=False)
     url: str | None = None  # of another database than the warehouse

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
     Aggregation,
+    Changes,
     Deduplication,
     Expectation,
     Join,
@@ -23,6 +24,7 @@ from odradek.pipelines.definition.model import (
     Window,
 )
 from odradek.pipelines.definition.nodes import MappingNode, Scalar, value_places
+from odradek.pipelines.definition.parsing_changes import parse_changes
 from odradek.pipelines.definition.parsing_fields import Fields, text_of
 from odradek.pipelines.definition.schemas import read_columns
 from odradek.pipelines.definition.vocabulary import Duration, JoinKind, Late, Otherwise, StateClock, StreamJoinKind
@@ -215,7 +217,7 @@ def parse_expectations(fields: Fields) -> tuple[Expectation, ...]:
     return tuple(found)
 
 
-VIEW_KEYS = ("from", "key", "order_by", "by", "aggregate", "url")
+VIEW_KEYS = ("from", "key", "order_by", "by", "aggregate", "changes", "url")
 
 
 def parse_view(name: Scalar, node: Node, problems: Problems) -> View | None:
@@ -243,9 +245,10 @@ def parse_step_view(name: Scalar, fields: Fields) -> View | None:
     return View(name.text, name.text, content, name.place, value_places(node), inner.text("url"))
 
 
-def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | None:
+def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | Changes | None:
     kind = fields.chosen(
-        ("key", "aggregate"), hint="use key: [id] for the latest row of each key, or aggregate: {…} for a row per group"
+        ("key", "aggregate", "changes"),
+        hint="use key: [id] for the latest row of each key, or aggregate: {…} for a row per group",
     )
     for key, owner in (("order_by", "key"), ("by", "aggregate")):
         if kind is not None and key in fields and kind != owner:
@@ -255,4 +258,4 @@ def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | None:
         return LatestRows(key_columns, fields.text("order_by")) if key_columns else None
     if kind == "aggregate":
         return RunningAggregate(fields.words("by"), parse_aggregates(fields))
-    return None
+    return parse_changes(fields)

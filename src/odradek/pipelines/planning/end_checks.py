@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import Aggregation, RunningAggregate, Sink
+from odradek.pipelines.definition.model import Aggregation, Changes, RunningAggregate, Sink
+from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
 from odradek.pipelines.planning.queries import query_of
@@ -44,6 +45,7 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     if sessions is not None and not is_grouping:
         check_sessions(sessions, end, problems)
     if (isinstance(end, Sink) and end.mode is SinkMode.APPEND) or (sessions is not None and not is_grouping):
+    if end.mode is SinkMode.APPEND if isinstance(end, Sink) else isinstance(end.content, Changes):
         for step in grouped:
             check_finishes(step, end, graph, streams, problems)
         return
@@ -90,18 +92,28 @@ def check_finishes(step: Step, end: Sink | View, graph: Graph, streams: Streams,
     can_update = isinstance(end, Sink) and State.SESSIONS not in state_of(step, streams.names)
     instead = ", or set mode: update on the sink" if can_update else ""
     writer = f"sink '{end.name}' (mode: append)" if isinstance(end, Sink) else f"view '{end.name}' of sessions"
+def check_finishes(step: Step, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
+    """Checks that groups become final: `append` writes a group once the watermark has passed its event time."""
+    what = f"step '{step.name}' aggregates a stream"
+    is_changes = changes_of(end) is not None
+    name = f"'{end.name}' (changes)" if is_changes else f"sink '{end.name}' (mode: append)"
+    instead = "or use key: instead of changes:" if is_changes else "or set mode: update on the sink"
     marks = streams.of_inputs(step, graph)
     if not marks:
         problems.error(
             step.place,
             f"{what} without a watermark, and {writer} writes final groups only",
             f"{WATERMARK_HINT}{instead}",
+            f"{what} without a watermark, and {name} writes final groups only",
+            f"{WATERMARK_HINT}, {instead}",
         )
     elif not groups_by_time(step, marks):
         problems.error(
             step.place,
             f"{what} without grouping by event time, so no group becomes final for {writer}",
             f"add window: {{column: {min(marks)}, size: …}}{instead}",
+            f"{what} without grouping by event time, so no group becomes final for {name}",
+            f"add window: {{column: {min(marks)}, size: …}}, {instead}",
         )
 
 
