@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
-from odradek.pipelines.definition.columns import expression_type, lookup, record_columns
+from odradek.pipelines.definition.columns import expression_type, lookup, record_columns, shared_names
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
     Aggregation,
+    Changes,
     Deduplication,
     FilesTarget,
     Join,
     KeyedState,
+    LakehouseTarget,
     LatestRows,
     NamedExpression,
     PythonFunction,
@@ -21,6 +23,7 @@ from odradek.pipelines.definition.model import (
     Source,
     Sql,
     Step,
+    StreamJoin,
     TableTarget,
     TopicTarget,
     View,
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.definition.sql_findings import Finding
 
+HISTORY = ("valid_from", "valid_to", "is_current")
 TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
 
 
@@ -99,6 +103,8 @@ class ColumnChecker:
                     operation.on, table, f"'{operation.table}', joined by {what},", self._below(step, "join/on")
                 )
                 self._joined(operation, columns, table, what, self._below(step, "join/on"))
+            elif isinstance(operation, StreamJoin):
+                self._stream_join(step, operation, columns)
             elif isinstance(operation, KeyedState):
                 self._columns(operation.key, columns, what, self._below(step, "state/key"))
         own = lookup(self.known, step.name)
@@ -106,6 +112,21 @@ class ColumnChecker:
             self._check(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)
         if step.watermark is not None:
             self._time_column(step.watermark.column, own, f"watermark of {what}", self._at(step, "watermark/column"))
+
+    def _stream_join(self, step: Step, operation: StreamJoin, columns: Columns | None) -> None:
+        what, place = f"step '{step.name}'", self._below(step, "join/on")
+        other = lookup(self.known, operation.stream)
+        self._columns(operation.on, columns, what, place)
+        self._columns(operation.on, other, f"'{operation.stream}', joined by {what},", place)
+        self._joined(operation, columns, other, what, place)
+        names = shared_names(operation, () if columns is None else columns.names, () if other is None else other.names)
+        if names:
+            self.problems.error(
+                self._at(step, "join/stream"),
+                f"{what} joins '{operation.input}' with '{operation.stream}', and both have the column '{names[0]}'",
+                f"rename it in a SQL step before the join: select {names[0]} as {operation.stream}_{names[0]}, … "
+                f"from {operation.stream}",
+            )
 
     def check_sink(self, sink: Sink) -> None:
         columns = lookup(self.known, sink.input)
@@ -126,6 +147,13 @@ class ColumnChecker:
         elif isinstance(target, TableTarget):
             self._columns(target.key, columns, f"key of {what}", self._below(sink, "key"))
             self._order(target.order_by, columns, sink, what)
+            self._changes(target.changes, columns, sink, what)
+        elif isinstance(target, LakehouseTarget):
+            self._columns(target.key, columns, f"key of {what}", self._below(sink, "lakehouse/key"))
+            self._columns(
+                target.partition_by, columns, f"partition_by of {what}", self._below(sink, "lakehouse/partition_by")
+            )
+            self._changes(target.changes, columns, sink, what)
         elif isinstance(target, FilesTarget):
             self._columns(
                 target.partition_by, columns, f"partition_by of {what}", self._below(sink, "files/partition_by")
@@ -137,20 +165,40 @@ class ColumnChecker:
         if isinstance(view.content, LatestRows):
             self._columns(view.content.key, columns, f"key of {what}", self._below(view, "key"))
             self._order(view.content.order_by, columns, view, what)
+        elif isinstance(view.content, Changes):
+            self._changes(view.content, columns, view, what)
         else:
             self._columns(view.content.by, columns, what, self._below(view, "by"))
             self._aggregates(view.content.aggregates, columns, view.content.by, what)
 
-    def _order(self, name: str | None, columns: Columns | None, end: Sink | View, what: str) -> None:
+    def _order(
+        self, name: str | None, columns: Columns | None, end: Sink | View, what: str, path: str = "order_by"
+    ) -> None:
         if name is None:
             return
-        self._column(name, columns, f"order_by of {what}", self._at(end, "order_by"))
+        key = path.rpartition("/")[2]
+        self._column(name, columns, f"{key} of {what}", self._at(end, path))
         kind = None if columns is None else columns.type_of(name)
         if isinstance(kind, Struct | Array | Map):
             self.problems.error(
-                self._at(end, "order_by"),
-                f"order_by of {what} names the column '{name}' of type {kind.ddl}, which has no order in a database",
+                self._at(end, path),
+                f"{key} of {what} names the column '{name}' of type {kind.ddl}, which has no order in a database",
                 "use a column with a time, a number or text",
+            )
+
+    def _changes(self, changes: Changes | None, columns: Columns | None, end: Sink | View, what: str) -> None:
+        if changes is None:
+            return
+        self._columns(changes.key, columns, f"changes of {what}", self._below(end, "changes/key"))
+        self._order(changes.sequence, columns, end, what, "changes/sequence")
+        if changes.deletes is not None:
+            self._expression(changes.deletes, self._at(end, "changes/deletes"), f"deletes of {what}", columns)
+        taken = [] if columns is None or not changes.keeps_history else [name for name in HISTORY if name in columns]
+        if taken:
+            self.problems.error(
+                self._at(end, "changes/history"),
+                f"{what} keeps a history, which has the columns {', '.join(HISTORY)}, and its rows have {taken[0]}",
+                "give the column another name in a SQL step",
             )
 
     def _aggregation(self, step: Step, operation: Aggregation, columns: Columns | None) -> None:
@@ -206,7 +254,12 @@ class ColumnChecker:
             self.problems.error(place, f"{what} is {kind.ddl}, not a condition", "write a comparison, such as a > 0")
 
     def _joined(
-        self, join: Join, left: Columns | None, right: Columns | None, what: str, place_by_name: Callable[[str], Place]
+        self,
+        join: Join | StreamJoin,
+        left: Columns | None,
+        right: Columns | None,
+        what: str,
+        place_by_name: Callable[[str], Place],
     ) -> None:
         for name in join.on if left is not None and right is not None else ():
             kinds = (left.type_of(name), right.type_of(name))  # type: ignore[union-attr]
