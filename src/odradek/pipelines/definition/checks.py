@@ -8,6 +8,7 @@ from odradek.pipelines.definition.checks_columns import check_columns
 from odradek.pipelines.definition.checks_databases import check_databases
 from odradek.pipelines.definition.checks_engines import check_engine
 from odradek.pipelines.definition.checks_functions import check_functions
+from odradek.pipelines.definition.checks_lakehouse import check_lakehouse
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_python import check_python
 from odradek.pipelines.definition.checks_reserved import check_reserved
@@ -33,5 +34,6 @@ def check_definition(parsed: Parsed, problems: Problems) -> None:
     check_python(pipeline, problems)
     check_functions(pipeline, problems)
     check_databases(pipeline, problems)
+    check_lakehouse(pipeline, problems)
     check_engine(pipeline, problems)
     check_names(parsed, graph, problems)

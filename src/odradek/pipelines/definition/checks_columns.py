@@ -9,24 +9,27 @@ from odradek.pipelines.definition.column_types import Array, Map, Primitive, Str
 from odradek.pipelines.definition.columns import expression_type, lookup, record_columns, shared_names
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
-    Aggregation,
-    Deduplication,
+    Changes,
     FilesTarget,
-    Join,
-    KeyedState,
+    LakehouseTarget,
     LatestRows,
-    NamedExpression,
-    PythonFunction,
     Sink,
     Source,
-    Sql,
     Step,
-    StreamJoin,
     TableTarget,
     TopicTarget,
     View,
 )
 from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    Sql,
+    StreamJoin,
+)
 from odradek.pipelines.definition.spark_functions import Answer, Functions, operate
 from odradek.pipelines.definition.sql_checks import findings_of_expression, findings_of_query
 from odradek.pipelines.definition.sql_columns import UnknownColumn, unknown_columns, unknown_in_expression
@@ -42,8 +45,10 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.references import NamedExpression
     from odradek.pipelines.definition.sql_findings import Finding
 
+HISTORY = ("valid_from", "valid_to", "is_current")
 TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
 
 
@@ -144,6 +149,13 @@ class ColumnChecker:
         elif isinstance(target, TableTarget):
             self._columns(target.key, columns, f"key of {what}", self._below(sink, "key"))
             self._order(target.order_by, columns, sink, what)
+            self._changes(target.changes, columns, sink, what)
+        elif isinstance(target, LakehouseTarget):
+            self._columns(target.key, columns, f"key of {what}", self._below(sink, "lakehouse/key"))
+            self._columns(
+                target.partition_by, columns, f"partition_by of {what}", self._below(sink, "lakehouse/partition_by")
+            )
+            self._changes(target.changes, columns, sink, what)
         elif isinstance(target, FilesTarget):
             self._columns(
                 target.partition_by, columns, f"partition_by of {what}", self._below(sink, "files/partition_by")
@@ -155,20 +167,40 @@ class ColumnChecker:
         if isinstance(view.content, LatestRows):
             self._columns(view.content.key, columns, f"key of {what}", self._below(view, "key"))
             self._order(view.content.order_by, columns, view, what)
+        elif isinstance(view.content, Changes):
+            self._changes(view.content, columns, view, what)
         else:
             self._columns(view.content.by, columns, what, self._below(view, "by"))
             self._aggregates(view.content.aggregates, columns, view.content.by, what)
 
-    def _order(self, name: str | None, columns: Columns | None, end: Sink | View, what: str) -> None:
+    def _order(
+        self, name: str | None, columns: Columns | None, end: Sink | View, what: str, path: str = "order_by"
+    ) -> None:
         if name is None:
             return
-        self._column(name, columns, f"order_by of {what}", self._at(end, "order_by"))
+        key = path.rpartition("/")[2]
+        self._column(name, columns, f"{key} of {what}", self._at(end, path))
         kind = None if columns is None else columns.type_of(name)
         if isinstance(kind, Struct | Array | Map):
             self.problems.error(
-                self._at(end, "order_by"),
-                f"order_by of {what} names the column '{name}' of type {kind.ddl}, which has no order in a database",
+                self._at(end, path),
+                f"{key} of {what} names the column '{name}' of type {kind.ddl}, which has no order in a database",
                 "use a column with a time, a number or text",
+            )
+
+    def _changes(self, changes: Changes | None, columns: Columns | None, end: Sink | View, what: str) -> None:
+        if changes is None:
+            return
+        self._columns(changes.key, columns, f"changes of {what}", self._below(end, "changes/key"))
+        self._order(changes.sequence, columns, end, what, "changes/sequence")
+        if changes.deletes is not None:
+            self._expression(changes.deletes, self._at(end, "changes/deletes"), f"deletes of {what}", columns)
+        taken = [] if columns is None or not changes.keeps_history else [name for name in HISTORY if name in columns]
+        if taken:
+            self.problems.error(
+                self._at(end, "changes/history"),
+                f"{what} keeps a history, which has the columns {', '.join(HISTORY)}, and its rows have {taken[0]}",
+                "give the column another name in a SQL step",
             )
 
     def _aggregation(self, step: Step, operation: Aggregation, columns: Columns | None) -> None:

@@ -15,12 +15,13 @@ from odradek.pipelines.definition.model import (
     ConsoleTarget,
     FileOrigin,
     FilesTarget,
-    KeyedState,
+    LakehouseTarget,
     PythonTarget,
     SparkTarget,
     TableTarget,
     TopicTarget,
 )
+from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.spark_version import REALTIME_HINT, realtime_refusal
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine, Otherwise
 
@@ -32,6 +33,7 @@ STANDARD_HINT = "use engine: standard"
 BATCH_WRITTEN = {
     FilesTarget: "files are written once per batch",
     TableTarget: "tables are written once per batch, in one transaction",
+    LakehouseTarget: "lakehouse tables are written once per batch, in one commit",
     SparkTarget: "other formats are written once per batch",
     PythonTarget: "its function takes a batch, and real-time mode has no batches",
 }
@@ -117,7 +119,7 @@ def check_exactly_once(pipeline: Pipeline, problems: Problems) -> None:
             problems.warning(
                 sink.place,
                 f"sink '{sink.name}' may receive a batch again after a failure: exactly_once covers topics, files and "
-                f"tables, not for {kind}",
+                f"tables, not {kind}",
                 "make it skip batch ids that it has already written",
             )
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.editor_texts import TEXTS
 from odradek.pipelines.definition.parsing import PIPELINE_KEYS
+from odradek.pipelines.definition.parsing_changes import CHANGES_KEYS
+from odradek.pipelines.definition.parsing_lakehouse import LAKEHOUSE_KEYS
 from odradek.pipelines.definition.parsing_sinks import SINK_KEYS, TARGETS
 from odradek.pipelines.definition.parsing_sources import ORIGINS, SOURCE_KEYS
 from odradek.pipelines.definition.parsing_steps import JOIN_KEYS, OPERATIONS, STEP_KEYS, VIEW_KEYS, WINDOW_KEYS
@@ -17,6 +19,8 @@ from odradek.pipelines.definition.vocabulary import (
     Engine,
     FileFormat,
     JoinKind,
+    LakehouseFormat,
+    LakehouseMode,
     Late,
     OnDataLoss,
     Otherwise,
@@ -118,7 +122,31 @@ def expectations() -> Schema:
 
 def view(path: str, keys: Iterable[str], required: Iterable[str] = ()) -> Schema:
     schemas = {"from": WORDS, "key": WORDS, "order_by": TEXT, "by": WORDS, "aggregate": SOME_SETTINGS, "url": TEXT}
-    return mapping(path, picked(keys, schemas), required, oneOf=one_of(["key", "aggregate"]))
+    schemas["changes"] = changes()
+    return mapping(path, picked(keys, schemas), required, oneOf=one_of(["key", "aggregate", "changes"]))
+
+
+def changes() -> Schema:
+    schemas: dict[str, Schema] = {
+        "key": WORDS,
+        "sequence": TEXT,
+        "deletes": ANY_TEXT,
+        "history": FLAG,
+        "remember": DURATION,
+    }
+    return mapping("changes", picked(CHANGES_KEYS, schemas), ["key", "sequence"])
+
+
+def lakehouse() -> Schema:
+    schemas: dict[str, Schema] = {
+        "format": choice(LakehouseFormat),
+        "table": TEXT,
+        "path": TEXT,
+        "key": WORDS,
+        "mode": choice(LakehouseMode),
+        "partition_by": WORDS,
+    }
+    return mapping("lakehouse", picked(LAKEHOUSE_KEYS, schemas), ["format"], oneOf=one_of(["table", "path"]))
 
 
 def join() -> Schema:
@@ -174,6 +202,8 @@ def sink() -> Schema:
             ["path"],
         ),
         "table": TEXT,
+        "lakehouse": lakehouse(),
+        "changes": changes(),
         "spark": mapping("spark", {"format": TEXT, "options": SETTINGS}, ["format"]),
         "console": FLAG,
         "python": TEXT,

@@ -8,28 +8,33 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import (
-    Aggregation,
+    Changes,
     ConsoleTarget,
-    Deduplication,
     FileOrigin,
     FilesTarget,
-    Join,
-    KeyedState,
+    LakehouseTarget,
     LatestRows,
-    PythonFunction,
     Sink,
     Source,
     SparkTarget,
     Step,
-    StreamJoin,
     TableTarget,
     TopicOrigin,
     TopicTarget,
     View,
 )
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Pipeline, Window
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.operations import Window
 
 
 class Kind(StrEnum):
@@ -132,9 +137,15 @@ def view_detail(view: View) -> str:
     content = view.content
     if isinstance(content, LatestRows):
         return f"latest by {words(content.key)}"
+    if isinstance(content, Changes):
+        return changes_detail(content)
     return f"{words(tuple(each.name for each in content.aggregates))}" + (
         f" by {words(content.by)}" if content.by else ""
     )
+
+
+def changes_detail(changes: Changes) -> str:
+    return f"{'history' if changes.keeps_history else 'state'} of {words(changes.key)} by {changes.sequence}"
 
 
 def sink_detail(sink: Sink) -> str:
@@ -144,7 +155,11 @@ def sink_detail(sink: Sink) -> str:
     if isinstance(target, FilesTarget):
         return f"{target.format} {target.path}"
     if isinstance(target, TableTarget):
-        return f"table {target.table}"
+        return f"table {target.table}" + ("" if target.changes is None else f", {changes_detail(target.changes)}")
+    if isinstance(target, LakehouseTarget):
+        return f"{target.format} {target.name}" + (
+            "" if target.changes is None else f", {changes_detail(target.changes)}"
+        )
     if isinstance(target, SparkTarget):
         return f"spark {target.format}"
     return "console" if isinstance(target, ConsoleTarget) else f"python {target.function}"

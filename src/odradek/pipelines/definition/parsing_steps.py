@@ -5,24 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
-    Aggregation,
-    Deduplication,
+    Changes,
     Expectation,
-    Join,
-    KeyedState,
     LatestRows,
-    NamedExpression,
-    Operation,
-    PythonFunction,
     RunningAggregate,
-    Sql,
     Step,
-    StreamJoin,
     View,
     Watermark,
-    Window,
 )
 from odradek.pipelines.definition.nodes import MappingNode, Scalar, value_places
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    Operation,
+    PythonFunction,
+    Sql,
+    StreamJoin,
+    Window,
+)
+from odradek.pipelines.definition.parsing_changes import parse_changes
 from odradek.pipelines.definition.parsing_fields import Fields, text_of
 from odradek.pipelines.definition.schemas import read_columns
 from odradek.pipelines.definition.vocabulary import Duration, JoinKind, Late, Otherwise, StateClock, StreamJoinKind
@@ -31,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.definition.nodes import Node
     from odradek.pipelines.definition.places import Problems
+    from odradek.pipelines.definition.references import NamedExpression
 
 OPERATIONS = ("sql", "python", "aggregate", "deduplicate", "join", "state")
 STEP_KEYS = ("from", *OPERATIONS, "window", "by", "expect", "watermark", "schema", "view")
@@ -215,7 +219,7 @@ def parse_expectations(fields: Fields) -> tuple[Expectation, ...]:
     return tuple(found)
 
 
-VIEW_KEYS = ("from", "key", "order_by", "by", "aggregate", "url")
+VIEW_KEYS = ("from", "key", "order_by", "by", "aggregate", "changes", "url")
 
 
 def parse_view(name: Scalar, node: Node, problems: Problems) -> View | None:
@@ -243,9 +247,10 @@ def parse_step_view(name: Scalar, fields: Fields) -> View | None:
     return View(name.text, name.text, content, name.place, value_places(node), inner.text("url"))
 
 
-def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | None:
+def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | Changes | None:
     kind = fields.chosen(
-        ("key", "aggregate"), hint="use key: [id] for the latest row of each key, or aggregate: {…} for a row per group"
+        ("key", "aggregate", "changes"),
+        hint="use key: [id] for the latest row of each key, or aggregate: {…} for a row per group",
     )
     for key, owner in (("order_by", "key"), ("by", "aggregate")):
         if kind is not None and key in fields and kind != owner:
@@ -255,4 +260,4 @@ def parse_view_content(fields: Fields) -> LatestRows | RunningAggregate | None:
         return LatestRows(key_columns, fields.text("order_by")) if key_columns else None
     if kind == "aggregate":
         return RunningAggregate(fields.words("by"), parse_aggregates(fields))
-    return None
+    return parse_changes(fields)

@@ -69,6 +69,20 @@ class FileFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class LakehouseFormat(StrEnum):
+    """Table formats on files, which need a library of their own in Spark."""
+
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+
+class LakehouseMode(StrEnum):
+    """How rows reach a lakehouse table."""
+
+    APPEND = "append"
+    MERGE = "merge"  # a row replaces that of its key
+
+
 class Tombstones(StrEnum):
     """What becomes of a record without a value, which deletes the earlier records of its key from a compacted topic."""
 

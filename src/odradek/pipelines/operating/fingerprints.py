@@ -14,17 +14,21 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.columns import known_columns, lookup
 from odradek.pipelines.definition.model import (
-    Aggregation,
-    Deduplication,
     FileOrigin,
     FilesTarget,
-    KeyedState,
-    PythonFunction,
     RunningAggregate,
-    Sql,
-    StreamJoin,
+    Sink,
     TopicOrigin,
 )
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    KeyedState,
+    PythonFunction,
+    Sql,
+    StreamJoin,
+)
+from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.operating.former_fingerprints import adopted, former_groups_text, former_text
 from odradek.pipelines.planning.flows import split_flows
@@ -36,7 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import NamedExpression, Operation, Pipeline, Source, Step
+    from odradek.pipelines.definition.model import Changes, Pipeline, Source, Step, View
+    from odradek.pipelines.definition.operations import Operation
+    from odradek.pipelines.definition.references import NamedExpression
     from odradek.pipelines.definition.table_columns import Columns
     from odradek.pipelines.planning.flows import Flow
 
@@ -216,6 +222,11 @@ class Reader:
                 step = self._steps[name]
                 facts[f"step {name}"] = step_text(step, self._event_times(step))
                 types |= key_types(f"step {name}", step.operation, self._columns)
+        ends: list[Sink | View] = [*flow.sinks, *flow.views]
+        for end in ends:
+            changes = changes_of(end)
+            if changes is not None:
+                facts[changes_fact(end)] = changes_text(changes)
         for files in files_of(flow):
             facts["files"] = files_text(files.target)
         if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
@@ -256,6 +267,16 @@ class Reader:
 
 def files_of(flow: Flow) -> list[Any]:
     return [] if flow.files is None else [flow.files]
+
+
+def changes_fact(end: Sink | View) -> str:
+    return f"changes of {'sink' if isinstance(end, Sink) else 'view'} {end.name}"
+
+
+def changes_text(changes: Changes) -> str:
+    """What determines the columns and the key of a table of change data, and the order of its changes."""
+    kind = "history" if changes.keeps_history else "current rows"
+    return f"{kind} by {', '.join(changes.key)} in the order of {changes.sequence}"
 
 
 def files_text(target: FilesTarget) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import FilesTarget, RunningAggregate, TopicOrigin
+from odradek.pipelines.definition.model import Changes, FilesTarget, RunningAggregate, TopicOrigin
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import streaming_names
@@ -54,7 +54,7 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
             name = f"view-{view.name}"
             flows[name] = Flow(name, view.input, SinkMode.UPDATE, views=(view,), aggregate=view)
         else:
-            flow = splitter.flow_to(view.input, splitter.mode_of(view.input, SinkMode.UPDATE))
+            flow = splitter.flow_to(view.input, splitter.mode_of(view.input, view_mode(view)))
             if not splitter.stateful.intersection(
                 graph.upstream(flow.root)
             ):  # a second copy of the state would cost too much
@@ -62,6 +62,11 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
             add(flows, flow, views=(view,))
     assign_owners(flows, splitter)
     return list(flows.values())
+
+
+def view_mode(view: View) -> SinkMode:
+    """A view has every row that changed; one of change data takes each row once."""
+    return SinkMode.APPEND if isinstance(view.content, Changes) else SinkMode.UPDATE
 
 
 def add(flows: dict[str, Flow], flow: Flow, sinks: tuple[Sink, ...] = (), views: tuple[View, ...] = ()) -> None:

@@ -116,11 +116,17 @@ def fetch_connector(
     raise ConnectorMissing(f"no registry has Spark's Kafka connector: {'; '.join(dict.fromkeys(reasons))}")
 
 
-def fetch_set(jars: Sequence[Jar], folder: Path, way: Callable[[Jar, Path], None], say: Callable[[str], None]) -> None:
+def fetch_set(
+    jars: Sequence[Jar],
+    folder: Path,
+    way: Callable[[Jar, Path], None],
+    say: Callable[[str], None],
+    what: str = "Spark's Kafka connector",
+) -> None:
     """Fetches all jars of a set or none; they are moved into place together."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="fetching-") as unfinished:
         for number, jar in enumerate(jars, 1):
-            say(f"fetching Spark's Kafka connector, {number} of {len(jars)}: {jar.file}")
+            say(f"fetching {what}, {number} of {len(jars)}: {jar.file}")
             way(jar, Path(unfinished))
             if not (Path(unfinished) / jar.file).exists():
                 raise ConnectorMissing(f"{jar} is missing after the fetch")

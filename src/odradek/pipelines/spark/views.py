@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import Aggregation, LatestRows, RunningAggregate
+from odradek.pipelines.definition.model import LatestRows, RunningAggregate
+from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted, visible_columns
 from odradek.pipelines.spark.steps import aggregate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-    from odradek.pipelines.definition.model import View
 
 
 def latest_rows(frame: DataFrame, content: LatestRows) -> DataFrame:
@@ -49,9 +48,9 @@ def running_aggregate(frame: DataFrame, content: RunningAggregate) -> DataFrame:
     return aggregate(frame, Aggregation("", content.aggregates, content.by))
 
 
-def view_key(view: View) -> tuple[str, ...]:
-    return view.content.key if isinstance(view.content, LatestRows) else view.content.by
+def view_key(content: LatestRows | RunningAggregate) -> tuple[str, ...]:
+    return content.key if isinstance(content, LatestRows) else content.by
 
 
-def view_order(view: View) -> str | None:
-    return view.content.order_by if isinstance(view.content, LatestRows) else None
+def view_order(content: LatestRows | RunningAggregate) -> str | None:
+    return content.order_by if isinstance(content, LatestRows) else None

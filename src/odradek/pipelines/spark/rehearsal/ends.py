@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.model import (
     FileOrigin,
     FilesTarget,
+    LakehouseTarget,
     TableTarget,
     TopicOrigin,
     TopicTarget,
@@ -78,6 +79,8 @@ def local_sink(sink: Sink, folder: Path) -> Sink:
     if isinstance(target, TableTarget):
         url = None if target.url is None else database_in(folder, hashlib.sha256(target.url.encode()).hexdigest()[:16])
         return replace(sink, target=replace(target, url=url))
+    if isinstance(target, LakehouseTarget):
+        return replace(sink, target=TableTarget(f"lakehouse {sink.name}", target.key, changes=target.changes))
     return replace(sink, target=TopicTarget(sink.name))
 
 
