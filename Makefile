@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Tests start hundreds of Python processes: without bytecode files, each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: up test check oracle conformance bench soak fuzz lock clean help
+.PHONY: up test check oracle conformance bench soak lakehouse fuzz lock clean help
 
 # Tests mostly wait, so more of them run at once than there are cores. tests/worker_groups.py says which share a worker.
 WORKERS ?= 6
@@ -45,13 +45,29 @@ conformance: $(READY) ## Apache Kafka's own tests on Odradek, one class at a tim
 bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
 	$(BIN)/python -m bench $(ARGS)
 
-soak: $(READY) ## Long tests that rarely fail: SEEDS of the simulation, CRASH_ROUNDS, GROUP_SEEDS under load, KILLS of pipelines, every client
+soak: $(READY) ## Long tests that rarely fail: SEEDS of the simulation, CRASH_ROUNDS, GROUP_SEEDS under load, KILLS of pipelines, DEFINITIONS drawn, every client
 	ODRADEK_SIMULATION_SEEDS=$(or $(SEEDS),1000-1999) $(BIN)/pytest -n 2 -q tests/simulation -k remembered
 	CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) CRASH_SEED=$(or $(CRASH_SEED),2) $(BIN)/pytest -q -rP tests/crash
 	ODRADEK_GROUP_RECORDS=5000000 ODRADEK_GROUP_SEEDS=$(or $(GROUP_SEEDS),2-4) $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_under_load.py
 	GROUP_RECOVERY_S=5 $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_broker_restart.py
 	PIPELINE_KILLS=$(or $(KILLS),20) $(BIN)/pytest -q -rP --suite test,soak tests/pipelines/kills
-	$(PYTEST) -q --suite soak --ignore tests/groups/test_under_load.py --ignore tests/groups/test_broker_restart.py --ignore tests/pipelines/kills
+	EQUIVALENCE_CASES=$(or $(DEFINITIONS),500) $(BIN)/pytest -q -rP --suite test,soak tests/pipelines/equivalence
+	$(PYTEST) -q --suite soak --ignore tests/groups/test_under_load.py --ignore tests/groups/test_broker_restart.py --ignore tests/pipelines/kills --ignore tests/pipelines/equivalence
+
+# Delta and Iceberg exist for PySpark 4.1 only, which has an environment of its own.
+LAKEHOUSE := .venv-lakehouse
+LAKEHOUSE_SPARK := 4.1.1
+$(LAKEHOUSE)/.ready: locks/dev.txt pyproject.toml
+	@echo "setting up $(LAKEHOUSE) (once)"
+	@$(PYTHON) -m venv $(LAKEHOUSE)
+	@sed -E '/^pyspark==/,/^[^ ]/{/^pyspark==/d;/^ /d}' locks/dev.txt > $(LAKEHOUSE)/requirements.txt
+	@$(LAKEHOUSE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r $(LAKEHOUSE)/requirements.txt
+	@$(LAKEHOUSE)/bin/python -m pip install --quiet --disable-pip-version-check pyspark==$(LAKEHOUSE_SPARK)
+	@$(LAKEHOUSE)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $(LAKEHOUSE)/.ready
+
+lakehouse: $(LAKEHOUSE)/.ready ## Delta and Iceberg tables, on PySpark 4.1.1
+	$(LAKEHOUSE)/bin/pytest --suite lakehouse $(ARGS) tests/pipelines/lakehouse
 
 fuzz: $(READY) ## Ten minutes of coverage-guided fuzzing (FUZZ_SECONDS=… for longer)
 	@mkdir -p build/fuzz
@@ -62,4 +78,4 @@ lock: $(READY) ## Pin the newest dependencies (needs uv)
 	uv pip compile -q --universal --generate-hashes --no-header --no-emit-index-url --no-annotate --upgrade pyproject.toml --group dev -o locks/dev.txt
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(LAKEHOUSE) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -121,10 +121,10 @@ def test_kafkas_other_properties_are_accepted_and_reported() -> None:
 
 
 def test_what_is_built_is_not_called_ignored_and_what_is_not_is() -> None:
-    built = config(group_consumer_session_timeout_ms="50000", group_initial_rebalance_delay_ms="0")
+    built = config(group_consumer_session_timeout_ms="50000", transaction_max_timeout_ms="1000")
     assert built.ignored_properties == ()
-    later = config(transaction_max_timeout_ms="1000", log_preallocate="true")
-    assert [each.name for each in later.ignored_properties] == ["transaction.max.timeout.ms", "log.preallocate"]
+    later = config(group_share_heartbeat_interval_ms="1000", log_preallocate="true")
+    assert [each.name for each in later.ignored_properties] == ["group.share.heartbeat.interval.ms", "log.preallocate"]
 
 
 def test_kraft_sample_file_is_accepted_without_its_controller_listener() -> None:

@@ -43,3 +43,12 @@ def test_every_offset_is_found_before_and_after_the_limit(simulation: Simulation
     assert not log.needs_disk(first_recent)
     data = log.segments[0].file.read_at(size_bytes, (first_recent // 2) * size_bytes)
     assert read_batch_header(data).base_offset == first_recent
+
+
+def test_the_last_whole_batch_before_a_position_is_found() -> None:
+    recent = RecentBatches(10)
+    for position, last_offset in ((100, 10), (150, 12), (200, 15)):
+        recent.positions.append(position)
+        recent.last_offsets.append(last_offset)
+    found = {position: recent.last_offset_before(position, 250) for position in (100, 149, 150, 199, 200, 249, 250)}
+    assert found == {100: None, 149: None, 150: 10, 199: 10, 200: 12, 249: 12, 250: 15}

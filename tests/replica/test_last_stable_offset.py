@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from odradek.log.aborted_transactions import find_aborted
 from odradek.log.log_config import LogConfig
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
@@ -99,6 +100,38 @@ def test_the_list_covers_the_returned_batches_and_no_others(alone: LedPartition)
     assert [each.first_offset for each in first.aborted_transactions] == [0]
     later = fetch(partition, 3, max_bytes=1)
     assert [each.first_offset for each in later.aborted_transactions] == [2], "the marker of the second"
+
+
+def test_the_list_has_transactions_that_end_in_later_segments(alone: LedPartition) -> None:
+    partition = alone.partition
+    put(partition, 1, b"a")
+    for _ in range(2):
+        partition.log.roll()
+        put(partition, 1, b"b")
+    partition.log.roll()
+    abort(partition, 1)
+    for offset in range(3):
+        result = fetch(partition, offset)
+        assert [each.first_offset for each in result.aborted_transactions] == [0]
+    assert committed_offsets(partition) == []
+
+
+@pytest.mark.parametrize("is_active", [False, True])
+def test_a_damaged_index_is_rebuilt_when_the_log_is_opened(alone: LedPartition, is_active: bool) -> None:
+    put(alone.partition, 1, b"a")
+    alone.log.roll()
+    put(alone.partition, 2, b"b")
+    abort(alone.partition, 1)
+    path = alone.log.segments[-1].transaction_index.path
+    if not is_active:
+        alone.log.roll()
+    alone.log.close()
+    before = alone.simulation.disk.read_file(path)
+    alone.simulation.disk.replace_file(path, before[:-1])
+    alone.open(clean_shutdown=True)
+    assert [each.first_offset for each in find_aborted(alone.log, 0, 3)] == [0]
+    alone.log.close()
+    assert alone.simulation.disk.read_file(path) == before
 
 
 def test_a_deletion_beyond_the_begin_of_a_transaction_moves_it(alone: LedPartition) -> None:

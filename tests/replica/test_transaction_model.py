@@ -208,6 +208,8 @@ class TransactionModel(RuleBasedStateMachine):
         if is_killed:
             self.simulation.disk.kill()
         else:
+            if self.led.log.recovery_point_offset < self.led.log.log_start_offset:
+                self.led.log.flush()  # else a loss of all after the log start would leave an empty log
             self.simulation.crash()
         self.reopen(clean_shutdown=False)
 

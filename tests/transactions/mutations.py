@@ -21,7 +21,7 @@ from odradek.replica.partition_transactions import PartitionTransactions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pytest import MonkeyPatch  # noqa: PT013  # only its type
+    from pytest import MonkeyPatch  # noqa: PT013 - only its type
 
 
 def markers_before_prepare_is_committed(patch: MonkeyPatch) -> None:

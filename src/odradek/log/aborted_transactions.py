@@ -60,7 +60,7 @@ def _collect_in(segments: Sequence[Segment], fetch_offset: int, records: FileSli
     if all(segment.transaction_index.is_empty for segment in segments[index:]):
         return ()
     segment, _, _ = locate_in_segments(segments, fetch_offset)
-    return _collect(segments, fetch_offset, _end_offset_before(segment, records.position + records.size_bytes))
+    return _collect(segments, fetch_offset, _end_offset_of(segment, records))
 
 
 def _collect(segments: Sequence[Segment], first_offset: int, end_offset: int) -> list[AbortedTransaction]:
@@ -77,15 +77,16 @@ def _collect(segments: Sequence[Segment], first_offset: int, end_offset: int) ->
     return found
 
 
-def _end_offset_before(segment: Segment, end_position: int) -> int:
-    """The offset after the last batch that begins before this position. Blocks unless it is a recent batch."""
-    relative_offset = segment.recent_batches.last_offset_before(end_position)
+def _end_offset_of(segment: Segment, records: FileSlice) -> int:
+    """The offset after the last whole batch of a slice, of which the first is whole. Blocks unless it is a recent
+    one."""
+    end_position = records.position + records.size_bytes
+    relative_offset = segment.recent_batches.last_offset_before(end_position, segment.size_bytes)
     if relative_offset is not None:
         return segment.base_offset + relative_offset + 1
-    end_offset = segment.base_offset
-    indexed_position = segment.offset_index.lookup_position(end_position)
-    for position, header in scan_headers(segment.file, indexed_position, segment.size_bytes):
-        if position >= end_position:
-            break
-        end_offset = header.last_offset + 1
-    return end_offset
+    indexed_position = segment.offset_index.lookup_position(end_position)  # of a batch that may not be whole
+    for position in (max(indexed_position, records.position), records.position):
+        headers = [header for _, header in scan_headers(segment.file, position, end_position)]
+        if headers:
+            return headers[-1].last_offset + 1
+    return segment.base_offset

@@ -2,7 +2,7 @@
 Bounded: older batches are found through the offset index."""
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 
 LIMIT = 1024
 
@@ -25,10 +25,14 @@ class RecentBatches:
         newer.positions = self.positions[half:]
         return newer
 
-    def last_offset_before(self, end_position: int) -> int | None:
-        """The last offset of the last batch that begins before this position; None if it is not one of these."""
-        index = bisect_left(self.positions, end_position, hi=len(self.last_offsets))
-        return self.last_offsets[index - 1] if index else None
+    def last_offset_before(self, position: int, end_position: int) -> int | None:
+        """The last offset of the last batch that ends at or before `position`; None if it is not one of these. The last
+        batch of all ends at `end_position`."""
+        count = len(self.last_offsets)
+        index = bisect_right(self.positions, position, hi=count)
+        if index < count or position < end_position:
+            index -= 1  # the batch that begins last ends after the position
+        return self.last_offsets[index - 1] if index > 0 else None
 
     def locate(self, relative_offset: int, end_position: int) -> tuple[int, int] | None:
         """The start and end position of the first batch that ends at or after this offset; None when there is none."""

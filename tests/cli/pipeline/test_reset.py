@@ -186,7 +186,8 @@ def test_none_of_several_is_reset_where_one_cannot_be(offline: Run, file: str, b
 
 def test_a_reset_asks_first(offline: Run, file: str, begun: Path) -> None:
     asked = offline("pipeline", "reset", file, stdin="n\n")
-    assert asked.code == 130
+    assert asked.code == 1
+    assert "nothing was changed" in asked.errors
     assert (begun / "rigs").exists()
     assert offline("pipeline", "reset", file, stdin="y\n").code == 0
     assert not (begun / "rigs").exists()

@@ -14,7 +14,8 @@ from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.launching import RunCallbacks, RunOptions, run_pipeline
 from odradek.pipelines.spark.sinks.batches import database_url
-from odradek.pipelines.spark.sinks.warehouse import Warehouse, WarehouseRefused, warehouse
+from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
+from odradek.pipelines.spark.sinks.warehouse import Warehouse, warehouse
 from tests.pipelines.spark.stage import Stage, renamed
 
 pytestmark = pytest.mark.spark

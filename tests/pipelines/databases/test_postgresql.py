@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.spark.sinks.warehouse import (
-    BatchNumber,
-    TableChange,
-    Warehouse,
-    WarehouseRefused,
-    WarehouseUnavailable,
-    check_database,
-)
+from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse, WarehouseUnavailable, check_database
+from tests.pipelines.spark.change_model import Change, batches_of, change_lists, current_rows, history_rows, stored
+from tests.pipelines.spark.change_model import write as write_changes
 from tests.pipelines.spark.test_order import ORDERS
 from tests.pipelines.spark.test_order import check_database as check_order
 
@@ -189,3 +188,13 @@ def test_text_is_ordered_by_its_bytes_whatever_the_collation(
     for number, text in enumerate(["a", "B"]):  # "B" is after "a" in a dictionary, and before it by its bytes
         warehouse.write(BatchNumber("q", number), [TableChange("t", schema, [(1, text)], ("id",), "at")])
     assert postgres.execute("select at from t", database) == [("a",)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(change_lists(st.sampled_from(["", "B", "a", "é", "\U0001f600"])), st.lists(st.integers(0, 99)), st.booleans())
+def test_change_data_gives_the_table_of_the_model(
+    warehouse: Warehouse, changes: list[Change], cuts: list[int], history: bool
+) -> None:
+    table = f"t{uuid.uuid4().hex}"
+    write_changes(warehouse, table, batches_of(changes, cuts), history=history)
+    assert stored(warehouse, table) == (history_rows if history else current_rows)(changes)

@@ -88,9 +88,31 @@ def test_a_topic_read_and_written_is_a_warning() -> None:
         ("with q as (select id from rigs) select at from q", "names the column 'at'"),
         ("select x from rigs union all select id from rigs", "names the column 'x'"),
         ("select r.id, name from rigs r join pumps p on r.id = p.idd", "names the column 'idd'"),
-        ("selec id from rigs", "is invalid"),
+        ("selec id from rigs", "is invalid: SQL must start with SELECT; did you mean 'select'?"),
         ("select id from", "expected a table name after 'from'"),
-        ("delete from rigs", "DELETE where a query should stand"),
+        ("delete from rigs", "SQL must start with SELECT; did you mean 'select'?"),
+        ("select agv(id) from rigs", "there is no function 'agv'; did you mean avg?"),
+        ("select upper(reading) from rigs", "upper does not take STRUCT<pressure: DOUBLE, unit: STRING>"),
+        ("select upper(id, 1) u from rigs", "upper is given 2 arguments; it takes 1"),
+        ("select id, count(*) n from rigs", "'id' is neither grouped nor aggregated; add it to GROUP BY"),
+        ("select id.x from rigs", "'x' is read as a field of id, which is BIGINT; only a STRUCT has fields"),
+        ("select id from rigs where sum(id) > 1", "WHERE uses the aggregate function sum; use HAVING after GROUP BY"),
+        ("select max(sum(id)) m from rigs", "max is applied to the aggregate function sum"),
+        ("select id from rigs having count(*) > 1", "'id' is neither grouped nor aggregated"),
+        ("select id from rigs where reading = 1", "STRUCT<pressure: DOUBLE, unit: STRING> and INT cannot be compared"),
+        ("select id + reading as x from rigs", "'+' cannot be applied to BIGINT and STRUCT"),
+        ("select id from rigs where id", "WHERE is given BIGINT, not a BOOLEAN"),
+        ("select id from rigs union all select id, at from rigs", "UNION of a query with 1 columns and one with 2"),
+        (
+            "select at from rigs union all select reading from rigs",
+            "column 1 of UNION is TIMESTAMP in one query and STR",
+        ),
+        (
+            "select id from rigs join pumps on rigs.id = pumps.id",
+            "the column 'id' is in rigs and in pumps; write rigs.id",
+        ),
+        ("select r.id from rigs r join pumps p on r.reading = p.name", "cannot be compared"),
+        ("select explode(id) x from rigs", "explode does not take BIGINT; it takes an ARRAY or a MAP"),
         ("select 1 a; select 2 b", "expected one query, found 2 statements"),
         ("select 'abc", "unterminated '"),
     ],
@@ -116,6 +138,7 @@ def test_sql_that_is_wrong(sql: str, said: str) -> None:
         "select case when id > 1 then 'a' else 'b' end as kind from rigs",
         "select x.a from (select id as a from rigs) x",
         "select value, _key from raw",
+        "select /*+ broadcast(p) */ r.id from rigs r join pumps p on r.id = p.id",
     ],
 )
 def test_sql_that_is_right(sql: str) -> None:
@@ -163,6 +186,55 @@ def test_sql_errors_point_at_their_own_line() -> None:
 )
 def test_columns_that_are_not_there(text: str, said: str) -> None:
     assert [line for line in errors(text) if said in line], errors(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "steps: {s: {sql: select id from rigs, expect: {e: id + 1}}}\n" + OUT,
+            "expectation 'e' of step 's' is BIGINT",
+        ),
+        (
+            "steps: {s: {sql: select id from rigs, expect: {e: sum(id) > 1}}}\n" + OUT,
+            "the aggregate function sum is used",
+        ),
+        ("sinks: {o: {from: rigs, topic: t, key: agv(id)}}", "key of sink 'o': there is no function 'agv'"),
+        ("views: {o: {from: rigs, by: id, aggregate: {n: upper(id)}}}", "aggregate 'n' of view 'o' has no aggregate"),
+        ("views: {o: {from: rigs, by: id, aggregate: {n: sum(id) + _offset}}}", "'_offset' is neither grouped"),
+        (
+            "steps: {s: {sql: 'select id, map(id, id) m from rigs', view: {key: id, order_by: m}}}\n" + OUT,
+            "order_by of view 's' names the column 'm' of type MAP",
+        ),
+        (
+            "steps: {s: {sql: 'select id, to_date(at) day from rigs', watermark: {column: day, delay: 1 s}}}\n" + OUT,
+            "watermark of step 's' uses the column 'day' of type DATE, which is not a timestamp",
+        ),
+        (
+            "steps: {a: {sql: 'select reading as name from rigs'}, s: {from: a, join: {table: pumps, on: name}}}\n"
+            + OUT,
+            "step 's' joins 'name' of type STRUCT<pressure: DOUBLE, unit: STRING> with STRING",
+        ),
+    ],
+)
+def test_types_that_do_not_fit(text: str, said: str) -> None:
+    assert [line for line in errors(text) if said in line], errors(text)
+
+
+def test_settings_that_change_the_analysis_turn_its_checks_off() -> None:
+    text = "spark: {spark.sql.ansi.enabled: false}\nsteps: {s: {sql: select agv(id) n from rigs}}\n" + OUT
+    assert errors(text) == []
+
+
+def test_functions_that_python_code_registers_are_known(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "def step(rigs):\n    rigs.sparkSession.udf.register('mine', str)\n    return rigs\n"
+    )
+    (tmp_path / "p.yml").write_text(
+        SOURCE + "steps: {a: {from: rigs, python: own:step}, s: {sql: select mine(id) m from rigs}}\n" + OUT
+    )
+    found = load_yaml(str(tmp_path / "p.yml"), {})
+    assert [each for each in found.problems if "mine" in each.message] == []
 
 
 def test_columns_after_an_aggregation_and_a_join_are_known() -> None:
@@ -387,3 +459,29 @@ def test_only_a_sound_definition_gives_its_pipeline() -> None:
         define("pipeline: p\nengin: x\nsinkz: {}\n").require()
     assert [each.place.line for each in caught.value][-2:] == [2, 3]
     assert "p.yml:2:1: error: unknown key 'engin'" in str(caught.value)
+
+
+CONSOLE = "pipeline: p\nsources: {s: {topic: t, schema: id BIGINT}}\n" + OUT
+
+
+def test_names_of_internal_columns_are_refused() -> None:
+    assert any(
+        "'__rejected', which is internal" in each
+        for each in errors("steps: {s: {sql: select id as __rejected from rigs}}\n" + OUT)
+    )
+    text = CONSOLE.replace("id BIGINT", "'id BIGINT, __Origin STRING'")
+    assert any("'__Origin', which is internal" in each for each in told(text))
+
+
+def test_realtime_engine_needs_a_newer_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.1.1")
+    (found,) = told(CONSOLE, engine=Engine.REALTIME)
+    assert "the realtime engine needs PySpark 4.3, and 4.1.1 is installed" in found
+    assert not told(CONSOLE, engine=Engine.STANDARD)
+    monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.10.0")
+    assert not told(CONSOLE, engine=Engine.REALTIME)
+
+
+def test_realtime_engine_refuses_a_console_that_would_lose_rows() -> None:
+    (found,) = told("dead_letters: d\n" + CONSOLE, engine=Engine.REALTIME)
+    assert "rejected rows would have no output" in found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines import Pipeline
-from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.definition.loading import load_file, load_yaml
 from odradek.pipelines.definition.python_files import load_python
 from odradek.pipelines.definition.vocabulary import Engine
 
@@ -238,3 +238,20 @@ def test_the_engine_can_be_chosen_from_outside() -> None:
     found = pipeline.define(Engine.BATCH).pipeline
     assert found is not None
     assert found.engine is Engine.BATCH
+
+
+def test_variables_are_replaced_as_in_yaml(tmp_path: Path) -> None:
+    text = """
+        from odradek.pipelines import Pipeline
+        p = Pipeline("p", bootstrap_servers="${HERE}", kafka={"client.id": "$${HERE}", "a": "${NOT:-b}"})
+        p.source("a", topic="${TOPIC}", schema="id INT")
+        p.sink("o", from_="a", topic="out")
+    """
+    (tmp_path / "named.py").write_text(textwrap.dedent(text))
+    (found,) = load_file(str(tmp_path / "named.py"), {"HERE": "host:1", "TOPIC": "t"})
+    pipeline = found.require()
+    assert pipeline.bootstrap_servers == "host:1"
+    assert pipeline.kafka == {"client.id": "${HERE}", "a": "b"}
+    (unset,) = load_file(str(tmp_path / "named.py"), {"HERE": "host:1"})
+    (problem,) = [each for each in unset.problems if each.message == "the environment variable TOPIC is not set"]
+    assert problem.place.line == 4

@@ -249,7 +249,7 @@ def test_equal_lengths_of_time_are_equal() -> None:
             "steps: {s: {sql: select 1, expect: {a: {check: x, otherwise: dorp}}}}",
             "cannot be 'dorp'; did you mean 'drop'?",
         ),
-        ("sinks: {s: {from: a}}", "sink 's' has none of topic, files, table, spark, console, python"),
+        ("sinks: {s: {from: a}}", "sink 's' has none of topic, files, table, lakehouse, spark, console, python"),
         ("sinks: {s: {from: a, topic: t, url: x}}", "url of sink 's' applies to table, not to topic"),
         ("sinks: {s: {from: a, topic: t, mode: upsert}}", "mode of sink 's' must be append or update, not 'upsert'"),
         ("sinks: {s: {from: a, table: t, mode: upsert}}", "sink 's' has mode: upsert but no key"),

@@ -68,6 +68,18 @@ def test_a_wait_for_the_next_try_is_told() -> None:
     assert "retrying in 0:08" in "\n".join(drawn(waiting))
 
 
+def test_the_watermark_and_late_rows_are_shown() -> None:
+    marked = replace(FLOWS[0], watermark="1970-01-01T00:17:00.000Z", late_rows=12)
+    status = replace(STATUS, flows=(marked, FLOWS[1]))
+    text = "\n".join(drawn(status))
+    assert re.search(r"behind +late", text)
+    assert re.search(r"1:20 +12 ", text)
+    assert "12 late" in figures_line(status)
+    lines = metrics_text(status).splitlines()
+    assert 'odradek_pipeline_late_rows_total{pipeline="rigs",flow="rigs"} 12' in lines
+    assert 'odradek_pipeline_watermark_timestamp_seconds{pipeline="rigs",flow="rigs"} 1020' in lines
+
+
 def test_figures_are_short() -> None:
     assert [rate_text(each) for each in (0, 0.25, 9.94, 12.3, 1234.5, 12_300_000)] == [
         "0", "0.2", "9.9", "12", "1,234", "12.3 M",

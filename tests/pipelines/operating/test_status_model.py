@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from odradek.pipelines.operating.events import EventLines, runs
+from odradek.pipelines.operating.figures import figures_line
 from odradek.pipelines.operating.spark_progress import progress_event
 from odradek.pipelines.operating.status import PipelineStatus, State
 from odradek.pipelines.operating.status_model import StatusModel
@@ -129,3 +130,29 @@ def test_events_may_come_in_pieces() -> None:
     text = b"".join(json.dumps(each).encode() + b"\n" for each in (runs(["a"]), runs(["b"])))
     found = [event["flows"] for at in range(len(text)) for event in lines.take(text[at : at + 1])]
     assert found == [["a"], ["b"]]
+
+
+def with_watermark(batch: int, at: str, dropped: int, watermark: str) -> dict[str, Any]:
+    operators = [{"numRowsTotal": 5, "numRowsDroppedByWatermark": dropped}, {"numRowsDroppedByWatermark": 1}]
+    end = {"rigs": {"0": 100 * (batch + 1)}}
+    return spark_progress(batch, at, None, end, stateOperators=operators, eventTime={"watermark": watermark})
+
+
+def test_late_rows_are_a_total_that_survives_a_restart() -> None:
+    found = model()
+    first = with_watermark(0, "2026-11-15T10:53:20.000Z", 2, "1970-01-01T00:00:00.000Z")
+    second = with_watermark(1, "2026-11-15T10:53:22.000Z", 3, "2026-11-15T10:52:00.000Z")
+    for event in (first, first, second):  # a progress may be polled twice
+        found.take(progress_event("readings", event), BEGAN_S + 2)
+    (flow,) = found.snapshot(BEGAN_S + 3).flows
+    assert (flow.late_rows, flow.watermark) == (7, "2026-11-15T10:52:00.000Z")
+    found.take(runs(["readings"]), BEGAN_S + 60)
+    third = with_watermark(2, "2026-11-15T10:54:22.000Z", 0, "2026-11-15T10:53:00.000Z")
+    found.take(progress_event("readings", third), BEGAN_S + 62)
+    status = found.snapshot(BEGAN_S + 63)
+    assert (status.late_rows, status.flows[0].watermark) == (8, "2026-11-15T10:53:00.000Z")
+
+
+def test_the_lag_is_unknown_before_the_first_batch() -> None:
+    assert model().snapshot(BEGAN_S).lag is None
+    assert "lag unknown before the first batch" in figures_line(model().snapshot(BEGAN_S))

@@ -56,6 +56,22 @@ def test_the_pinned_set_is_the_fallback_and_nothing_is_fetched_twice(
     assert len(registry.asked) == asked
 
 
+def test_a_missing_token_provider_is_replaced(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = Registry("4.2.0", "4.0.0", *OTHERS)
+
+    def fetch(jar: Jar, folder: Path) -> None:
+        if "spark-sql-kafka" in jar.artifact:
+            registry.versions.add("9.9.9")
+        registry(jar, folder)
+        registry.versions.discard("9.9.9")
+
+    monkeypatch.setattr(connector, "fetchers", lambda: [fetch])
+    names = [Path(jar).name for jar in connector_jars("9.9.9", SAID.append)]
+    assert "spark-sql-kafka-0-10_2.13-9.9.9.jar" in names
+    assert "spark-token-provider-kafka-0-10_2.13-4.0.0.jar" in names
+    assert len(names) == 4
+
+
 def test_a_set_that_is_not_whole_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(ConnectorMissing, match=r"no registry has Spark's Kafka connector: .*9\.9\.9: not found"):
         fetch_connector("9.9.9", tmp_path, [Registry("4.2.0")], SAID.append)

@@ -12,7 +12,8 @@ from odradek.pipelines.spark.engines.running import PipelineFailed
 from odradek.pipelines.spark.expectations import ExpectationFailed
 from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded
 from odradek.pipelines.spark.healing import healing_of
-from odradek.pipelines.spark.sinks.warehouse import WarehouseRefused, WarehouseUnavailable
+from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
+from odradek.pipelines.spark.sinks.warehouse import WarehouseUnavailable
 from odradek.pipelines.spark.topics import BrokersUnavailable
 
 EXPECTED = [

@@ -10,8 +10,8 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.column_types import Array, Column, Primitive, Struct
 from odradek.pipelines.definition.model import RecordFormat, RecordSchema, Source, TopicOrigin
 from odradek.pipelines.spark.hidden_columns import REJECTED
+from odradek.pipelines.spark.record_files import RECORD_DDL
 from odradek.pipelines.spark.records import decoded, rejects_of
-from odradek.pipelines.spark.rehearsal import RECORD_DDL
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,7 +14,8 @@ from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import TableTarget
 from odradek.pipelines.spark.sinks.batches import change_of, table_rows
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, TableChange, Warehouse
+from odradek.pipelines.spark.sinks.table_changes import TableChange
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber, Warehouse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

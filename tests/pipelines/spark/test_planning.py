@@ -9,13 +9,15 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.engines.realtime import AT_ONCE
 from odradek.pipelines.spark.engines.settings import (
-    LOCAL_CHECKPOINTS,
+    CHECKSUMS,
+    MANAGER,
     checkpoint_settings,
     is_local,
     query_settings,
 )
 from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
+from odradek.pipelines.spark.private_names import NAMES
 from odradek.pipelines.spark.producers import Producer, producer_options
 from odradek.pipelines.spark.topics import prepare_topics
 from tests.pipelines.spark.stage import renamed
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+LOCAL_CHECKPOINTS = {MANAGER: NAMES["checkpoint files"].path, CHECKSUMS: "false"}
 DEFINITION = """
 sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE", columns: {seen: SEEN}}}
 sinks: {all: {from: readings, topic: "@out", value: [id, pressure, seen]}}

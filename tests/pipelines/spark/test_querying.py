@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
-from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, ask, distinct_names
-from odradek.pipelines.spark.topics import BrokersUnavailable
+from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
+from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, answer_of, ask, distinct_names
+from odradek.pipelines.spark.topics import BrokersUnavailable, Cluster, check_topics
 
 if TYPE_CHECKING:
     from tests.pipelines.spark.stage import Stage
@@ -86,3 +88,16 @@ def test_brokers_are_asked_only_where_they_are_needed(stage: Stage) -> None:
 
 def test_columns_of_one_name_are_told_apart() -> None:
     assert distinct_names(["a", "A", "b", "a"]) == ["a", "A_2", "b", "a_3"]
+
+
+def test_a_step_is_previewed_from_the_last_records(stage: Stage) -> None:
+    stage.create("in")
+    stage.produce("in", [{"id": number, "at": "2026-01-01T12:00:00Z"} for number in range(10)])
+    pipeline = stage.pipeline(DEFINITION)
+    cluster = check_topics(pipeline)
+    recent = with_recent_start(pipeline, "late", cluster, 3)
+    rows = list(answer_of(rows_of(stage.spark, recent, "late", cluster)).rows)
+    assert sorted(row["id"] for row in rows) == [7, 8, 9]
+    assert stage.topic("out") not in Cluster(stage.bootstrap_servers, {}).partitions
+    with pytest.raises(PipelineError, match="p has no source or step 'lat'; did you mean 'late'"):
+        checked_name(pipeline, "lat")

@@ -11,6 +11,7 @@ from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.engines.realtime import RealtimeEngine, branches, whole_flow
+from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.sources import read_once
@@ -101,7 +102,7 @@ steps:
       select ID, Pressure as p, _topic as topic, upper(_topic) as value, 7 as partition from readings where pressure > 0
     expect: {"low": {check: p < 400, otherwise: quarantine}, "odd": {check: id % 2 = 1, otherwise: drop}}
   told:
-    sql: select *, if(p is null or p >= 400 or p <= 0, raise_error('no row, no value'), p * 2) as twice from sound
+    sql: select *, if(p is null or p >= 400 or p <= 0, cast(concat('x', id) as double), p * 2) as twice from sound
 sinks:
   told: {from: told, topic: "@told", key: id, headers: {topic: topic, partition: partition}}
   sound: {from: sound, topic: "@sound", value: [id, value], headers: {odradek-id: id}}
@@ -136,13 +137,13 @@ def test_fields_are_those_of_their_step_and_only_of_rows_that_are_there(stage: S
     [
         "select id from readings union all select -id from readings",
         "select distinct id from readings",
-        "select id, 'it''s' as name from readings",
+        "select id, current_user() as name from readings",
         "select id, i from readings lateral view explode(array(1)) as i lateral view explode(array(2)) as j",
         "select * except (id), 1 as one from readings",
-        "select * from readings tablesample (100 percent)",
+        "select id, arrays_zip(array(id), array(id)) as pairs from readings",
         "select explode(array(id, id)) as each from readings",
         "select id + 1 as more, more * 2 as twice from readings",
-        "select to_char(id, '99') as text from readings",
+        "select id, hash(*) as all from readings",
         "select filter(array(1, 2), id -> id > readings.id) as high from readings",
     ],
 )
@@ -170,3 +171,25 @@ def test_records_leave_while_the_batch_runs(stage: Stage) -> None:
     finally:
         running.stop()
     check_outputs(stage)
+
+
+def test_a_row_that_must_stop_the_pipeline_needs_one_pass(stage: Stage) -> None:
+    """Branches drop such rows, and go on."""
+    fill(stage)
+    pipeline = stage.pipeline("""
+        sources: {readings: {topic: "@in", schema: "id BIGINT"}}
+        steps:
+          each: {sql: "select explode(array(id)) as id from readings", expect: {low: {check: id < 5, otherwise: fail}}}
+        sinks: {all: {from: each, topic: "@out"}}
+        """)
+    engine = RealtimeEngine(stage.spark, renamed(pipeline, engine=Engine.REALTIME), prepare_topics(pipeline))
+    with pytest.raises(PipelineError, match=r"cannot stop at rows of step 'each'.*explode\(\).*use engine: standard"):
+        engine.start()
+
+
+def test_an_older_spark_is_refused_with_a_way_out(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.1.1")
+    stage.create("in")
+    pipeline = stage.pipeline(DEFINITION)
+    with pytest.raises(PipelineError, match=r"needs PySpark 4.3, and 4.1.1 is installed; install .* engine: standard"):
+        RealtimeEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()

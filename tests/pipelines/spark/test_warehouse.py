@@ -15,12 +15,11 @@ from odradek.pipelines.operating.backoff import Healing
 from odradek.pipelines.spark.healing import healing_of
 from odradek.pipelines.spark.sinks import warehouse as warehouses
 from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused
 from odradek.pipelines.spark.sinks.tables import drop_table
 from odradek.pipelines.spark.sinks.warehouse import (
     BatchNumber,
-    TableChange,
     Warehouse,
-    WarehouseRefused,
     WarehouseUnavailable,
     check_database,
     reading,

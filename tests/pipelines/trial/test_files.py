@@ -119,7 +119,7 @@ cases:
     read = read_case_file(str(tmp_path / "p.test.yml"), {})
     source = read.pipeline.sources[0]
     assert isinstance(source.origin, TopicOrigin)
-    records = records_of(read.cases[0].given["readings"], source, source.origin, Problems())
+    records = records_of(read.cases[0].batches[0].rows["readings"], source, source.origin, Problems())
     assert records[0] == GivenRecord(None, b'{"id": 1}', "in", 0, 0, WRITTEN_AT, ())
     assert [each.value for each in records[1:4]] == [b"text", None, b"\x00\xff"]
     assert (records[3].key, records[3].headers, records[3].timestamp.isoformat()) == (

@@ -120,7 +120,9 @@ def reset(
     file: str, places: tuple[str, ...], chosen: tuple[str, ...], name: str | None, checkpoints: str | None,
     is_sure: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Discard the checkpoints and the state of a stopped pipeline, so that its next run begins elsewhere.
+    """Clear a pipeline's checkpoint so that it starts over, at the start of its sources or at --to.
+
+    The pipeline must be stopped. Its state is discarded, too.
 
     Shows the effects on topics, tables, views and files first, and asks for confirmation.
     """
@@ -189,8 +191,8 @@ def forget_flows(
         note(f"{found.name} discards its checkpoints: {', '.join(names)}")
         for line in reset_effects([flows[name] for name in names if name in flows], start):
             note(f"  {line}")
-        if not is_sure:
-            click.confirm("Continue?", abort=True, err=True)
+        if not is_sure and not agrees():
+            raise Failure("nothing was changed; answer y, or use --yes")
     # In this order an interrupted reset loses nothing and can be repeated.
     try:
         kept.note_start(chosen or sorted(begun | flows.keys()), start)
@@ -201,6 +203,14 @@ def forget_flows(
     except OSError as error:
         raise Failure(f"{error.filename or kept.place}: {error.strerror}; fix that, then repeat the reset") from error
     return names
+
+
+def agrees() -> bool:
+    """Whether the user agrees; an end of the input and Ctrl-C are a no."""
+    try:
+        return click.confirm("Continue?", err=True)
+    except click.Abort:
+        return False
 
 
 def flows_of(found: Pipeline) -> dict[str, Flow]:

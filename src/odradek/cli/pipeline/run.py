@@ -21,6 +21,7 @@ from odradek.cli.pipeline.loading import choose, load, require_packages
 from odradek.cli.pipeline.options import from_option, metrics_options, overridden, override_options, yes_option
 from odradek.pipelines.operating.events import EventPipe, failed, note
 from odradek.pipelines.operating.screens import LiveView, chosen_screen
+from odradek.pipelines.operating.status_files import remove_failed_status
 
 if TYPE_CHECKING:
     from odradek.cli.pipeline.options import Metrics
@@ -154,6 +155,7 @@ def run_here(
             send = events.put if is_watched else None
             callbacks = RunCallbacks(say, lambda report: events.put(batch_event(report)), send, turn)
             launch(found, options, is_stopped, callbacks)
+            remove_failed_status(found.name)
         finally:
             turn()
 

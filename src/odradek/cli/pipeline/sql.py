@@ -105,7 +105,7 @@ def check_query(query: str) -> None:
     try:
         parse_query(query)
     except SqlError as error:
-        hint = "; put names with dashes in backticks" if "-" in query else ""
+        hint = f"; {error.hint}" if error.hint else "; put names with dashes in backticks" if "-" in query else ""
         raise Failure(f"the query, line {error.line}, column {error.column}: {error.message}{hint}") from None
 
 

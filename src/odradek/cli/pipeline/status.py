@@ -11,22 +11,25 @@ from odradek.cli.framework.options import format_option
 from odradek.cli.framework.output import note, print_columns, print_json, say
 from odradek.cli.framework.parameter_types import TEXT
 from odradek.cli.pipeline.started import statuses
-from odradek.pipelines.operating.figures import clock_text, duration_text, rate_text
-from odradek.pipelines.operating.status import ENDED, PipelineStatus, State
+from odradek.pipelines.operating.figures import clock_text, duration_text, rate_text, size_text
+from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus, State
 
 
 @command(
     examples=[
         ("all started pipelines", "odradek pipeline status"),
-        ("all facts about one", "odradek pipeline status rigs --format json | jq ."),
+        ("watermark, late rows and state of one", "odradek pipeline status rigs"),
+        ("all figures of one", "odradek pipeline status rigs --format json | jq ."),
     ]
 )
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
 @format_option
 def status(names: tuple[str, ...], as_json: bool) -> None:
-    """Show state, rates and lag of the started pipelines.
+    """Show state, rates and lag of the started pipelines; of named ones also of each flow.
 
     Rates are records per second: written to the topics, and processed. LAG is that of the flow that is furthest behind.
+    LATE counts rows that were dropped because their event time was before the watermark. `odradek pipeline forget`
+    removes the entry of a pipeline that has ended.
     """
     found = statuses(names)
     if as_json:
@@ -37,17 +40,33 @@ def status(names: tuple[str, ...], as_json: bool) -> None:
         note("no pipeline was started on this machine; `odradek pipeline start FILE` starts one")
         return
     now_s = time.time()
-    titles = ["NAME", "STATE", "PID", "FOR", "RESTARTS", "INPUT/S", "DONE/S", "BATCH", "LAG", "NOT MET"]
+    titles = ["NAME", "STATE", "PID", "FOR", "RESTARTS", "INPUT/S", "DONE/S", "BATCH", "LAG", "LATE", "NOT MET"]
     print_columns(titles, [status_row(each, now_s) for each in found])
     for each in found:
         if each.last_error is not None and each.state is not State.STOPPED:
             say(f"{each.name}: {each.last_error}")
+    for each in found if names else ():
+        print_details(each)
+
+
+def print_details(each: PipelineStatus) -> None:
+    """The flows of a pipeline: batches, lag, watermark, late rows and state."""
+    if each.flows:
+        say(f"\n{each.name}: flows since it was started")
+        titles = ["FLOW", "BATCHES", "LAG", "WATERMARK", "LATE", "STATE ROWS", "STATE SIZE"]
+        print_columns(titles, [flow_row(flow) for flow in each.flows])
+
+
+def flow_row(flow: FlowStatus) -> tuple[object, ...]:
+    lag = sum(flow.lag.values()) if flow.lag else None
+    state = (flow.state_rows, size_text(flow.state_bytes)) if flow.state_rows else (None, None)
+    return flow.name, flow.batches, lag, flow.watermark, flow.late_rows, *state
 
 
 def status_row(each: PipelineStatus, now_s: float) -> tuple[object, ...]:
     if each.state in ENDED:
-        return each.name, each.state, None, None, each.restarts, None, None, None, None, None
+        return each.name, each.state, None, None, each.restarts, None, None, None, None, None, None
     since_s = each.running_since_s if each.state is State.RUNNING else each.started_s
     age = "" if since_s is None else clock_text(now_s - since_s)
     rates = (rate_text(each.input_per_s), rate_text(each.processed_per_s), duration_text(each.batch_ms))
-    return each.name, each.state, each.pid, age, each.restarts, *rates, each.lag, each.violations
+    return each.name, each.state, each.pid, age, each.restarts, *rates, each.lag, each.late_rows, each.violations

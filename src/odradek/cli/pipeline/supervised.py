@@ -18,6 +18,7 @@ from odradek.pipelines.operating.rotating_log import RotatingLog
 from odradek.pipelines.operating.screens import LogLines, chosen_screen
 from odradek.pipelines.operating.state_folders import LOCK, LOG
 from odradek.pipelines.operating.status import PipelineStatus, State
+from odradek.pipelines.operating.status_files import remove_failed_status
 from odradek.pipelines.operating.status_model import StatusModel
 from odradek.pipelines.operating.supervising import Supervisor
 
@@ -82,3 +83,5 @@ def run_supervised(
             publisher.say("stopped" if given_up is None else f"ended: {given_up}")
     if given_up is not None:
         raise Failure(given_up)
+    if folder is None:
+        remove_failed_status(found.name)

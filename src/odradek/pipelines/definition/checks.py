@@ -8,10 +8,13 @@ from odradek.pipelines.definition.checks_columns import check_columns
 from odradek.pipelines.definition.checks_databases import check_databases
 from odradek.pipelines.definition.checks_engines import check_engine
 from odradek.pipelines.definition.checks_functions import check_functions
+from odradek.pipelines.definition.checks_lakehouse import check_lakehouse
 from odradek.pipelines.definition.checks_names import check_names
 from odradek.pipelines.definition.checks_python import check_python
+from odradek.pipelines.definition.checks_reserved import check_reserved
 from odradek.pipelines.definition.columns import known_columns
 from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.known_functions import known_functions
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.parsing import Parsed
@@ -24,9 +27,13 @@ def check_definition(parsed: Parsed, problems: Problems) -> None:
     Names of sources and steps that could not be parsed count as declared, so that one mistake is reported once."""
     pipeline = parsed.pipeline
     graph = build_graph(pipeline)
-    check_columns(pipeline, known_columns(pipeline, graph), problems)
+    functions = known_functions(pipeline)
+    known = known_columns(pipeline, graph, functions)
+    check_columns(pipeline, known, functions, problems)
+    check_reserved(pipeline, known, problems)
     check_python(pipeline, problems)
     check_functions(pipeline, problems)
     check_databases(pipeline, problems)
+    check_lakehouse(pipeline, problems)
     check_engine(pipeline, problems)
     check_names(parsed, graph, problems)

@@ -1,4 +1,4 @@
-"""Checks that SQL parses and that the columns it names exist."""
+"""Checks SQL: its syntax, the columns that it names, and what Spark's analyzer would refuse."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
-from odradek.pipelines.definition.columns import lookup, record_columns
+from odradek.pipelines.definition.columns import expression_type, lookup, record_columns, shared_names
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
     Aggregation,
+    Changes,
     Deduplication,
     FilesTarget,
     Join,
     KeyedState,
+    LakehouseTarget,
     LatestRows,
     NamedExpression,
     PythonFunction,
@@ -21,29 +23,38 @@ from odradek.pipelines.definition.model import (
     Source,
     Sql,
     Step,
+    StreamJoin,
     TableTarget,
     TopicTarget,
     View,
 )
 from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.spark_functions import Answer, Functions, operate
+from odradek.pipelines.definition.sql_checks import findings_of_expression, findings_of_query
 from odradek.pipelines.definition.sql_columns import UnknownColumn, unknown_columns, unknown_in_expression
+from odradek.pipelines.definition.sql_groups import AGGREGATE
 from odradek.pipelines.definition.sql_text import SqlError, aggregate_functions, parse_expression, parse_query
 from odradek.pipelines.definition.table_columns import Columns
 from odradek.pipelines.definition.vocabulary import Encoding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from sqlglot import exp
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.sql_findings import Finding
 
+HISTORY = ("valid_from", "valid_to", "is_current")
 TIMES = (Primitive("TIMESTAMP"), Primitive("TIMESTAMP_NTZ"))
 
 
-def check_columns(pipeline: Pipeline, known: Mapping[str, Columns | None], problems: Problems) -> None:
-    checker = ColumnChecker(known, problems)
+def check_columns(
+    pipeline: Pipeline, known: Mapping[str, Columns | None], functions: Functions | None, problems: Problems
+) -> None:
+    """Checks all SQL; without `functions` its syntax and columns only."""
+    checker = ColumnChecker(known, functions, problems)
     for source in pipeline.sources:
         checker.check_source(source)
     for step in pipeline.steps:
@@ -59,6 +70,7 @@ class ColumnChecker:
     """Checks column names against the columns of every source and step; None where these are not known."""
 
     known: Mapping[str, Columns | None]
+    functions: Functions | None
     problems: Problems
 
     def check_source(self, source: Source) -> None:
@@ -67,7 +79,8 @@ class ColumnChecker:
         for each in source.columns:
             self._expression(each.expression, each.expression_place, f"column '{each.name}' of {what}", columns)
             if columns is not None:
-                columns = Columns({**columns.types, each.name: None})
+                kind = expression_type(each.expression, columns, self.functions)
+                columns = Columns({**columns.types, each.name: kind})
         if source.watermark is not None:
             place = self._at(source, "watermark/column")
             self._time_column(source.watermark.column, columns, f"watermark of {what}", place)
@@ -89,13 +102,31 @@ class ColumnChecker:
                 self._columns(
                     operation.on, table, f"'{operation.table}', joined by {what},", self._below(step, "join/on")
                 )
+                self._joined(operation, columns, table, what, self._below(step, "join/on"))
+            elif isinstance(operation, StreamJoin):
+                self._stream_join(step, operation, columns)
             elif isinstance(operation, KeyedState):
                 self._columns(operation.key, columns, what, self._below(step, "state/key"))
         own = lookup(self.known, step.name)
         for each in step.expectations:
-            self._expression(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)
+            self._check(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)
         if step.watermark is not None:
             self._time_column(step.watermark.column, own, f"watermark of {what}", self._at(step, "watermark/column"))
+
+    def _stream_join(self, step: Step, operation: StreamJoin, columns: Columns | None) -> None:
+        what, place = f"step '{step.name}'", self._below(step, "join/on")
+        other = lookup(self.known, operation.stream)
+        self._columns(operation.on, columns, what, place)
+        self._columns(operation.on, other, f"'{operation.stream}', joined by {what},", place)
+        self._joined(operation, columns, other, what, place)
+        names = shared_names(operation, () if columns is None else columns.names, () if other is None else other.names)
+        if names:
+            self.problems.error(
+                self._at(step, "join/stream"),
+                f"{what} joins '{operation.input}' with '{operation.stream}', and both have the column '{names[0]}'",
+                f"rename it in a SQL step before the join: select {names[0]} as {operation.stream}_{names[0]}, … "
+                f"from {operation.stream}",
+            )
 
     def check_sink(self, sink: Sink) -> None:
         columns = lookup(self.known, sink.input)
@@ -116,6 +147,13 @@ class ColumnChecker:
         elif isinstance(target, TableTarget):
             self._columns(target.key, columns, f"key of {what}", self._below(sink, "key"))
             self._order(target.order_by, columns, sink, what)
+            self._changes(target.changes, columns, sink, what)
+        elif isinstance(target, LakehouseTarget):
+            self._columns(target.key, columns, f"key of {what}", self._below(sink, "lakehouse/key"))
+            self._columns(
+                target.partition_by, columns, f"partition_by of {what}", self._below(sink, "lakehouse/partition_by")
+            )
+            self._changes(target.changes, columns, sink, what)
         elif isinstance(target, FilesTarget):
             self._columns(
                 target.partition_by, columns, f"partition_by of {what}", self._below(sink, "files/partition_by")
@@ -127,20 +165,40 @@ class ColumnChecker:
         if isinstance(view.content, LatestRows):
             self._columns(view.content.key, columns, f"key of {what}", self._below(view, "key"))
             self._order(view.content.order_by, columns, view, what)
+        elif isinstance(view.content, Changes):
+            self._changes(view.content, columns, view, what)
         else:
             self._columns(view.content.by, columns, what, self._below(view, "by"))
-            self._aggregates(view.content.aggregates, columns, what)
+            self._aggregates(view.content.aggregates, columns, view.content.by, what)
 
-    def _order(self, name: str | None, columns: Columns | None, end: Sink | View, what: str) -> None:
+    def _order(
+        self, name: str | None, columns: Columns | None, end: Sink | View, what: str, path: str = "order_by"
+    ) -> None:
         if name is None:
             return
-        self._column(name, columns, f"order_by of {what}", self._at(end, "order_by"))
+        key = path.rpartition("/")[2]
+        self._column(name, columns, f"{key} of {what}", self._at(end, path))
         kind = None if columns is None else columns.type_of(name)
         if isinstance(kind, Struct | Array | Map):
             self.problems.error(
-                self._at(end, "order_by"),
-                f"order_by of {what} names the column '{name}' of type {kind.ddl}, which has no order in a database",
+                self._at(end, path),
+                f"{key} of {what} names the column '{name}' of type {kind.ddl}, which has no order in a database",
                 "use a column with a time, a number or text",
+            )
+
+    def _changes(self, changes: Changes | None, columns: Columns | None, end: Sink | View, what: str) -> None:
+        if changes is None:
+            return
+        self._columns(changes.key, columns, f"changes of {what}", self._below(end, "changes/key"))
+        self._order(changes.sequence, columns, end, what, "changes/sequence")
+        if changes.deletes is not None:
+            self._expression(changes.deletes, self._at(end, "changes/deletes"), f"deletes of {what}", columns)
+        taken = [] if columns is None or not changes.keeps_history else [name for name in HISTORY if name in columns]
+        if taken:
+            self.problems.error(
+                self._at(end, "changes/history"),
+                f"{what} keeps a history, which has the columns {', '.join(HISTORY)}, and its rows have {taken[0]}",
+                "give the column another name in a SQL step",
             )
 
     def _aggregation(self, step: Step, operation: Aggregation, columns: Columns | None) -> None:
@@ -148,15 +206,20 @@ class ColumnChecker:
         self._columns(operation.by, columns, what, self._below(step, "by"))
         if operation.window is not None:
             self._time_column(operation.window.column, columns, f"window of {what}", self._at(step, "window/column"))
-        self._aggregates(operation.aggregates, columns, what)
+        self._aggregates(operation.aggregates, columns, operation.by, what)
 
-    def _aggregates(self, aggregates: Iterable[NamedExpression], columns: Columns | None, what: str) -> None:
+    def _aggregates(
+        self, aggregates: Iterable[NamedExpression], columns: Columns | None, by: Sequence[str], what: str
+    ) -> None:
         from sqlglot import exp  # noqa: PLC0415 - expressions are parsed here anyway
 
         for each in aggregates:
             name = f"aggregate '{each.name}' of {what}"
-            parsed = self._expression(each.expression, each.expression_place, name, columns)
-            if parsed is None or aggregate_functions(parsed) or parsed.find(exp.Anonymous) is not None:
+            parsed = self._expression(each.expression, each.expression_place, name, columns, by=by)
+            if parsed is None or aggregate_functions(parsed):
+                continue
+            called = [str(call.name).lower() for call in parsed.find_all(exp.Anonymous)]
+            if called and (self.functions is None or any(may_aggregate(self.functions, call) for call in called)):
                 continue
             self.problems.error(
                 each.expression_place,
@@ -169,12 +232,46 @@ class ColumnChecker:
             query = parse_query(operation.text)
         except SqlError as error:
             place = operation.place.inside(error.line, error.column)
-            self.problems.error(place, f"the SQL of {what} is invalid: {error.message}", "write one query in Spark SQL")
+            hint = error.hint or "write one query in Spark SQL"
+            self.problems.error(place, f"the SQL of {what} is invalid: {error.message}", hint)
             return
-        for each in unknown_columns(query, lambda name: lookup(self.known, name)):
+        unknown = list(unknown_columns(query, lambda name: lookup(self.known, name)))
+        for each in unknown:
             self._unknown(each, operation.place, f"the SQL of {what}")
+        if self.functions is not None:
+            found = findings_of_query(operation.text, lambda name: lookup(self.known, name), self.functions)
+            self._findings(found, operation.place, f"the SQL of {what}")
 
-    def _expression(self, text: str, place: Place, what: str, columns: Columns | None) -> exp.Expr | None:
+    def _findings(self, found: Iterable[Finding], place: Place, what: str) -> None:
+        for each in found:
+            self.problems.error(place.inside(each.line, each.column), f"{what}: {each.message}", each.hint)
+
+    def _check(self, text: str, place: Place, what: str, columns: Columns | None) -> None:
+        """The condition of an expectation."""
+        self._expression(text, place, what, columns)
+        kind = expression_type(text, columns, self.functions)
+        if operate("where", kind) is Answer.REFUSED and kind is not None:
+            self.problems.error(place, f"{what} is {kind.ddl}, not a condition", "write a comparison, such as a > 0")
+
+    def _joined(
+        self,
+        join: Join | StreamJoin,
+        left: Columns | None,
+        right: Columns | None,
+        what: str,
+        place_by_name: Callable[[str], Place],
+    ) -> None:
+        for name in join.on if left is not None and right is not None else ():
+            kinds = (left.type_of(name), right.type_of(name))  # type: ignore[union-attr]
+            if operate("=", *kinds) is Answer.REFUSED:
+                types = " with ".join(each.ddl for each in kinds if each is not None)
+                message = f"{what} joins '{name}' of type {types}"
+                self.problems.error(place_by_name(name), message, "cast one of them in a step before")
+
+    def _expression(
+        self, text: str, place: Place, what: str, columns: Columns | None, *, by: Sequence[str] | None = None
+    ) -> exp.Expr | None:
+        """Checks an expression; `by` has the grouping columns if it is an aggregate."""
         try:
             parsed = parse_expression(text)
         except SqlError as error:
@@ -183,6 +280,9 @@ class ColumnChecker:
             return None
         for each in unknown_in_expression(parsed, columns) if columns is not None else ():
             self._unknown(each, place, what, shift=len("SELECT "))
+        if self.functions is not None:
+            found = findings_of_expression(text, columns, self.functions, by)
+            self._findings(found, place, what)
         return parsed
 
     def _unknown(self, each: UnknownColumn, place: Place, what: str, *, shift: int = 0) -> None:
@@ -224,3 +324,7 @@ class ColumnChecker:
     @staticmethod
     def _below(thing: Source | Step | Sink | View, path: str) -> Callable[[str], Place]:
         return lambda name: place_of(thing, *path.split("/"), name)
+
+
+def may_aggregate(functions: Functions, name: str) -> bool:
+    return not functions.is_spark(name) or functions.kind(name) == AGGREGATE

@@ -16,11 +16,13 @@ from odradek.pipelines.definition.model import (
     FileOrigin,
     FilesTarget,
     KeyedState,
+    LakehouseTarget,
     PythonTarget,
     SparkTarget,
     TableTarget,
     TopicTarget,
 )
+from odradek.pipelines.definition.spark_version import REALTIME_HINT, realtime_refusal
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine, Otherwise
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ STANDARD_HINT = "use engine: standard"
 BATCH_WRITTEN = {
     FilesTarget: "files are written once per batch",
     TableTarget: "tables are written once per batch, in one transaction",
+    LakehouseTarget: "lakehouse tables are written once per batch, in one commit",
     SparkTarget: "other formats are written once per batch",
     PythonTarget: "its function takes a batch, and real-time mode has no batches",
 }
@@ -38,6 +41,8 @@ BATCH_WRITTEN = {
 
 def check_engine(pipeline: Pipeline, problems: Problems) -> None:
     if pipeline.engine is Engine.REALTIME:
+        if refusal := realtime_refusal():
+            problems.error(pipeline.place, refusal, REALTIME_HINT)
         if pipeline.connector is Connector.PYTHON:
             problems.error(
                 pipeline.place,
@@ -73,12 +78,22 @@ def check_realtime_ends(pipeline: Pipeline, problems: Problems) -> None:
                 "sink",
                 "writes to the console, and this engine writes either to the console or to topics",
             )
+        elif isinstance(sink.target, ConsoleTarget) and loses_rows(pipeline):
+            add_realtime_error(
+                problems, sink, "sink", "writes to the console, so that rejected rows would have no output"
+            )
         elif isinstance(sink.target, TopicTarget) and (sink.target.bootstrap_servers or sink.target.kafka):
             add_realtime_error(
                 problems, sink, "sink", "has its own brokers or settings, and this engine writes with a single producer"
             )
     for view in pipeline.views:
         add_realtime_error(problems, view, "view", "is written once per batch, in one transaction")
+
+
+def loses_rows(pipeline: Pipeline) -> bool:
+    """Whether rejected records or rows go to the dead-letter topic or stop the pipeline."""
+    kinds = {each.otherwise for step in pipeline.steps for each in step.expectations}
+    return pipeline.dead_letters is not None or Otherwise.FAIL in kinds
 
 
 def check_timers(pipeline: Pipeline, problems: Problems) -> None:
@@ -104,7 +119,7 @@ def check_exactly_once(pipeline: Pipeline, problems: Problems) -> None:
             problems.warning(
                 sink.place,
                 f"sink '{sink.name}' may receive a batch again after a failure: exactly_once covers topics, files and "
-                f"tables, not for {kind}",
+                f"tables, not {kind}",
                 "make it skip batch ids that it has already written",
             )
 

@@ -14,10 +14,14 @@ from odradek.pipelines.definition.model import (
     Source,
     Sql,
     Step,
+    StreamJoin,
     TopicOrigin,
 )
 from odradek.pipelines.definition.sql_columns import query_columns
+from odradek.pipelines.definition.sql_scope import Scope
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
+from odradek.pipelines.definition.sql_types import Typing
+from odradek.pipelines.definition.sql_written import written_expression, written_query
 from odradek.pipelines.definition.table_columns import Columns
 from odradek.pipelines.definition.vocabulary import Encoding, JoinKind
 
@@ -26,17 +30,22 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.spark_functions import Functions
 
 TIMESTAMP = Primitive("TIMESTAMP")
+RECORD_COLUMN_NAMES = frozenset(each.name for each in RECORD_COLUMNS)
 
 
-def known_columns(pipeline: Pipeline, graph: Graph) -> dict[str, Columns | None]:
-    """The columns of every source and step by name."""
-    found: dict[str, Columns | None] = {each.name: source_columns(each) for each in pipeline.sources}
+def known_columns(pipeline: Pipeline, graph: Graph, functions: Functions | None = None) -> dict[str, Columns | None]:
+    """The columns of every source and step by name; with `functions` also the types of expressions.
+
+    Fingerprints use it without: the types of columns that are stored with a checkpoint must not depend on the table of
+    functions."""
+    found: dict[str, Columns | None] = {each.name: source_columns(each, functions) for each in pipeline.sources}
     steps = {each.name: each for each in pipeline.steps}
     for name in graph.order:
         if name in steps and name not in found:
-            found[name] = step_columns(steps[name], found)
+            found[name] = step_columns(steps[name], found, functions)
     return found
 
 
@@ -60,12 +69,21 @@ def record_columns(source: Source) -> Columns | None:
     return Columns(columns)
 
 
-def source_columns(source: Source) -> Columns | None:
+def source_columns(source: Source, functions: Functions | None = None) -> Columns | None:
     record = record_columns(source)
     if record is None:
         return None
-    computed: dict[str, ColumnType | None] = {each.name: None for each in source.columns}
-    return Columns({**record.types, **computed})
+    found = record
+    for each in source.columns:
+        found = Columns({**found.types, each.name: expression_type(each.expression, found, functions)})
+    return found
+
+
+def expression_type(text: str, columns: Columns | None, functions: Functions | None) -> ColumnType | None:
+    tree = None if functions is None or columns is None else written_expression(text)
+    if tree is None or functions is None:
+        return None
+    return Typing(Scope({"": columns}, frozenset(), is_open=False), functions).type_of(tree)
 
 
 def needs_schema(source: Source) -> bool:
@@ -74,15 +92,17 @@ def needs_schema(source: Source) -> bool:
     return is_files and source.is_stream and source.format.schema is None
 
 
-def step_columns(step: Step, known: Mapping[str, Columns | None]) -> Columns | None:
+def step_columns(step: Step, known: Mapping[str, Columns | None], functions: Functions | None = None) -> Columns | None:
     operation = step.operation
     if isinstance(operation, Sql):
+        written = None if functions is None else written_query(operation.text)
         try:
-            return query_columns(parse_query(operation.text), lambda name: lookup(known, name))
+            query = parse_query(operation.text) if written is None else written
         except SqlError:
             return None
+        return query_columns(query, lambda name: lookup(known, name), None if written is None else functions)
     if isinstance(operation, Aggregation):
-        return aggregated_columns(operation, lookup(known, operation.input))
+        return aggregated_columns(operation, lookup(known, operation.input), functions)
     if isinstance(operation, Deduplication):
         return lookup(known, operation.input)
     if isinstance(operation, Join):
@@ -90,13 +110,35 @@ def step_columns(step: Step, known: Mapping[str, Columns | None]) -> Columns | N
         if operation.how in {JoinKind.SEMI, JoinKind.ANTI}:
             return left
         return None if left is None or right is None else Columns({**right.types, **left.types})
+    if isinstance(operation, StreamJoin):
+        return stream_join_columns(operation, lookup(known, operation.input), lookup(known, operation.stream))
     return None if operation.columns is None else Columns(typed(operation.columns))
 
 
-def aggregated_columns(operation: Aggregation, input_columns: Columns | None) -> Columns:
+def stream_join_columns(operation: StreamJoin, left: Columns | None, right: Columns | None) -> Columns | None:
+    """The columns to join on, then the others of both sides, without those of the Kafka records."""
+    if left is None or right is None:
+        return None
+    on = {name: left.type_of(name) for name in operation.on}
+    folded = {name.lower() for name in operation.on} | RECORD_COLUMN_NAMES
+    others = [{name: kind for name, kind in side.types.items() if name.lower() not in folded} for side in (left, right)]
+    return Columns({**on, **others[0], **others[1]})
+
+
+def shared_names(operation: StreamJoin, left: Iterable[str], right: Iterable[str]) -> list[str]:
+    """The names that both sides of a join have, apart from the columns to join on and those of the Kafka records."""
+    ignored = {name.lower() for name in operation.on} | RECORD_COLUMN_NAMES
+    taken = {name.lower() for name in left} - ignored
+    return [name for name in right if name.lower() in taken]
+
+
+def aggregated_columns(
+    operation: Aggregation, input_columns: Columns | None, functions: Functions | None = None
+) -> Columns:
     window = {"window_start": TIMESTAMP, "window_end": TIMESTAMP} if operation.window is not None else {}
     by = {name: None if input_columns is None else input_columns.type_of(name) for name in operation.by}
-    return Columns({**window, **by, **dict.fromkeys(each.name for each in operation.aggregates)})
+    results = {each.name: expression_type(each.expression, input_columns, functions) for each in operation.aggregates}
+    return Columns({**window, **by, **results})
 
 
 def lookup(known: Mapping[str, Columns | None], name: str) -> Columns | None:

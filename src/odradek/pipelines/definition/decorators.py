@@ -101,7 +101,7 @@ class Pipeline:
         sections: list[tuple[str, Node]] = [
             (section, MappingNode(tuple(entries), self._place)) for section, entries in self._entries.items() if entries
         ]
-        root = MappingNode(
+        root: Node = MappingNode(
             tuple((Scalar(key, key, node.place), node) for key, node in (*self._settings, *sections)), self._place
         )
         return assembled(root, environment or {}, problems, engine, choices)

@@ -5,7 +5,19 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Aggregation, RunningAggregate, Sink, Source, Sql, Step, TopicTarget, View
+from odradek.pipelines.definition.model import (
+    Aggregation,
+    Changes,
+    LakehouseTarget,
+    RunningAggregate,
+    Sink,
+    Source,
+    Sql,
+    Step,
+    TableTarget,
+    TopicTarget,
+    View,
+)
 from odradek.pipelines.definition.sql_text import QUOTED
 from odradek.pipelines.definition.vocabulary import Encoding
 
@@ -36,12 +48,18 @@ def expressions_of(thing: Source | Step | Sink | View) -> list[str]:
         return own + [each.check for each in thing.expectations]
     if isinstance(thing, View):
         content = thing.content
+        if isinstance(content, Changes):
+            return [] if content.deletes is None else [content.deletes]
         return [each.expression for each in content.aggregates] if isinstance(content, RunningAggregate) else []
     target = thing.target
+    if isinstance(target, TableTarget | LakehouseTarget):
+        return [] if target.changes is None or target.changes.deletes is None else [target.changes.deletes]
     if not isinstance(target, TopicTarget):
         return []
+    deletes = [] if target.deletes is None else [target.deletes]
     values = () if target.encoding is Encoding.JSON else target.value
-    return [*([] if target.key is None else [target.key]), *values, *(each.expression for each in target.headers)]
+    headers = [each.expression for each in target.headers]
+    return [*([] if target.key is None else [target.key]), *values, *headers, *deletes]
 
 
 def called_functions(pipeline: Pipeline, names: Iterable[str] | None = None) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Join, PythonFunction, Sql, Step
+from odradek.pipelines.definition.model import Join, PythonFunction, Sql, Step, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_query, tables_read
 
 if TYPE_CHECKING:
@@ -62,6 +62,8 @@ def references(step: Step) -> list[Reference]:
     found = [Reference(operation.input, place_of(step, "from", operation.input))]
     if isinstance(operation, Join):
         found.append(Reference(operation.table, place_of(step, "join", "table")))
+    if isinstance(operation, StreamJoin):
+        found.append(Reference(operation.stream, place_of(step, "join", "stream")))
     return found
 
 

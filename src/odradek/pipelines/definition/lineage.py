@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import (
     Aggregation,
+    Changes,
     ConsoleTarget,
     Deduplication,
     FileOrigin,
     FilesTarget,
     Join,
     KeyedState,
+    LakehouseTarget,
     LatestRows,
     PythonFunction,
     Sink,
     Source,
     SparkTarget,
     Step,
+    StreamJoin,
     TableTarget,
     TopicOrigin,
     TopicTarget,
@@ -28,7 +31,7 @@ from odradek.pipelines.definition.model import (
 )
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.model import Pipeline, Window
 
 
 class Kind(StrEnum):
@@ -108,24 +111,38 @@ def operation_detail(step: Step) -> str:
     operation = step.operation
     if isinstance(operation, Aggregation):
         by = f" by {words(operation.by)}" if operation.by else ""
-        return f"aggregate{by}" + (f", windows of {operation.window.size}" if operation.window is not None else "")
+        return f"aggregate{by}" + ("" if operation.window is None else f", {window_detail(operation.window)}")
     if isinstance(operation, Deduplication):
         within = f" within {operation.within}" if operation.within is not None else ""
         return f"first of {words(operation.key)}{within}"
     if isinstance(operation, Join):
         return f"{operation.how} join {operation.table} on {words(operation.on)}"
+    if isinstance(operation, StreamJoin):
+        return f"{operation.how} join {operation.stream} on {words(operation.on)} within {operation.within}"
     if isinstance(operation, KeyedState):
         return f"state of {words(operation.key)}: {operation.processor}"
     return f"python {operation.function}" if isinstance(operation, PythonFunction) else "sql"
+
+
+def window_detail(window: Window) -> str:
+    if window.gap is not None:
+        return f"sessions with a gap of {window.gap}"
+    return f"windows of {window.size}" + ("" if window.slide is None else f" every {window.slide}")
 
 
 def view_detail(view: View) -> str:
     content = view.content
     if isinstance(content, LatestRows):
         return f"latest by {words(content.key)}"
+    if isinstance(content, Changes):
+        return changes_detail(content)
     return f"{words(tuple(each.name for each in content.aggregates))}" + (
         f" by {words(content.by)}" if content.by else ""
     )
+
+
+def changes_detail(changes: Changes) -> str:
+    return f"{'history' if changes.keeps_history else 'state'} of {words(changes.key)} by {changes.sequence}"
 
 
 def sink_detail(sink: Sink) -> str:
@@ -135,7 +152,11 @@ def sink_detail(sink: Sink) -> str:
     if isinstance(target, FilesTarget):
         return f"{target.format} {target.path}"
     if isinstance(target, TableTarget):
-        return f"table {target.table}"
+        return f"table {target.table}" + ("" if target.changes is None else f", {changes_detail(target.changes)}")
+    if isinstance(target, LakehouseTarget):
+        return f"{target.format} {target.name}" + (
+            "" if target.changes is None else f", {changes_detail(target.changes)}"
+        )
     if isinstance(target, SparkTarget):
         return f"spark {target.format}"
     return "console" if isinstance(target, ConsoleTarget) else f"python {target.function}"

@@ -22,11 +22,14 @@ from odradek.pipelines.definition.vocabulary import (
     Engine,
     FileFormat,
     JoinKind,
+    Late,
+    LakehouseFormat,
     OnDataLoss,
     Otherwise,
     SinkMode,
     StartAt,
     StateClock,
+    StreamJoinKind,
     Tombstones,
 )
 
@@ -116,6 +119,7 @@ class Watermark:
 
     column: str
     delay: Duration
+    late: Late = Late.COUNT
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -210,11 +214,14 @@ class PythonFunction:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A time window over a column of event time: tumbling, or sliding if `slide` is set."""
+    """A time window over a column of event time: tumbling, sliding if `slide` is set, or a session if `gap` is.
+
+    A session ends when a group has no row for the length of the gap."""
 
     column: str
-    size: Duration
+    size: Duration | None = None
     slide: Duration | None = None
+    gap: Duration | None = None
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -248,6 +255,17 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamJoin:
+    """A join of two streams on columns of the same name; event times of matching rows differ by at most `within`."""
+
+    input: str
+    stream: str
+    on: tuple[str, ...]
+    within: Duration
+    how: StreamJoinKind = StreamJoinKind.INNER
+
+
+@dataclass(frozen=True, slots=True)
 class KeyedState:
     """A `StatefulProcessor` by import path, run by `transformWithState` for the rows of each key."""
 
@@ -259,7 +277,7 @@ class KeyedState:
     columns: tuple[Column, ...] | None = None  # the columns of its result; if None, the class declares them
 
 
-Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | KeyedState
+Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | StreamJoin | KeyedState
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +317,18 @@ class FilesTarget:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """Change data: rows are changes of the row of their key, in the order of `sequence`; of equal ones the last to
+    arrive counts. With `keeps_history`, a row for each change, with the time in which it was valid."""
+
+    key: tuple[str, ...]
+    sequence: str
+    deletes: str | None = None  # a SQL condition; changes that meet it delete the row of their key
+    keeps_history: bool = False
+    remember: Duration | None = None  # how long a deletion is remembered; None: for ever
+
+
+@dataclass(frozen=True, slots=True)
 class TableTarget:
     """A table in the warehouse, or in another database if `url` is set.
 
@@ -309,6 +339,23 @@ class TableTarget:
     key: tuple[str, ...] = ()
     url: str | None = None
     order_by: str | None = None
+    changes: Changes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LakehouseTarget:
+    """A Delta or Iceberg table, by its name in a catalog or by its folder; with a key, rows are merged."""
+
+    format: LakehouseFormat
+    table: str | None = None
+    path: str | None = None
+    key: tuple[str, ...] = ()
+    partition_by: tuple[str, ...] = ()
+    changes: Changes | None = None
+
+    @property
+    def name(self) -> str:
+        return self.table or self.path or ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +378,7 @@ class PythonTarget:
     function: PythonReference
 
 
-Target = TopicTarget | FilesTarget | TableTarget | SparkTarget | ConsoleTarget | PythonTarget
+Target = TopicTarget | FilesTarget | TableTarget | LakehouseTarget | SparkTarget | ConsoleTarget | PythonTarget
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +415,7 @@ class View:
 
     name: str
     input: str
-    content: LatestRows | RunningAggregate
+    content: LatestRows | RunningAggregate | Changes
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     places: Places = field(default_factory=dict, compare=False, repr=False)
     url: str | None = None  # of another database than the warehouse

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.model import (
     ConsoleTarget,
     FilesTarget,
+    LakehouseTarget,
     PythonTarget,
     Sink,
     SparkTarget,
@@ -14,7 +15,9 @@ from odradek.pipelines.definition.model import (
     Target,
     TopicTarget,
 )
+from odradek.pipelines.definition.parsing_changes import parse_changes, refuse_beside_changes
 from odradek.pipelines.definition.parsing_fields import Fields
+from odradek.pipelines.definition.parsing_lakehouse import lakehouse_target
 from odradek.pipelines.definition.parsing_steps import INPUT_HINT
 from odradek.pipelines.definition.vocabulary import Encoding, FileFormat, SinkMode
 
@@ -22,11 +25,12 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.nodes import Node, Scalar
     from odradek.pipelines.definition.places import Problems
 
-TARGETS = ("topic", "files", "table", "spark", "console", "python")
+TARGETS = ("topic", "files", "table", "lakehouse", "spark", "console", "python")
 TOPIC_KEYS = ("key", "value", "format", "headers", "bootstrap_servers", "kafka", "deletes")
-SINK_KEYS = ("from", *TARGETS, "mode", *TOPIC_KEYS, "url", "order_by")
+SINK_KEYS = ("from", *TARGETS, "mode", *TOPIC_KEYS, "url", "order_by", "changes")
 BELONGS_TO = {
     "key": ("topic", "table"),
+    "mode": ("topic", "files", "table", "spark", "console", "python"),
     "value": ("topic",),
     "format": ("topic",),
     "headers": ("topic",),
@@ -35,6 +39,7 @@ BELONGS_TO = {
     "deletes": ("topic",),
     "url": ("table",),
     "order_by": ("table",),
+    "changes": ("table", "lakehouse"),
 }
 
 
@@ -52,8 +57,13 @@ def parse_sink(name: Scalar, node: Node, problems: Problems) -> Sink | None:
             problems.error(
                 fields.key_place(key), f"{key} of {fields.what} applies to {' or '.join(owners)}, not to {kind}"
             )
+    if "changes" in fields:
+        refuse_beside_changes(fields)
     target = parse_target(fields, kind)
-    mode = parse_mode(fields, kind)
+    if isinstance(target, LakehouseTarget):
+        mode = SinkMode.UPSERT if target.key else SinkMode.APPEND
+    else:
+        mode = SinkMode.APPEND if "changes" in fields else parse_mode(fields, kind)
     return Sink(name.text, inputs[0], target, mode, name.place) if inputs and target is not None else None
 
 
@@ -86,7 +96,10 @@ def parse_target(fields: Fields, kind: str) -> Target | None:
     if kind == "table":
         table = fields.text("table")
         key, url, order_by = fields.words("key"), fields.text("url"), fields.text("order_by")
-        return None if table is None else TableTarget(table, key, url, order_by)
+        changes = parse_changes(fields)
+        return None if table is None else TableTarget(table, key, url, order_by, changes)
+    if kind == "lakehouse":
+        return lakehouse_target(fields)
     if kind == "spark":
         return spark_target(fields)
     if kind == "console":

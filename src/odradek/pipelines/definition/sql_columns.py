@@ -5,24 +5,29 @@ Conservative: for constructs that it does not handle the result is "unknown", ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.definition.spark_functions import Functions
+from odradek.pipelines.definition.sql_scope import Scope
 from odradek.pipelines.definition.sql_text import place_in
+from odradek.pipelines.definition.sql_types import Typing
 from odradek.pipelines.definition.table_columns import Columns
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sqlglot import exp
 
     from odradek.pipelines.definition.column_types import ColumnType
+    from odradek.pipelines.definition.sql_scope import Tables
 
-Tables = Callable[[str], Columns | None]
-# Words that sqlglot parses as columns, and Spark as units or as the current time.
+# Words that sqlglot parses as columns, and Spark as units, as the current time, or as the window of GROUP BY.
 NOT_COLUMNS = frozenset({
     "year", "quarter", "month", "week", "day", "dayofyear", "hour", "minute", "second", "millisecond", "microsecond",
     "current_date", "current_timestamp", "current_time", "current_user", "current_timezone", "current_catalog",
     "current_database", "now", "user", "session_user",
+    "window", "session_window",
 })  # fmt: skip
 
 
@@ -36,48 +41,37 @@ class UnknownColumn:
     known: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The tables of one SELECT by alias (None if their columns are unknown), and other names in scope."""
-
-    tables: dict[str, Columns | None]
-    extra: frozenset[str]
-    is_open: bool  # a source of unknown columns is in scope
-
-    @property
-    def is_known(self) -> bool:
-        return not self.is_open and all(columns is not None for columns in self.tables.values())
-
-    def all_columns(self) -> Columns:
-        types: dict[str, ColumnType | None] = {}
-        for columns in self.tables.values():
-            if columns is not None:
-                types.update({name: kind for name, kind in columns.types.items() if name not in types})
-        return Columns(types)
-
-
-def query_columns(query: exp.Expr, tables: Tables) -> Columns | None:
-    """The columns of a query's result."""
+def query_columns(query: exp.Expr, tables: Tables, functions: Functions | None = None) -> Columns | None:
+    """The columns of a query's result; with `functions` also the types of expressions, if `query` is as written."""
     from sqlglot import exp  # noqa: PLC0415 - parsed already, so imported already
 
-    tables = with_ctes(query, tables)
+    tables = with_ctes(query, tables, functions)
     if isinstance(query, exp.Subquery):
-        return None if query.args.get("pivots") else query_columns(query.this, tables)
+        return None if query.args.get("pivots") else query_columns(query.this, tables, functions)
     if isinstance(query, exp.SetOperation):
-        return query_columns(query.this, tables)
+        first, second = (query_columns(each, tables, functions) for each in (query.this, query.expression))
+        return united(first, second)
     if not isinstance(query, exp.Select):
         return None
-    scope = scope_of(query, tables)
+    scope = scope_of(query, tables, functions)
     types: dict[str, ColumnType | None] = {}
     for projection in query.expressions:
-        found = projected(projection, scope)
+        found = projected(projection, scope, functions)
         if found is None:
             return None
         types.update(found)
     return Columns(types)
 
 
-def with_ctes(query: exp.Expr, tables: Tables) -> Tables:
+def united(left: Columns | None, right: Columns | None) -> Columns | None:
+    """The columns of a set operation: the names of the first query, and the types that both have."""
+    if left is None or right is None or len(left.types) != len(right.types):
+        return None if left is None else Columns(dict.fromkeys(left.names))
+    pairs = zip(left.types.items(), right.types.values(), strict=True)
+    return Columns({name: kind if kind == other else None for (name, kind), other in pairs})
+
+
+def with_ctes(query: exp.Expr, tables: Tables, functions: Functions | None = None) -> Tables:
     """Looks up tables, with the query's own CTEs first."""
     clause = query.args.get("with_") or query.args.get("with")
     if clause is None:
@@ -90,12 +84,12 @@ def with_ctes(query: exp.Expr, tables: Tables) -> Tables:
     for cte in clause.expressions:
         has_own_names = bool(cte.args.get("alias") and cte.args["alias"].args.get("columns"))
         own[cte.alias.lower()] = (
-            None if has_own_names or clause.args.get("recursive") else query_columns(cte.this, look)
+            None if has_own_names or clause.args.get("recursive") else query_columns(cte.this, look, functions)
         )
     return look
 
 
-def scope_of(select: exp.Select, tables: Tables) -> Scope:
+def scope_of(select: exp.Select, tables: Tables, functions: Functions | None = None) -> Scope:
     from sqlglot import exp  # noqa: PLC0415
 
     found: dict[str, Columns | None] = {}
@@ -111,7 +105,7 @@ def scope_of(select: exp.Select, tables: Tables) -> Scope:
             found[alias] = tables(".".join(part.name for part in each.parts))
             is_open = is_open or bool(each.args.get("joins") or each.args.get("laterals"))
         elif isinstance(each, exp.Subquery):
-            found[alias] = query_columns(each, tables)
+            found[alias] = query_columns(each, tables, functions)
         else:
             found[alias] = None
     extra: set[str] = set()
@@ -123,7 +117,7 @@ def scope_of(select: exp.Select, tables: Tables) -> Scope:
     return Scope(found, frozenset(extra), is_open)
 
 
-def projected(projection: exp.Expr, scope: Scope) -> dict[str, ColumnType | None] | None:
+def projected(projection: exp.Expr, scope: Scope, functions: Functions | None) -> dict[str, ColumnType | None] | None:
     """The columns that one item of a SELECT produces."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -135,9 +129,9 @@ def projected(projection: exp.Expr, scope: Scope) -> dict[str, ColumnType | None
     if isinstance(projection, exp.Aliases):
         return dict.fromkeys(each.name for each in projection.args.get("expressions", []))
     if isinstance(projection, exp.Alias):
-        return {projection.alias: type_of(projection.this, scope)}
+        return {projection.alias: type_of(projection.this, scope, functions)}
     if isinstance(projection, exp.Column | exp.Dot):
-        return {projection.name: type_of(projection, scope)}
+        return {projection.name: type_of(projection, scope, functions)}
     return None
 
 
@@ -158,18 +152,13 @@ def starred_table(column: exp.Column, scope: Scope) -> Columns | None:
     return scope.all_columns().fields_of(path[0]) if scope.is_known else None
 
 
-def type_of(expression: exp.Expr, scope: Scope) -> ColumnType | None:
+def type_of(expression: exp.Expr, scope: Scope, functions: Functions | None) -> ColumnType | None:
+    """The type of an expression; without `functions` only of a column."""
     from sqlglot import exp  # noqa: PLC0415
 
-    if not isinstance(expression, exp.Column):
-        return None
-    path = [part.name for part in expression.parts]
-    columns: Columns | None = scope.all_columns()
-    if len(path) > 1 and path[0].lower() in scope.tables:
-        columns = scope.tables[path.pop(0).lower()]
-    for name in path[:-1]:
-        columns = None if columns is None else columns.fields_of(name)
-    return None if columns is None else columns.type_of(path[-1])
+    if functions is not None or isinstance(expression, exp.Column):
+        return Typing(scope, functions or Functions()).type_of(expression)
+    return None
 
 
 def unknown_columns(query: exp.Expr, tables: Tables) -> Iterator[UnknownColumn]:

@@ -10,6 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from odradek.pipelines.definition.nearest import nearest
+
 if TYPE_CHECKING:
     from sqlglot import exp
 
@@ -17,6 +19,10 @@ DIALECT = "spark"
 # sqlglot parses Spark's window() after GROUP BY as a WINDOW clause. A stand-in of equal length keeps positions valid.
 WINDOW_FUNCTION = re.compile(r"\bwindow(?=\s*\()", re.IGNORECASE)
 WINDOW_STAND_IN = "windo_"
+FIRST_WORD = re.compile(r"\s*([A-Za-z_]\w*)")
+QUERY_WORDS = frozenset({"select", "with", "from", "values", "table"})
+SPECIAL_SYNTAX = ("CAST", "TRY_CAST", "EXTRACT", "TRIM", "POSITION", "OVERLAY")
+NO_PARENTHESES = ("CASE", "IF")
 QUOTED = re.compile(
     r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/|(?P<open>'|"|`|/\*)""", re.DOTALL
 )
@@ -29,6 +35,7 @@ class SqlError(Exception):
     message: str
     line: int
     column: int
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +52,15 @@ def parse_query(text: str) -> exp.Expr:
     """Parses a text that is one query, or raises `SqlError`. The result is cached: do not modify it."""
     from sqlglot import exp  # noqa: PLC0415 - takes 0.2 s, which only definitions with SQL need
 
-    statements = _parsed(text)
+    try:
+        statements = _parsed(text)
+    except SqlError as error:
+        raise _wrong_start(text) or error from error
     if len(statements) > 1:
         raise SqlError(f"expected one query, found {len(statements)} statements", *_start_of(text))
     query = statements[0]
     if not isinstance(query, exp.Query):
-        raise SqlError(f"{query.key.upper()} where a query should stand", *_start_of(text))
+        raise _wrong_start(text) or SqlError("expected a query", *_start_of(text))
     return query
 
 
@@ -86,19 +96,44 @@ def reading_dialect() -> Any:
     return Spark4
 
 
+@functools.cache
+def writing_dialect() -> Any:
+    """The dialect with every function call as it is written; sqlglot would translate names and refuse some calls."""
+    reading: Any = reading_dialect()
+    parsers = reading.Parser.FUNCTION_PARSERS
+    plain = reading.Parser.NO_PAREN_FUNCTION_PARSERS
+
+    class Written(reading):  # type: ignore[misc]
+        class Parser(reading.Parser):  # type: ignore[misc]
+            FUNCTIONS: ClassVar[dict[str, Any]] = {}
+            FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+                name: parse for name, parse in parsers.items() if name in SPECIAL_SYNTAX
+            }
+            NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Any]] = {
+                name: parse for name, parse in plain.items() if name in NO_PARENTHESES
+            }
+
+    return Written
+
+
 def _parsed(text: str) -> list[exp.Expr]:
     import sqlglot  # noqa: PLC0415
-    from sqlglot.errors import ParseError, TokenError  # noqa: PLC0415
+    from sqlglot.errors import SqlglotError, TokenError  # noqa: PLC0415
 
+    readable = WINDOW_FUNCTION.sub(WINDOW_STAND_IN, text)
+    found: list[Any] = []
     try:
-        readable = WINDOW_FUNCTION.sub(WINDOW_STAND_IN, text)
-        statements = [each for each in sqlglot.parse(readable, read=reading_dialect()) if each is not None]
-    except ParseError as error:
-        raise _parse_error(text, error) from error
+        found = sqlglot.parse(readable, read=reading_dialect())
     except TokenError as error:
         raise _token_error(text) from error
     except RecursionError as error:
         raise SqlError("nested too deeply", 1, 1) from error
+    except Exception as error:  # sqlglot fails in many ways for arguments that it does not expect
+        try:
+            found = sqlglot.parse(readable, read=writing_dialect())
+        except SqlglotError:
+            raise _parse_error(text, error) from error
+    statements = [each for each in found if each is not None]
     if not statements:
         raise SqlError("the SQL is empty", 1, 1)
     return statements
@@ -143,6 +178,16 @@ def _token_error(text: str) -> SqlError:
     return SqlError("this is not SQL", *_start_of(text))
 
 
+def _wrong_start(text: str) -> SqlError | None:
+    """The error for a text whose first word does not begin a query."""
+    word = FIRST_WORD.match(text)
+    if word is None or word[1].lower() in QUERY_WORDS:
+        return None
+    close = nearest(word[1], ["select", "with"])
+    hint = f"did you mean '{close}'?" if close else "write a query: SELECT … FROM …"
+    return SqlError("SQL must start with SELECT", *_start_of(text), hint)
+
+
 def _start_of(text: str) -> tuple[int, int]:
     before = text[: len(text) - len(text.lstrip())]
     return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
@@ -155,8 +200,8 @@ def tables_read(query: exp.Expr) -> list[TableRead]:
     named = {each.alias.lower() for each in query.find_all(exp.CTE)}
     found = []
     for table in query.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier):
-            continue  # a table function
+        if not isinstance(table.this, exp.Identifier) or table.find_ancestor(exp.Hint) is not None:
+            continue  # a table function, or an alias in a hint
         name = ".".join(part.name for part in table.parts)
         if name.lower() not in named:
             found.append(TableRead(name, *place_in(table.parts[0])))

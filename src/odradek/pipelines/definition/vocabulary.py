@@ -69,6 +69,20 @@ class FileFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class LakehouseFormat(StrEnum):
+    """Table formats on files, which need a library of their own in Spark."""
+
+    DELTA = "delta"
+    ICEBERG = "iceberg"
+
+
+class LakehouseMode(StrEnum):
+    """How rows reach a lakehouse table."""
+
+    APPEND = "append"
+    MERGE = "merge"  # a row replaces that of its key
+
+
 class Tombstones(StrEnum):
     """What becomes of a record without a value, which deletes the earlier records of its key from a compacted topic."""
 
@@ -100,6 +114,22 @@ class JoinKind(StrEnum):
     LEFT = "left"
     SEMI = "semi"
     ANTI = "anti"
+
+
+class StreamJoinKind(StrEnum):
+    """Which rows without a match a join of two streams has."""
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+
+
+class Late(StrEnum):
+    """What becomes of rows that the watermark declares late."""
+
+    COUNT = "count"
+    DEAD_LETTERS = "dead_letters"
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -39,7 +40,7 @@ def draw(status: PipelineStatus, now_s: float, width: int, height: int) -> Rende
     expectations = [each for each in status.expectations if each.rows]
     room = height - TITLE_LINES - len(notes) - 1
     flows = shown(len(status.flows), room - FRAME_LINES - 1 - (FRAME_LINES + 1 if expectations else 0))
-    parts.append(flows_panel(status, flows, width))
+    parts.append(flows_panel(status, flows, width, now_s))
     room -= flows + 1 + FRAME_LINES
     if expectations and room > FRAME_LINES:
         rows = shown(len(expectations), room - FRAME_LINES)
@@ -99,10 +100,13 @@ def title_line(status: PipelineStatus, now_s: float, width: int) -> Text:
     return line
 
 
-def flows_panel(status: PipelineStatus, rows: int, width: int) -> Panel:
-    table = plain_table(("flow", None), ("input/s", 7), ("done/s", 7), ("batch", 6), ("lag", 7), ("state", 16))
+def flows_panel(status: PipelineStatus, rows: int, width: int, now_s: float) -> Panel:
+    has_watermark = any(flow.watermark for flow in status.flows)
+    marks = (("behind", 7), ("late", 6)) if has_watermark else ()
+    columns = (("flow", None), ("input/s", 7), ("done/s", 7), ("batch", 6), ("lag", 7), ("state", 16), *marks)
+    table = plain_table(*columns)
     for flow in status.flows[:rows]:
-        table.add_row(*flow_cells(flow))
+        table.add_row(*flow_cells(flow), *(watermark_cells(flow, now_s) if has_watermark else ()))
     more = len(status.flows) - rows
     title = f"flows ({more} more than fit)" if more > 0 else "flows"
     content: RenderableType = table if status.flows else Text(status.note or "no flows", style=FAINT)
@@ -121,6 +125,14 @@ def flow_cells(flow: FlowStatus) -> list[Text]:
         Text(count_text(lag) if flow.lag else "–", style="bold red" if is_behind else "green" if flow.lag else ""),
         Text(state, style=FAINT if not flow.state_rows else ""),
     ]
+
+
+def watermark_cells(flow: FlowStatus, now_s: float) -> list[Text]:
+    """How far the watermark is behind the clock, and the rows that were later than it."""
+    if flow.watermark is None:
+        return [Text("–", style=FAINT), Text("–", style=FAINT)]
+    behind = now_s - datetime.fromisoformat(flow.watermark).timestamp()
+    return [Text(clock_text(behind)), Text(count_text(flow.late_rows), style="bold" if flow.late_rows else FAINT)]
 
 
 def note_lines(status: PipelineStatus, now_s: float) -> list[Text]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
+    Changes,
     FilesTarget,
+    LakehouseTarget,
     LatestRows,
     PythonTarget,
     SparkTarget,
@@ -19,6 +21,11 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Sink, Start, View
     from odradek.pipelines.planning.flows import Flow
+
+
+REPLAYED_CHANGES = (
+    "replayed changes take their place in the order of the sequence, so that nothing older replaces a row"
+)
 
 
 def reset_effects(flows: Iterable[Flow], start: Start | None) -> list[str]:
@@ -35,9 +42,13 @@ def reset_effects(flows: Iterable[Flow], start: Start | None) -> list[str]:
 
 def sink_effect(sink: Sink, is_whole: bool) -> str:
     target = sink.target
+    if isinstance(target, LakehouseTarget):
+        return lakehouse_effect(target)
     if isinstance(target, TopicTarget):
         return f"topic {target.topic}: replayed records are written again, with the same odradek-id"
     if isinstance(target, TableTarget):
+        if target.changes is not None:
+            return f"table {target.table}: {REPLAYED_CHANGES}"
         if sink.mode is not SinkMode.UPSERT:
             return f"table {target.table}: replayed rows are appended again; empty the table first to avoid duplicates"
         parts = "" if is_whole else "; groups with records before the start include only those after it"
@@ -48,7 +59,18 @@ def sink_effect(sink: Sink, is_whole: bool) -> str:
     return f"sink {sink.name}: prints replayed rows again"
 
 
+def lakehouse_effect(target: LakehouseTarget) -> str:
+    what = f"{target.format} table {target.name}"
+    if target.changes is not None:
+        return f"{what}: {REPLAYED_CHANGES}"
+    if target.key:
+        return f"{what}: replayed rows replace those of the same key"
+    return f"{what}: replayed rows are appended again; empty the table first to avoid duplicates"
+
+
 def view_effect(view: View, is_whole: bool) -> str:
+    if isinstance(view.content, Changes):
+        return f"view {view.name}: {REPLAYED_CHANGES}"
     if isinstance(view.content, LatestRows):
         until = "" if view.content.order_by is not None else "; it is outdated until the pipeline has caught up"
         return f"view {view.name}: rows stay, and replayed rows replace those of the same key{until}"
@@ -73,4 +95,6 @@ def backfill_effects(sinks: Iterable[Sink]) -> list[str]:
 
 def is_safe_to_backfill(view: View) -> bool:
     """Whether part of the log suffices to update the view: not for groups, nor for latest rows without `order_by`."""
+    if isinstance(view.content, Changes):
+        return True
     return isinstance(view.content, LatestRows) and view.content.order_by is not None

@@ -46,10 +46,12 @@ def figures_line(status: PipelineStatus) -> str:
         f"input {rate_text(status.input_per_s)}/s",
         f"processed {rate_text(status.processed_per_s)}/s",
         f"batch {duration_text(status.batch_ms)}",
-        f"lag {status.lag:,}",
+        "lag unknown before the first batch" if status.lag is None else f"lag {status.lag:,}",
     ]
     if status.state_rows:
         parts.append(f"state {count_text(status.state_rows)} rows, {size_text(status.state_bytes)}")
+    if status.late_rows:
+        parts.append(f"{status.late_rows:,} late")
     unparsed = sum(each.unparsed for each in status.flows)
     if unparsed:
         parts.append(f"{unparsed:,} not parsed")

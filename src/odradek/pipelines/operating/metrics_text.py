@@ -81,6 +81,8 @@ def flow_families(status: PipelineStatus) -> list[Family]:
     unparsed = Family("unparsed_records_total", "counter", "Records that failed to parse.")
     rows = Family("state_rows", "gauge", "Rows in the state of a flow.")
     memory = Family("state_memory_bytes", "gauge", "Memory used by the state of a flow.")
+    late = Family("late_rows_total", "counter", "Rows dropped because their event time was before the watermark.")
+    mark = Family("watermark_timestamp_seconds", "gauge", "Watermark of a flow, in seconds since 1970.")
     for flow in status.flows:
         mine = {"pipeline": status.name, "flow": flow.name}
         batches.add(flow.batches, **mine)
@@ -92,11 +94,14 @@ def flow_families(status: PipelineStatus) -> list[Family]:
             began.add(batch_time_s(flow), **mine)
             rows.add(flow.state_rows, **mine)
             memory.add(flow.state_bytes, **mine)
+        late.add(flow.late_rows, **mine)
+        if flow.watermark is not None:
+            mark.add(datetime.fromisoformat(flow.watermark).timestamp(), **mine)
         for topic, records in flow.read.items():
             read.add(records, **mine, topic=topic)
         for topic, records in flow.lag.items():
             lag.add(records, **mine, topic=topic)
-    return [batches, duration, began, arriving, processed, read, lag, unparsed, rows, memory]
+    return [batches, duration, began, arriving, processed, read, lag, unparsed, rows, memory, late, mark]
 
 
 def batch_time_s(flow: FlowStatus) -> float:

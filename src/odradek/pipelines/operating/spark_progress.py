@@ -1,4 +1,4 @@
-"""Converts Spark's progress of a query to an event: offsets, duration, and size of the state."""
+"""Converts Spark's progress of a query to an event: offsets, duration, size of the state, watermark and late rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,15 @@ def progress_event(flow: str, progress: Mapping[str, Any]) -> Event:
         "began": merged(began_at(each) for each in sources),
         "state_rows": sum(each.get("numRowsTotal") or 0 for each in operators),
         "state_bytes": sum(each.get("memoryUsedBytes") or 0 for each in operators),
+        "late_rows": sum(each.get("numRowsDroppedByWatermark") or 0 for each in operators),
+        "watermark": watermark_of(progress),
     }
+
+
+def watermark_of(progress: Mapping[str, Any]) -> str | None:
+    """The watermark of the batch; None without one, and before it has advanced (Spark reports 1970)."""
+    found = (progress.get("eventTime") or {}).get("watermark")
+    return None if found is None or str(found).startswith("1970-01-01T00:00:00") else str(found)
 
 
 def began_at(source: Mapping[str, Any]) -> Any:

@@ -40,6 +40,8 @@ class FlowStatus:
     state_rows: int = 0
     state_bytes: int = 0
     unparsed: int = 0
+    watermark: str | None = None  # event time, ISO 8601; None before it has advanced
+    late_rows: int = 0  # dropped because their event time was before the watermark, since the pipeline was started
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +90,13 @@ class PipelineStatus:
         return max((each.batch_ms for each in self.flows), default=0)
 
     @property
-    def lag(self) -> int:
-        """The largest lag of any flow."""
-        return max((sum(each.lag.values()) for each in self.flows), default=0)
+    def lag(self) -> int | None:
+        """The largest lag of any flow; None before one has finished a batch."""
+        return max((sum(each.lag.values()) for each in self.flows if each.lag), default=None)
+
+    @property
+    def late_rows(self) -> int:
+        return sum(each.late_rows for each in self.flows)
 
     @property
     def state_rows(self) -> int:

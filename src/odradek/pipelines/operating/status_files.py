@@ -48,3 +48,15 @@ def mark_in(status: PipelineStatus) -> ProcessMark:
 def attempt_in(status: PipelineStatus) -> ProcessMark | None:
     """The current child process, which leads a process group."""
     return None if status.attempt_pid is None else ProcessMark(status.attempt_pid, status.attempt_began)
+
+
+def remove_status(name: str) -> None:
+    """Removes the status file; the log and the checkpoints stay."""
+    (folder_of(name) / STATUS).unlink(missing_ok=True)
+
+
+def remove_failed_status(name: str) -> None:
+    """Removes the status of a started pipeline that has failed or died; for use after a later run has succeeded."""
+    found = read_status(name)
+    if found is not None and found.state in {State.FAILED, State.DIED}:
+        remove_status(name)

@@ -51,7 +51,8 @@ class FlowModel:
         is_new = batch != self.last_batch
         if is_new:
             done = 1 if self.last_batch is None else batch - self.last_batch
-            self.status = replace(self.status, batches=self.status.batches + max(done, 1))
+            late = self.status.late_rows + event["late_rows"]
+            self.status = replace(self.status, batches=self.status.batches + max(done, 1), late_rows=late)
         self.last_batch = batch
         self.rows_per_s = event["rows_per_s"]
         totals = Counter(self.status.read)
@@ -67,6 +68,7 @@ class FlowModel:
             batch_ms=event["batch_ms"],
             state_rows=event["state_rows"],
             state_bytes=event["state_bytes"],
+            watermark=event["watermark"] or self.status.watermark,
             read=dict(totals),
         )
         if not self.read and event["began"]:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import Aggregation, RunningAggregate, Sql, TopicTarget
+from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.planning.sql_parts import calls_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from odradek.pipelines.definition.model import NamedExpression, Pipeline, Sink, Step
+    from odradek.pipelines.definition.model import NamedExpression, Pipeline, Sink, Step, View
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.planning.streams import Streams
 
@@ -55,6 +56,11 @@ def texts_of(pipeline: Pipeline, streams: Streams) -> Iterator[tuple[str, str, P
             yield from expression_texts("aggregate", view.content.aggregates, f"view '{view.name}'")
     for sink in pipeline.sinks:
         yield from sink_texts(sink)
+    ends: list[Sink | View] = [*pipeline.sinks, *pipeline.views]
+    for end in ends:
+        changes = changes_of(end)
+        if changes is not None and changes.deletes is not None:
+            yield f"deletes of '{end.name}'", changes.deletes, place_of(end, "changes", "deletes")
 
 
 def expression_texts(kind: str, named: Iterable[NamedExpression], what: str) -> Iterator[tuple[str, str, Place]]:
@@ -80,3 +86,5 @@ def sink_texts(sink: Sink) -> Iterator[tuple[str, str, Place]]:
     for text in sink.target.value:
         yield f"value of sink '{sink.name}'", text, place_of(sink, "value", text)
     yield from expression_texts("header", sink.target.headers, f"sink '{sink.name}'")
+    if sink.target.deletes is not None:
+        yield f"deletes of sink '{sink.name}'", sink.target.deletes, place_of(sink, "deletes")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import FilesTarget, RunningAggregate, TopicOrigin
+from odradek.pipelines.definition.model import Changes, FilesTarget, RunningAggregate, TopicOrigin
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import streaming_names
@@ -54,7 +54,7 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
             name = f"view-{view.name}"
             flows[name] = Flow(name, view.input, SinkMode.UPDATE, views=(view,), aggregate=view)
         else:
-            flow = splitter.flow_to(view.input, splitter.mode_of(view.input, SinkMode.UPDATE))
+            flow = splitter.flow_to(view.input, splitter.mode_of(view.input, view_mode(view)))
             if not splitter.stateful.intersection(
                 graph.upstream(flow.root)
             ):  # a second copy of the state would cost too much
@@ -62,6 +62,11 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
             add(flows, flow, views=(view,))
     assign_owners(flows, splitter)
     return list(flows.values())
+
+
+def view_mode(view: View) -> SinkMode:
+    """A view has every row that changed; one of change data takes each row once."""
+    return SinkMode.APPEND if isinstance(view.content, Changes) else SinkMode.UPDATE
 
 
 def add(flows: dict[str, Flow], flow: Flow, sinks: tuple[Sink, ...] = (), views: tuple[View, ...] = ()) -> None:
@@ -97,6 +102,7 @@ class Splitter:
         self.streaming = streaming_names(pipeline, graph)
         states = {each.name: state_of(each, self.streaming) for each in pipeline.steps}
         self.stateful = {name for name, state in states.items() if state}
+        self.final = {name for name, state in states.items() if State.SESSIONS in state}
         self.updating = {name for name, state in states.items() if State.AGGREGATION in state}
 
     def refusing(self) -> Iterable[str]:
@@ -109,8 +115,10 @@ class Splitter:
         ]
 
     def mode_of(self, name: str, wanted: SinkMode) -> SinkMode:
-        """The output mode: only results of an aggregation can change."""
-        changes = self.updating.intersection(self.graph.upstream(name)) and wanted is not SinkMode.APPEND
+        """The output mode: only results of an aggregation can change, and not those of sessions."""
+        path = self.graph.upstream(name)
+        is_final = wanted is SinkMode.APPEND or self.final.intersection(path)
+        changes = self.updating.intersection(path) and not is_final
         return SinkMode.UPDATE if changes else SinkMode.APPEND
 
     def flow_to(self, name: str, mode: SinkMode) -> Flow:

@@ -49,7 +49,7 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
         problems.error(
             place_of(step, "join", "table"),
             f"{what} joins with '{operation.table}', which is a stream",
-            "join two streams in a SQL step, or make the table's source static: stream: false",
+            f"write join: {{stream: {operation.table}, on: …, within: …}}, or set stream: false on the table's source",
         )
     if step.watermark is not None and marks:
         problems.error(

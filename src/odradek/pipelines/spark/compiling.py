@@ -6,13 +6,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
-from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import Deduplication, Source
+from odradek.pipelines.definition.model import Deduplication, Source, StreamJoin
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.streams import Streams
+from odradek.pipelines.planning.streams import Streams, window_ends
+from odradek.pipelines.spark.event_time import with_window_ends
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
+from odradek.pipelines.spark.hidden_columns import user_expression
 from odradek.pipelines.spark.records import decoded, rows_of
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
@@ -88,8 +89,10 @@ class Tables:
             inputs = {each: self.rows(each) for each in self._graph.inputs.get(name, ())}
             with errors_naming(step):
                 self._unjudged[name] = run_step(
-                    self._session, step, inputs, self._mode, self._pipeline.directory, self._event_time(step)
+                    self._session, step, inputs, self._mode, self._pipeline.directory, self._event_times(step)
                 )
+                ends = window_ends(step, self._streams.of_inputs(step, self._graph))
+                self._unjudged[name] = with_window_ends(self._unjudged[name], inputs.values(), ends)
         return self._unjudged[name]
 
     def judged(self, name: str) -> DataFrame:
@@ -103,18 +106,21 @@ class Tables:
         with errors_naming(source):
             frame = rows_of(self.decoded(source.name), source) if is_topic(source) else self._load(source)
             for each in source.columns:
-                frame = frame.withColumn(each.name, F.expr(each.expression))
+                frame = frame.withColumn(each.name, user_expression(frame, each.expression))
             return watermarked(frame, source.watermark)
 
     @cached_property
     def _streams(self) -> Streams:
         return Streams.of(self._pipeline, self._graph)
 
-    def _event_time(self, step: Step) -> str | None:
-        """The column of event time of a deduplication with `within`; the checks guarantee that there is one."""
-        if not isinstance(step.operation, Deduplication) or step.operation.within is None:
-            return None
-        return min(self._streams.of_inputs(step, self._graph))
+    def _event_times(self, step: Step) -> list[str]:
+        """The columns of event time that `within` compares; the checks guarantee that each input has one."""
+        operation = step.operation
+        if isinstance(operation, StreamJoin):
+            return [min(self._streams.watermarks[name]) for name in (operation.input, operation.stream)]
+        if not isinstance(operation, Deduplication) or operation.within is None:
+            return []
+        return [min(self._streams.of_inputs(step, self._graph))]
 
 
 class errors_naming:  # noqa: N801 - used as a context manager, like a function

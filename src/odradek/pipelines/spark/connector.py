@@ -1,6 +1,7 @@
 """Fetches Spark's Kafka connector for the installed PySpark once, with Maven or with the resolver that Spark ships.
 
-The connector of exactly this Spark version is tried first, then a pinned set that is known to work with it.
+The connector of exactly this Spark version is tried first, with its token provider or with a pinned one (a registry may
+lack either), then a pinned set that is known to work with it.
 """
 
 from __future__ import annotations
@@ -55,7 +56,8 @@ def connector_set(connector: str, token_provider: str) -> tuple[Jar, ...]:
     )
 
 
-PINNED = connector_set("4.2.0", "4.0.0")  # works with PySpark 4.2 and 4.3
+TOKEN_PROVIDER = "4.0.0"  # works with every connector of Spark 4
+PINNED = connector_set("4.2.0", TOKEN_PROVIDER)  # works with PySpark 4.2 and 4.3
 
 
 def connector_jars(spark_version: str, say: Callable[[str], None]) -> list[str]:
@@ -98,9 +100,13 @@ def fetch_connector(
     if not ways:
         raise ConnectorMissing("Spark's Kafka connector cannot be fetched: neither mvn nor java is on the PATH")
     exact = connector_set(spark_version, spark_version)
-    reasons = []
-    attempts = [(exact, ways[0]), *((PINNED, way) for way in ways)]  # the other fetcher uses the same registry
+    reasons: list[str] = []
+    other_token_provider = connector_set(spark_version, TOKEN_PROVIDER)
+    # The other fetcher uses the same registry.
+    attempts = [(exact, ways[0]), (other_token_provider, ways[0]), *((PINNED, way) for way in ways)]
     for jars, way in attempts:
+        if reasons and reasons[0].startswith(f"{jars[0]}:"):
+            continue  # the connector of this version is what is missing
         try:
             fetch_set(jars, folder, way, say)
         except ConnectorMissing as error:
@@ -110,11 +116,17 @@ def fetch_connector(
     raise ConnectorMissing(f"no registry has Spark's Kafka connector: {'; '.join(dict.fromkeys(reasons))}")
 
 
-def fetch_set(jars: Sequence[Jar], folder: Path, way: Callable[[Jar, Path], None], say: Callable[[str], None]) -> None:
+def fetch_set(
+    jars: Sequence[Jar],
+    folder: Path,
+    way: Callable[[Jar, Path], None],
+    say: Callable[[str], None],
+    what: str = "Spark's Kafka connector",
+) -> None:
     """Fetches all jars of a set or none; they are moved into place together."""
     with tempfile.TemporaryDirectory(dir=folder, prefix="fetching-") as unfinished:
         for number, jar in enumerate(jars, 1):
-            say(f"fetching Spark's Kafka connector, {number} of {len(jars)}: {jar.file}")
+            say(f"fetching {what}, {number} of {len(jars)}: {jar.file}")
             way(jar, Path(unfinished))
             if not (Path(unfinished) / jar.file).exists():
                 raise ConnectorMissing(f"{jar} is missing after the fetch")

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, VIOLATED, has_origin
+from odradek.pipelines.spark.hidden_columns import ORIGIN, REJECTED, VIOLATED, has_origin, user_expression
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ class Violations:
 def judged(frame: DataFrame, expectations: Sequence[Expectation]) -> DataFrame:
     """Adds a bit set of the expectations that each row does not meet; a check that is null is not met."""
     bits = [
-        F.when(F.coalesce(F.expr(each.check), F.lit(False)), F.lit(0)).otherwise(F.lit(1 << number))
+        F.when(F.coalesce(user_expression(frame, each.check), F.lit(False)), F.lit(0)).otherwise(F.lit(1 << number))
         for number, each in enumerate(expectations)
     ]
     total: Column = F.lit(0).cast("bigint")

@@ -13,7 +13,8 @@ from odradek.pipelines.spark.continuing import CheckpointRefused, CheckpointTake
 from odradek.pipelines.spark.delivery import RunReplaced, SplitsUnknown
 from odradek.pipelines.spark.expectations import STOPS, ExpectationFailed
 from odradek.pipelines.spark.failures import SparkProcessEnded
-from odradek.pipelines.spark.sinks.warehouse import WarehouseRefused, WarehouseUnavailable
+from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
+from odradek.pipelines.spark.sinks.warehouse import WarehouseUnavailable
 from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.topics import BrokersUnavailable, TopicMissing
 from odradek.pipelines.spark.transactional_writer import TAKEN_OVER

@@ -1,7 +1,8 @@
 """Internal columns of rows: the origin of a row, and why it was rejected.
 
 `__origin` is the record that a row was derived from. It gives outputs an id that is stable across replays, and dead
-letters their original bytes. Sinks and views drop hidden columns.
+letters their original bytes. Sinks and views drop hidden columns. Users never see them: a `*` in their SQL stands for
+the other columns, and their functions get frames without them.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.sql_tokens import Kind, is_star, tokenize
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column, DataFrame
+
+    from odradek.pipelines.spark.sql_tokens import Token
 
 ORIGIN = "__origin"
 REJECTED = "__rejected"  # why a record failed to parse; null if it parsed
@@ -51,3 +57,49 @@ RECORD_NAMES = frozenset({"_key", "_value", "_headers", "_timestamp", "_topic", 
 
 def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
+
+
+class HiddenColumn(PipelineError):
+    """An expression that would show a hidden column."""
+
+
+def user_expression(frame: DataFrame, text: str) -> Column:
+    """An expression of the definition over a frame, in which a `*` stands for the columns that are not hidden."""
+    return F.expr(without_stars(text, [name for name in frame.columns if name not in HIDDEN]))
+
+
+def without_stars(text: str, names: Sequence[str]) -> str:
+    """The expression with every `*` replaced by these columns; `count(*)` is kept."""
+    tokens = tokenize(text)
+    if named := next((each.name for each in tokens if names_hidden(each)), None):
+        raise HiddenColumn(f"'{text}' reads the column {named}, which is internal")
+    stars = [index for index in range(len(tokens)) if is_star(tokens, index) and not counts_rows(tokens, index)]
+    if not stars and (tokens[-1:] == [] or tokens[-1].kind is not Kind.UNKNOWN or "*" not in tokens[-1].text):
+        return text
+    if not all(is_plain_star(tokens, index) for index in stars) or tokens[-1].kind is Kind.UNKNOWN:
+        raise HiddenColumn(f"'{text}': the columns of this * are not known; name them instead")
+    return replaced_stars(text, tokens, stars, names)
+
+
+def replaced_stars(text: str, tokens: Sequence[Token], stars: Iterable[int], names: Sequence[str]) -> str:
+    listed = ", ".join(map(quoted, names))
+    parts, position = [], 0
+    for index in stars:
+        parts += [text[position : tokens[index].start], listed]
+        position = tokens[index].end
+    return "".join([*parts, text[position:]])
+
+
+def names_hidden(token: Token) -> bool:
+    return token.is_name and token.name.lower() in HIDDEN
+
+
+def counts_rows(tokens: Sequence[Token], index: int) -> bool:
+    """Whether this is the `*` of `count(*)`."""
+    return index >= 2 and tokens[index - 1].is_symbol("(") and tokens[index - 2].is_word("count")
+
+
+def is_plain_star(tokens: Sequence[Token], index: int) -> bool:
+    """Whether this `*` stands for all columns: no qualifier before it, no EXCEPT behind it."""
+    is_ended = index + 1 == len(tokens) or tokens[index + 1].is_symbol(")", ",")
+    return is_ended and not (index and tokens[index - 1].is_symbol("."))

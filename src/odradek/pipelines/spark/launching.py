@@ -28,10 +28,11 @@ from odradek.pipelines.spark.engines.standard import StandardEngine, threads_for
 from odradek.pipelines.spark.failures import PipelineError, SparkProcessEnded, plain_message
 from odradek.pipelines.spark.function_steps import with_analysed_functions
 from odradek.pipelines.spark.hadoop_files import HadoopFiles
+from odradek.pipelines.spark.lakehouse_libraries import lakehouse_settings
 from odradek.pipelines.spark.session import start_session
 from odradek.pipelines.spark.shipping import ship_modules
 from odradek.pipelines.spark.sinks.batches import check_databases
-from odradek.pipelines.spark.topics import prepare_topics
+from odradek.pipelines.spark.topics import check_topics
 from odradek.pipelines.spark.watching import ProgressWatch
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def run_pipeline(
             "the realtime engine cannot use the Python connector: real-time mode needs Spark's own connector"
         )
     check_databases(pipeline)
-    cluster = prepare_topics(pipeline)
+    cluster = check_topics(pipeline)
     if pipeline.engine is Engine.BATCH:
         with session_of(pipeline, callbacks.say) as session, cancelled_when(is_stopped, session, pipeline):
             callbacks.report(run_batch(session, pipeline, cluster, options.span))
@@ -172,9 +173,8 @@ def begin_session(pipeline: Pipeline, say: Callable[[str], None]) -> SparkSessio
     connector = Connector.JVM if pipeline.engine is Engine.REALTIME else pipeline.connector
     try:
         with restored_interrupt_handler():
-            session = start_session(
-                f"odradek {pipeline.name}", pipeline.spark, pipeline.master, say, log_file, connector
-            )
+            settings = lakehouse_settings(pipeline, say)
+            session = start_session(f"odradek {pipeline.name}", settings, pipeline.master, say, log_file, connector)
         ship_modules(session, pipeline)
     except ConnectorMissing as error:
         if pipeline.engine is not Engine.REALTIME:

@@ -1,6 +1,7 @@
 """Runs SQL over the tables and views of a warehouse, the sources and steps of a definition, and topics.
 
-A name is looked up in this order. All names are resolved before Spark is started.
+A name is looked up in this order. All names are resolved before Spark is started, and Spark is started only if the
+database cannot answer the query itself.
 """
 
 from __future__ import annotations
@@ -15,11 +16,21 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.ddl import parse_ddl
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import Pipeline, RecordFormat, RecordSchema, Source, Start, TopicOrigin
+from odradek.pipelines.definition.model import (
+    Pipeline,
+    RecordFormat,
+    RecordSchema,
+    Source,
+    Start,
+    TableTarget,
+    TopicOrigin,
+)
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.sql_text import parse_query, tables_read
 from odradek.pipelines.definition.vocabulary import Encoding
 from odradek.pipelines.spark.compiling import Tables
+from odradek.pipelines.spark.direct_expressions import NotDirect
+from odradek.pipelines.spark.direct_queries import answer_directly, as_objects
 from odradek.pipelines.spark.failures import PipelineError, plain_message
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
@@ -60,6 +71,8 @@ class Catalog:
         self._pipeline = from_earliest(context.pipeline)
         self._graph = build_graph(self._pipeline)
         self._cluster: Cluster | None = None
+        tables = [each.target.table for each in self._pipeline.sinks if isinstance(each.target, TableTarget)]
+        self._unwritten = {each.lower() for each in (*tables, *(view.name for view in self._pipeline.views))}
         self._warehouse, self._stored = context.warehouse or "", list[str]()
         if context.warehouse is not None:
             self._stored = table_names(context.warehouse)
@@ -77,6 +90,19 @@ class Catalog:
         names = dict.fromkeys(each.name for each in tables_read(parse_query(text)))
         return {name: self._reader(name, text) for name in names}
 
+    def only_stored_table(self, text: str) -> tuple[str, str]:
+        """The database and the name of the only table of a query; `NotDirect` if there is none, or another kind."""
+        names = [each.name for each in tables_read(parse_query(text))]
+        stored = {each.lower(): each for each in self._stored}
+        if not names:
+            raise NotDirect("it reads no table")
+        for name in names:
+            if name.lower() not in stored:
+                raise NotDirect(f"{name} is not in the warehouse")
+        if len(names) > 1:
+            raise NotDirect("it reads several tables")
+        return self._warehouse, stored[names[0].lower()]
+
     def _reader(self, name: str, text: str) -> Callable[[SparkSession], DataFrame]:
         stored = {each.lower(): each for each in self._stored}
         if name.lower() in stored:
@@ -88,6 +114,12 @@ class Catalog:
             if any(isinstance(each.origin, TopicOrigin) for each in self._pipeline.sources if each.name in whole):
                 self._topics()
             return lambda session: self._declared_rows(session, declared[name.lower()])
+        if name.lower() in self._unwritten:
+            place = self._context.pipeline.place.file
+            raise NoSuchTable(
+                f"'{name}' is declared, but the warehouse does not have it; run the pipeline first: "
+                f"odradek pipeline run {place}"
+            )
         if "." in name and f"`{name}`" not in text:
             raise NoSuchTable(f"put names with dots in backticks: `{name}`")
         if name not in self._topics().partitions:
@@ -161,7 +193,11 @@ class Answer:
 def ask(session: SparkSession, text: str, readers: Mapping[str, Callable[[SparkSession], DataFrame]]) -> Answer:
     for name, read in readers.items():
         read(session).createOrReplaceTempView(quoted(name))
-    frame = session.sql(text)
+    return answer_of(session.sql(text))
+
+
+def answer_of(frame: DataFrame) -> Answer:
+    """The rows of a frame, as JSON values."""
     names = distinct_names(frame.columns)
     row = F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), JSON_OPTIONS)
     found = frame.toDF(*names).select(row).toLocalIterator() if names else iter(())
@@ -172,12 +208,24 @@ def ask(session: SparkSession, text: str, readers: Mapping[str, Callable[[SparkS
 def answer(
     text: str, context: QueryContext, settings: Mapping[str, str], master: str | None, say: Callable[[str], None]
 ) -> Iterator[Answer]:
-    """Runs a query in a Spark session of its own."""
+    """Runs a query in the database if possible, otherwise in a Spark session of its own."""
     catalog = Catalog(context)
     readers = catalog.readers(text)
-    session = start_session(
-        "odradek sql", {**settings, **context.pipeline.spark}, master, say, has_connector=catalog.reads_topics
-    )
+    if master is None:
+        try:
+            found = answer_directly(text, *catalog.only_stored_table(text))
+        except NotDirect as reason:
+            say(f"Spark runs this query: {reason}")
+        else:
+            names = distinct_names(found.names)
+            yield Answer(names, as_objects(names, found))
+            return
+    try:
+        session = start_session(
+            "odradek sql", {**settings, **context.pipeline.spark}, master, say, has_connector=catalog.reads_topics
+        )
+    except PySparkException as error:
+        raise PipelineError(f"Spark did not start: {plain_message(error)}; it needs Java 17") from error
     try:
         yield ask(session, text, readers)
     except PySparkException as error:

@@ -14,10 +14,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import KeyedState, RunningAggregate, Start, TableTarget, TopicOrigin, View
+from odradek.pipelines.definition.model import KeyedState, RunningAggregate, Sink, Start, TableTarget, TopicOrigin, View
+from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode, StartAt
 from odradek.pipelines.operating.checkpoint_files import Checkpoints
-from odradek.pipelines.operating.fingerprints import as_recorded
+from odradek.pipelines.operating.fingerprints import as_recorded, changes_fact
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.state import state_of
 from odradek.pipelines.planning.streams import streaming_names
@@ -27,6 +28,7 @@ from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.launching import session_of
 from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.change_data import deletions_name
 from odradek.pipelines.spark.sinks.tables import drop_table, last_batch, swap_tables
 from odradek.pipelines.spark.sinks.warehouse import warehouse
 from odradek.pipelines.spark.sources import Range
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from odradek.pipelines.definition.model import Pipeline, Sink, Source
+    from odradek.pipelines.definition.model import Pipeline, Source
     from odradek.pipelines.operating.status import Offsets
     from odradek.pipelines.spark.topics import Cluster
 
@@ -79,20 +81,27 @@ def rebuild_views(
 
 def refuse_lossy(pipeline: Pipeline, end: View | Sink) -> None:
     """Refuses a table whose rows a batch cannot compute as the stream did."""
-    if isinstance(end, View):
+    if isinstance(end, View) and changes_of(end) is None:
         return
+    name = f"view {end.name}" if isinstance(end, View) else f"table sink {end.name}"
     graph = build_graph(pipeline)
     before = [each for each in pipeline.steps if each.name in graph.upstream(end.input)]
     keyed = next((each for each in before if isinstance(each.operation, KeyedState)), None)
     if keyed is not None:
         raise RebuildRefused(
-            f"table sink {end.name}: step '{keyed.name}' keeps state with timers, which a batch over the log cannot "
+            f"{name}: step '{keyed.name}' keeps state with timers, which a batch over the log cannot "
             f"repeat; empty the table and use `odradek pipeline reset {pipeline.place.file}`"
         )
     streaming = streaming_names(pipeline, graph)
-    if end.mode is not SinkMode.UPSERT and any(state_of(each, streaming) for each in before):
+    if changes_of(end) is not None and any(state_of(each, streaming) for each in before):
         raise RebuildRefused(
-            f"table sink {end.name}: its rows derive from state and are appended, so that the stream would append rows "
+            f"{name}: its changes derive from state, and a batch over the log has rows of open groups, which the "
+            f"stream would write later; use `odradek pipeline reset {pipeline.place.file}`"
+        )
+    is_appended = isinstance(end, Sink) and end.mode is not SinkMode.UPSERT and changes_of(end) is None
+    if is_appended and any(state_of(each, streaming) for each in before):
+        raise RebuildRefused(
+            f"{name}: its rows derive from state and are appended, so that the stream would append rows "
             "of open groups again; give the sink a key"
         )
 
@@ -112,14 +121,18 @@ class Rebuilding:
         url, name = location_of(end, self._pipeline)
         new = name + SUFFIX
         drop_table(url, new)
+        drop_table(url, deletions_name(new))
         if isinstance(end, View) and isinstance(end.content, RunningAggregate):
             self._fill_aggregate(end)
         else:
             self._fill_from_read(end, url)
-        rows = swap_tables(url, name, new)
+        others = {deletions_name(name): deletions_name(new)} if changes_of(end) is not None else {}
+        rows = swap_tables(url, name, new, others)
         warehouse(url).forget(name, new)
         if isinstance(end, View) and isinstance(end.content, RunningAggregate):
             self._adopt_checkpoint(end)
+        elif changes_of(end) is not None:
+            self._store_changes(end)
         return rows
 
     def _fill_from_read(self, end: View | Sink, url: str) -> None:
@@ -159,6 +172,21 @@ class Rebuilding:
         if before is not None:
             now = fingerprints_of(as_recorded(self._pipeline, before), self._cluster)
             self._checkpoints.store_definition(replace(before, flows={**before.flows, flow: now.flows[flow]}))
+
+    def _store_changes(self, end: View | Sink) -> None:
+        """Stores how the new table applies changes, which may differ from the old one."""
+        before = self._checkpoints.definition()
+        if before is None:
+            return
+        now = fingerprints_of(as_recorded(self._pipeline, before), self._cluster)
+        what = changes_fact(end)
+        for flow, each in before.flows.items():
+            own = now.flows.get(flow)
+            if own is not None and what in own.facts:
+                facts = {**each.facts, what: own.facts[what]}
+                self._checkpoints.store_definition(
+                    replace(before, flows={**before.flows, flow: replace(each, facts=facts)})
+                )
 
     def _read_offsets(self, end: View | Sink, url: str) -> Offsets | None:
         """The end offsets of the last batch that reached the database; None if there was none."""

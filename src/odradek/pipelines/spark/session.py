@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from odradek.pipelines.definition.vocabulary import Connector
 from odradek.pipelines.spark.connector_choice import CHOICE, choose_connector
+from odradek.pipelines.spark.java import require_java
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -58,6 +59,7 @@ def start_session(
     has_connector: bool = True,
 ) -> SparkSession:
     """Starts a session, with a connector for topics if needed; `settings` override the defaults."""
+    require_java()
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the engine reports failures of batches
     silence_query_errors()

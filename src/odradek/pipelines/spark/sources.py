@@ -12,6 +12,7 @@ from odradek.pipelines.definition.vocabulary import Connector, Delivery, FileFor
 from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.jdbc import read_jdbc
 from odradek.pipelines.spark.python_source.source import TopicSource
+from odradek.pipelines.spark.record_files import folder_of, read_record_stream, read_records
 from odradek.pipelines.spark.refreshing import refreshed
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ def is_topic(source: Source) -> bool:
 def read_stream(session: SparkSession, source: Source, pipeline: Pipeline, partitions: PartitionCount) -> DataFrame:
     origin = source.origin
     if isinstance(origin, TopicOrigin):
+        folder = folder_of(servers_of(origin, pipeline))
+        if folder is not None:
+            return read_record_stream(session, folder, source.name)
         options = {**topic_options(origin, pipeline), **start_options(origin, origin.start, partitions, "starting")}
         most = record_limit(origin, pipeline)
         if most is not None:
@@ -68,6 +72,9 @@ def read_once(
     """Reads all existing rows, or a range of a topic."""
     origin = source.origin
     if isinstance(origin, TopicOrigin):
+        folder = folder_of(servers_of(origin, pipeline))
+        if folder is not None:
+            return read_records(session, folder, source.name)
         chosen = span or Range()
         options = {
             **topic_options(origin, pipeline),
@@ -88,6 +95,10 @@ def read_table(session: SparkSession, origin: JdbcOrigin, pipeline: Pipeline) ->
     if origin.refresh is None:
         return read_jdbc(session, origin, url)
     return refreshed(session, replace(origin, url=url), origin.refresh, lambda: read_jdbc(session, origin, url))
+
+
+def servers_of(origin: TopicOrigin, pipeline: Pipeline) -> str:
+    return origin.bootstrap_servers or pipeline.bootstrap_servers
 
 
 def record_limit(origin: TopicOrigin, pipeline: Pipeline) -> int | None:
@@ -114,7 +125,7 @@ def topic_options(origin: TopicOrigin, pipeline: Pipeline) -> dict[str, str]:
         **subscription,
         "includeHeaders": "true",
         "failOnDataLoss": "true" if origin.on_data_loss is OnDataLoss.FAIL else "false",
-        "kafka.bootstrap.servers": origin.bootstrap_servers or pipeline.bootstrap_servers,
+        "kafka.bootstrap.servers": servers_of(origin, pipeline),
         **{f"kafka.{key}": value for key, value in client.items()},
     }
 

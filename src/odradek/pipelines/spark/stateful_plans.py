@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError
+from odradek.pipelines.spark.private_names import STATE, analysed_plan, or_plainly, private
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -26,37 +26,38 @@ ROW_JOINS = {"left": {"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"}, "r
 
 def keeps_state(frame: DataFrame, *, if_unknown: bool = True) -> bool:
     """Whether the frame's plan keeps state; by default True if it cannot be read: the streaming query runs any step."""
-    try:
-        return has_state(frame._jdf.queryExecution().analyzed())  # noqa: SLF001 - PySpark has no public API for it
-    except (Py4JError, AttributeError, TypeError):
-        return if_unknown
+    return or_plainly(STATE, lambda: has_state(analysed_plan(frame)), if_unknown)
 
 
 def aggregates(frame: DataFrame) -> bool:
     """Whether rows of the frame may change with later records; True if its plan cannot be read."""
-    try:
-        return has_operator(frame._jdf.queryExecution().analyzed(), AGGREGATING)  # noqa: SLF001 - as above
-    except (Py4JError, AttributeError, TypeError):
-        return True
+    return or_plainly(STATE, lambda: has_operator(analysed_plan(frame), AGGREGATING), True)
 
 
 def has_operator(node: Any, names: frozenset[str]) -> bool:
-    if not node.isStreaming():
+    if not is_streaming(node):
         return False
-    return node.nodeName() in names or any(has_operator(each, names) for each in items(node.children()))
+    children = items(private(node, "children")())
+    return private(node, "node")() in names or any(has_operator(each, names) for each in children)
 
 
 def has_state(node: Any) -> bool:
-    if not node.isStreaming():
+    if not is_streaming(node):
         return False
-    name = node.nodeName()
+    name = private(node, "node")()
     if name == "Join":
-        side = "left" if node.left().isStreaming() else "right"
-        if (node.left().isStreaming() and node.right().isStreaming()) or str(node.joinType()) not in ROW_JOINS[side]:
+        side = "left" if is_streaming(node.left()) else "right"
+        if (is_streaming(node.left()) and is_streaming(node.right())) or str(node.joinType()) not in ROW_JOINS[side]:
             return True
     elif name not in STATELESS:
         return True
-    return any(map(has_state, items(node.children()))) or any(each.isStreaming() for each in items(node.subqueries()))
+    return any(map(has_state, items(private(node, "children")()))) or any(
+        is_streaming(each) for each in items(node.subqueries())
+    )
+
+
+def is_streaming(node: Any) -> bool:
+    return bool(private(node, "is streaming")())
 
 
 def items(sequence: Any) -> list[Any]:

@@ -1,4 +1,7 @@
-"""Prepares topics with a Kafka client before Spark starts: source topics must exist, sink topics are created."""
+"""Prepares topics with a Kafka client: source topics must exist before Spark starts.
+
+Sink topics are created after Spark has analysed the pipeline: a definition that it refuses leaves no topics behind.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.transaction_check import check_transactions, producers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.pipelines.definition.model import Pipeline
 
@@ -58,6 +61,7 @@ class Cluster:
         self.bootstrap_servers = bootstrap_servers
         self._settings = dict(settings)
         self._others: dict[str, Cluster] = {}
+        self._awaited: Callable[[], None] | None = None  # creates the topics of sinks
         client: dict[str, str | int | float | bool] = {
             **librdkafka_settings(settings),
             "bootstrap.servers": bootstrap_servers,
@@ -94,6 +98,16 @@ class Cluster:
             raise TopicMissing(f"topic {topic} does not exist on {self.bootstrap_servers}")
         return self.partitions[topic]
 
+    def await_analysis(self, create: Callable[[], None]) -> None:
+        """Sets the function that creates the topics of sinks."""
+        self._awaited = create
+
+    def create_awaited(self) -> None:
+        """Creates the topics of sinks; engines call it after Spark has analysed the pipeline."""
+        create, self._awaited = self._awaited, None
+        if create is not None:
+            create()
+
     def create(self, topics: set[str], partitions: int = -1) -> None:
         """Creates a topic unless it exists, by default with the broker's number of partitions.
 
@@ -120,6 +134,13 @@ class Cluster:
 
 def prepare_topics(pipeline: Pipeline) -> Cluster:
     """Checks that the topics of sources exist, and creates the topics that the pipeline writes to."""
+    cluster = check_topics(pipeline)
+    cluster.create_awaited()
+    return cluster
+
+
+def check_topics(pipeline: Pipeline) -> Cluster:
+    """Checks that the topics of sources exist; `create_awaited` creates those that the pipeline writes to."""
     cluster = Cluster(pipeline.bootstrap_servers, pipeline.kafka)
     for source in pipeline.sources:
         origin = source.origin
@@ -136,6 +157,14 @@ def prepare_topics(pipeline: Pipeline) -> Cluster:
     if pipeline.delivery is Delivery.EXACTLY_ONCE:
         for producer in producers_of(pipeline):
             check_transactions(pipeline, producer.servers, dict(producer.settings))
+    cluster.await_analysis(lambda: create_topics(pipeline, cluster))
+    return cluster
+
+
+def create_topics(pipeline: Pipeline, cluster: Cluster) -> None:
+    """Creates the topics that the pipeline writes to."""
+    if pipeline.delivery is Delivery.EXACTLY_ONCE:
+        for producer in producers_of(pipeline):
             Cluster(producer.servers, dict(producer.settings)).create({marks_topic(pipeline)}, SPLITS)
     written = {
         sink.target.topic
@@ -145,4 +174,3 @@ def prepare_topics(pipeline: Pipeline) -> Cluster:
     if pipeline.dead_letters is not None:
         written.add(pipeline.dead_letters)
     cluster.create(written)
-    return cluster

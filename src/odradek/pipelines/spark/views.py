@@ -14,8 +14,6 @@ from odradek.pipelines.spark.steps import aggregate
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from odradek.pipelines.definition.model import View
-
 
 def latest_rows(frame: DataFrame, content: LatestRows) -> DataFrame:
     """The latest row of each key in a batch: the greatest `order_by`, null being the least; of equal ones the row that
@@ -49,9 +47,9 @@ def running_aggregate(frame: DataFrame, content: RunningAggregate) -> DataFrame:
     return aggregate(frame, Aggregation("", content.aggregates, content.by))
 
 
-def view_key(view: View) -> tuple[str, ...]:
-    return view.content.key if isinstance(view.content, LatestRows) else view.content.by
+def view_key(content: LatestRows | RunningAggregate) -> tuple[str, ...]:
+    return content.key if isinstance(content, LatestRows) else content.by
 
 
-def view_order(view: View) -> str | None:
-    return view.content.order_by if isinstance(view.content, LatestRows) else None
+def view_order(content: LatestRows | RunningAggregate) -> str | None:
+    return content.order_by if isinstance(content, LatestRows) else None

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from odradek.pipelines.spark.hidden_columns import quoted
-from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, WarehouseRefused, parsed_url, reading
+from odradek.pipelines.spark.sinks.change_data import is_internal
+from odradek.pipelines.spark.sinks.table_changes import WarehouseRefused
+from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, parsed_url, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +28,8 @@ def table_names(url: str) -> list[str]:
         raise WarehouseRefused(f"{url}: the file does not exist")
     with reading(url) as connection:
         inspector = sa.inspect(connection)
-        return [name for name in (*inspector.get_table_names(), *inspector.get_view_names()) if name != BATCH_TABLE]
+        names = (*inspector.get_table_names(), *inspector.get_view_names())
+        return [name for name in names if name != BATCH_TABLE and not is_internal(name)]
 
 
 def read_table(session: SparkSession, url: str, name: str) -> DataFrame:

@@ -37,6 +37,7 @@ class ProgressWatch:
         self._send = send
         self._ends = TopicEnds(pipeline)
         self._positions: dict[str, Offsets] = {}
+        self._batches: dict[str, int] = {}  # the last batch sent, by flow
         self._next_s = 0.0
 
     def turn(self) -> None:
@@ -60,9 +61,12 @@ class ProgressWatch:
         last = query.lastProgress
         if last is None:
             return
-        if flow not in self._positions:
+        before = self._batches.get(flow)
+        if before is None or last.batchId > before + 1:  # every batch is sent, because its late rows are counted
             for each in query.recentProgress[:-1]:
-                self._send(progress_event(flow, each))
+                if before is None or before < each.batchId < last.batchId:
+                    self._send(progress_event(flow, each))
+        self._batches[flow] = last.batchId
         event = progress_event(flow, last)
         self._positions[flow] = event["positions"]
         self._send(event)

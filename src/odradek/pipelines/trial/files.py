@@ -66,7 +66,7 @@ def read_case_file(file: str, environment: Mapping[str, str], choices: Choices =
         raise ProblemList(problems)
     cases = parse_cases(root, pipeline, problems)
     for case in cases:
-        check_given(case.given, pipeline, problems)
+        check_given(case.batches, pipeline, problems)
     if problems.errors:
         raise ProblemList(problems)
     return CaseFile(file, pipeline, cases)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, RecordSchema, Source
     from odradek.pipelines.definition.places import Place, Problems
-    from odradek.pipelines.trial.model import PlacedValue
+    from odradek.pipelines.trial.model import GivenBatch, PlacedValue
 
 # The default timestamp of a record.
 WRITTEN_AT = datetime(2000, 1, 1, tzinfo=UTC)
@@ -40,12 +40,34 @@ class GivenRecord:
     timestamp: datetime
     headers: tuple[tuple[str, bytes | None], ...]
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The columns of Spark's Kafka source."""
+        headers = [{"key": name, "value": value} for name, value in self.headers]
+        return {
+            "key": self.key,
+            "value": self.value,
+            "topic": self.topic,
+            "partition": self.partition,
+            "offset": self.offset,
+            "timestamp": self.timestamp,
+            "timestampType": 0,
+            "headers": headers,
+        }
+
 
 def records_of(
-    rows: Sequence[PlacedValue], source: Source, origin: TopicOrigin, problems: Problems
+    rows: Sequence[PlacedValue],
+    source: Source,
+    origin: TopicOrigin,
+    problems: Problems,
+    ends: dict[tuple[str, int], int] | None = None,
 ) -> list[GivenRecord]:
-    """Converts rows to records; offsets are consecutive in each partition unless they are given."""
-    ends: dict[tuple[str, int], int] = {}
+    """Converts rows to records; offsets are consecutive in each partition unless they are given.
+
+    `ends` has the next offset by topic and partition, and is changed.
+    """
+    ends = {} if ends is None else ends
     topic = origin.topics[0] if origin.topics else source.name
     made = []
     for row in rows:
@@ -193,10 +215,11 @@ def check_columns(rows: Sequence[PlacedValue], columns: Sequence[str], what: str
                 problems.error(row.place, f"{what} has no column '{name}'", suggestion(name, columns, what="it has"))
 
 
-def check_given(given: Mapping[str, Sequence[PlacedValue]], pipeline: Pipeline, problems: Problems) -> None:
+def check_given(batches: Sequence[GivenBatch], pipeline: Pipeline, problems: Problems) -> None:
     """Checks given rows without Spark."""
     for source in pipeline.sources:
-        rows, schema = given.get(source.name, ()), source.format.schema
+        rows = [row for each in batches for row in each.rows.get(source.name, ())]
+        schema = source.format.schema
         if isinstance(source.origin, TopicOrigin):
             records_of(rows, source, source.origin, problems)
         elif schema is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place
+    from odradek.pipelines.definition.vocabulary import Duration
 
 
 class Outlet(StrEnum):
@@ -63,16 +64,48 @@ class ExpectedCount:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenBatch:
+    """The rows of one micro-batch, by source, or by step, whose computed rows they replace."""
+
+    rows: Mapping[str, tuple[PlacedValue, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Advance:
+    """Event time and processing time move on."""
+
+    duration: Duration
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What is expected after the batches so far."""
+
+    rows: tuple[ExpectedRows, ...] = ()
+    counts: tuple[ExpectedCount, ...] = ()
+
+
+Turn = GivenBatch | Advance | Check
+
+
+@dataclass(frozen=True, slots=True)
 class Case:
-    """One test."""
+    """One test. The last turn is the check at the end."""
 
     name: str
     place: Place
-    # By source, or by step, whose computed rows they replace.
-    given: Mapping[str, tuple[PlacedValue, ...]] = field(default_factory=dict)
-    rows: tuple[ExpectedRows, ...] = ()
-    counts: tuple[ExpectedCount, ...] = ()
+    turns: tuple[Turn, ...] = ()
+    closes_windows: bool = True  # event time passes the end of every window before the last check
     error: PlacedValue | None = None  # a part of the expected error message
+
+    @property
+    def batches(self) -> list[GivenBatch]:
+        return [each for each in self.turns if isinstance(each, GivenBatch)]
+
+    @property
+    def checks(self) -> list[Check]:
+        return [each for each in self.turns if isinstance(each, Check)]
 
 
 @dataclass(frozen=True, slots=True)

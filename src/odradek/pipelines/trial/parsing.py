@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, TreeTooLarge, describe, to_plain
 from odradek.pipelines.definition.parsing_fields import Fields
-from odradek.pipelines.trial.model import Case, ExpectedCount, ExpectedRows, Outlet, PlacedValue
+from odradek.pipelines.definition.vocabulary import Duration, Engine
+from odradek.pipelines.trial.model import (
+    Advance,
+    Case,
+    Check,
+    ExpectedCount,
+    ExpectedRows,
+    GivenBatch,
+    Outlet,
+    PlacedValue,
+    Turn,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,7 +28,8 @@ if TYPE_CHECKING:
 
 FILE_KEYS = ("definition", "pipeline", "cases")
 CASE_KEYS = ("given", "expect")
-EXPECT_KEYS = ("sinks", "views", "steps", "dead_letters", "expectations", "error")
+TURN_KEYS = ("sinks", "views", "steps", "dead_letters", "expectations")
+EXPECT_KEYS = (*TURN_KEYS, "error")
 ROWS_KEYS = ("rows", "contains", "count", "in_order", "all_columns")
 OUTLETS = {"sinks": Outlet.SINK, "views": Outlet.VIEW, "steps": Outlet.STEP}
 
@@ -52,27 +64,51 @@ class CaseParser:
     def case(self, key: Scalar, node: Node) -> Case:
         what = f"case '{key.text}'"
         fields = Fields(node, CASE_KEYS, what, self._problems)
-        given = {
-            name.text: self._list(value, f"rows given to '{name.text}'")
-            for name, value in self._entries(fields.node("given"), "given")
-            if self._is_known(name, self._givable, "source or step")
-        }
+        given = fields.node("given")
+        items = given.items if isinstance(given, ListNode) else None
+        turns = [self._batch(given)] if items is None else [self._turn(each, what) for each in items]
         if "expect" not in fields:
             fields.missing("expect", "expect: {sinks: {name: [rows]}}")
-            return Case(key.text, key.place, given)
-        node = fields.node("expect") or node
-        expect = Fields(node, EXPECT_KEYS, f"expect of {what}", self._problems)
-        if isinstance(node, MappingNode) and not node.entries:
-            self._problems.error(node.place, f"{what} expects nothing", f"add one of {', '.join(EXPECT_KEYS)}")
+            return Case(key.text, key.place, tuple(turns))
+        expect = self._expect(fields.node("expect") or node, what, EXPECT_KEYS)
         error = expect.text("error")
         return Case(
             key.text,
             key.place,
-            given,
-            tuple(self._all_rows(expect)),
-            tuple(self._counts(expect.node("expectations"))),
+            (*turns, self._check(expect)),
+            items is None,
             None if error is None else PlacedValue(error, expect.place_of("error")),
         )
+
+    def _turn(self, node: Node, what: str) -> Turn:
+        """One item of a list under `given`."""
+        names = [key.text for key, _ in node.entries] if isinstance(node, MappingNode) else []
+        if names == ["advance"]:
+            fields = Fields(node, ("advance",), f"given of {what}", self._problems)
+            if self._pipeline.engine is Engine.BATCH:
+                message = f"{what} advances the time, and the batch engine runs once"
+                self._problems.error(node.place, message, "remove advance, or use engine: standard")
+            return Advance(fields.duration("advance") or Duration(0), node.place)
+        if names == ["expect"] and isinstance(node, MappingNode):
+            return self._check(self._expect(node.entries[0][1], what, TURN_KEYS))
+        return self._batch(node)
+
+    def _batch(self, node: Node | None) -> GivenBatch:
+        return GivenBatch(
+            {
+                name.text: self._list(value, f"rows given to '{name.text}'")
+                for name, value in self._entries(node, "given")
+                if self._is_known(name, self._givable, "source or step")
+            }
+        )
+
+    def _expect(self, node: Node, what: str, known: Sequence[str]) -> Fields:
+        if isinstance(node, MappingNode) and not node.entries:
+            self._problems.error(node.place, f"{what} expects nothing", f"add one of {', '.join(known)}")
+        return Fields(node, known, f"expect of {what}", self._problems)
+
+    def _check(self, expect: Fields) -> Check:
+        return Check(tuple(self._all_rows(expect)), tuple(self._counts(expect.node("expectations"))))
 
     def _all_rows(self, expect: Fields) -> Iterator[ExpectedRows]:
         for key, outlet in OUTLETS.items():

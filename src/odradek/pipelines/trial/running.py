@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.model import TopicOrigin, TopicTarget
-from odradek.pipelines.definition.places import ProblemList, Problems
+from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.spark.dead_letters import (
     PIPELINE_HEADER,
     REASON_HEADER,
@@ -17,12 +18,11 @@ from odradek.pipelines.spark.dead_letters import (
     STEP_HEADER,
     TOPIC_HEADER,
 )
-from odradek.pipelines.spark.expectations import fail_on
 from odradek.pipelines.spark.failures import PipelineError, plain_message
-from odradek.pipelines.spark.rehearsal import Rehearsal
+from odradek.pipelines.spark.rehearsal.results import text_of
 from odradek.pipelines.trial.comparing import Difference, FoundRow, compare_rows, parsed
-from odradek.pipelines.trial.given import check_columns, records_of
-from odradek.pipelines.trial.model import Outlet
+from odradek.pipelines.trial.model import Advance, GivenBatch, Outlet
+from odradek.pipelines.trial.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.spark.expectations import Violations
-    from odradek.pipelines.trial.model import Case, CaseFile, ExpectedRows
+    from odradek.pipelines.trial.model import Case, CaseFile, Check, ExpectedRows, Turn
 
 SETTINGS = {"spark.sql.session.timeZone": "UTC", "spark.sql.shuffle.partitions": "1"}
 MASTER = "local[2]"
@@ -69,7 +69,10 @@ def run_file(session: SparkSession, cases: CaseFile, only: str | None = None) ->
 
 def run_case(session: SparkSession, pipeline: Pipeline, case: Case) -> Iterator[Difference]:
     try:
-        found = list(compared(rehearse(session, pipeline, case), pipeline, case))
+        with tempfile.TemporaryDirectory(prefix="odradek-test-") as folder:
+            trial = Trial(session, pipeline, case, Path(folder))
+            with closing(trial):
+                found = list(compared(trial, case))
     except ProblemList as error:
         found = [Difference("given", "error", each.place, each.text) for each in error]
     except Exception as error:
@@ -95,56 +98,45 @@ def compare_errors(case: Case, message: str | None) -> Iterator[Difference]:
         yield Difference("the pipeline", "error", expected.place, words, expected.value, message)
 
 
-def rehearse(session: SparkSession, pipeline: Pipeline, case: Case) -> Rehearsal:
-    problems = Problems()
-    records: dict[str, list[tuple[Any, ...]]] = {}
-    rows = {name: [row.value for row in given] for name, given in case.given.items()}
-    for source in pipeline.sources:
-        if isinstance(source.origin, TopicOrigin) and source.name in rows:
-            del rows[source.name]
-            given = records_of(case.given[source.name], source, source.origin, problems)
-            records[source.name] = [
-                (each.key, each.value, each.topic, each.partition, each.offset, each.timestamp, list(each.headers))
-                for each in given
-            ]
-    sources = {each.name for each in pipeline.sources}
-    for name in rows.keys() - sources:
-        columns = Rehearsal(session, pipeline, records, {}).step_columns(name)
-        check_columns(case.given[name], columns, f"step '{name}'", problems)
-    if problems.errors:
-        raise ProblemList(problems)
-    return Rehearsal(session, pipeline, records, rows)
+def compared(trial: Trial, case: Case) -> Iterator[Difference]:
+    *before, last = case.turns
+    for turn in before:
+        yield from turned(trial, turn)
+    trial.finish()
+    yield from turned(trial, last)
 
 
-def compared(rehearsal: Rehearsal, pipeline: Pipeline, case: Case) -> Iterator[Difference]:
-    violations = rehearsal.violations()
-    fail_on(violations)
-    yield from compare_counts(case, violations)
-    for expected in case.rows:
-        yield from compare_rows(expected, found_rows(rehearsal, pipeline, expected))
+def turned(trial: Trial, turn: Turn) -> Iterator[Difference]:
+    if isinstance(turn, GivenBatch):
+        trial.feed(turn)
+    elif isinstance(turn, Advance):
+        trial.advance(turn)
+    else:
+        trial.catch_up()
+        yield from compare_counts(turn, trial.violations)
+        for expected in turn.rows:
+            yield from compare_rows(expected, found_rows(trial, expected))
 
 
-def compare_counts(case: Case, violations: Iterable[Violations]) -> Iterator[Difference]:
+def compare_counts(check: Check, violations: Iterable[Violations]) -> Iterator[Difference]:
     found = {(each.step, each.expectation): each.rows for each in violations}
-    for each in case.counts:
+    for each in check.counts:
         rows = found.get((each.step, each.expectation), 0)
         if rows != each.count:
             message = f"{each.count} rows expected that do not meet it, {rows} found"
             yield Difference(each.label, "count", each.place, message, each.count, rows)
 
 
-def found_rows(rehearsal: Rehearsal, pipeline: Pipeline, expected: ExpectedRows) -> list[FoundRow]:
+def found_rows(trial: Trial, expected: ExpectedRows) -> list[FoundRow]:
     if expected.outlet is Outlet.DEAD_LETTERS:
-        return [dead_letter(each) for each in rehearsal.dead_letters()]
+        return [dead_letter(each) for each in trial.results().dead_letters()]
     if expected.outlet is Outlet.STEP:
-        return [FoundRow(row) for row in rehearsal.step_rows(expected.name)]
+        return [FoundRow(row) for row in trial.step_rows(expected.name)]
     if expected.outlet is Outlet.VIEW:
-        view = next(each for each in pipeline.views if each.name == expected.name)
-        return [FoundRow(row) for row in rehearsal.view_rows(view)]
-    sink = next(each for each in pipeline.sinks if each.name == expected.name)
-    if isinstance(sink.target, TopicTarget):
-        return [record_row(each) for each in rehearsal.sink_records(sink, sink.target)]
-    return [FoundRow(row) for row in rehearsal.sink_rows(sink)]
+        return [FoundRow(row) for row in trial.view_rows(expected.name)]
+    if trial.is_topic(expected.name):
+        return [record_row(each) for each in trial.sink_records(expected.name)]
+    return [FoundRow(row) for row in trial.sink_rows(expected.name)]
 
 
 def record_row(record: dict[str, Any]) -> FoundRow:
@@ -175,11 +167,6 @@ def dead_letter(record: dict[str, Any]) -> FoundRow:
         "headers": {name: value for name, value in headers.items() if name not in own},
     }
     return FoundRow(columns)
-
-
-def text_of(value: bytes | bytearray | None) -> str | None:
-    """Bytes as text, with escapes for bytes that are not UTF-8."""
-    return None if value is None else bytes(value).decode(errors="backslashreplace")
 
 
 def forget_modules(directory: str) -> None:

@@ -39,6 +39,5 @@ def run_batch(session: SparkSession, pipeline: Pipeline, cluster: Cluster, span:
     def load(source: Source) -> DataFrame:
         return read_once(session, source, pipeline, cluster.partitions_of, span)
 
-    return FanOut(pipeline, graph, flow, lambda _batch, source: load(source)).whole(
-        session, load, BatchNumber(str(uuid.uuid4()), 0, take_over(pipeline, [flow]))
-    )
+    fan_out = FanOut(pipeline, graph, flow, lambda _batch, source: load(source), cluster.create_awaited)
+    return fan_out.whole(session, load, BatchNumber(str(uuid.uuid4()), 0, take_over(pipeline, [flow])))

@@ -15,6 +15,8 @@ from pyspark.sql import DataFrame
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import ConsoleTarget, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.spark_version import REALTIME_HINT, realtime_refusal
+from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW as FLOW
 from odradek.pipelines.planning.flows import Flow
 from odradek.pipelines.planning.streams import streaming_names
@@ -25,10 +27,12 @@ from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.expectations import has_quarantine, quarantined
+from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.producers import producer_of, producer_options
 from odradek.pipelines.spark.records import rejects_of
+from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import records_of
 from odradek.pipelines.spark.sources import is_topic, read_once, read_stream
 
@@ -62,11 +66,15 @@ class RealtimeEngine:
         self._session = session
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
+        self._create_topics = cluster.create_awaited
 
     def start(self) -> Running:
+        if refusal := realtime_refusal():
+            raise PipelineError(f"{self._pipeline.name}: {refusal}; {REALTIME_HINT}")
         passes: dict[str, Pass] = {}
         writer: Any = self._writer(passes)  # missing in PySpark's type annotations
         running = Running(Reports(passes, self._report))
+        self._create_topics()
         with query_settings(self._session, checkpoint_settings(self._session, self._pipeline)):
             running.add(FLOW, writer.trigger(realTime=CHECKPOINT_EVERY).start())
         return running
@@ -77,11 +85,12 @@ class RealtimeEngine:
         tables = Tables(self._session, pipeline, graph, self._load)
         consoles = [sink for sink in pipeline.sinks if isinstance(sink.target, ConsoleTarget)]
         if consoles:
-            return self._named(tables.rows(consoles[0].input)).format("console")
+            return self._named(shown(tables.rows(consoles[0].input))).format("console")
         try:
             made = passes[FLOW] = self._one_pass(graph)
             ((_, every),) = made.records_in(made.observed())
-        except NotLiftable:
+        except NotLiftable as reason:
+            refuse_failing(pipeline, reason)
             every = functools.reduce(DataFrame.unionByName, branches(pipeline, tables))
         return self._named(every).format("kafka").options(**producer_options(producer_of(pipeline), AT_ONCE))
 
@@ -100,6 +109,17 @@ class RealtimeEngine:
     def _load(self, source: Source) -> DataFrame:
         read = read_stream if source.is_stream else read_once
         return read(self._session, source, self._pipeline, self._partitions)
+
+
+def refuse_failing(pipeline: Pipeline, reason: NotLiftable) -> None:
+    """Refuses expectations that stop the pipeline: branches run independently, so the others would go on."""
+    for step in pipeline.steps:
+        for each in step.expectations:
+            if each.otherwise is Otherwise.FAIL:
+                raise PipelineError(
+                    f"{step.place}: the realtime engine cannot stop at rows of step '{step.name}' that do not meet "
+                    f"'{each.name}', because the pipeline cannot run in one pass ({reason}); use engine: standard"
+                )
 
 
 def whole_flow(pipeline: Pipeline, graph: Graph, source: str) -> Flow:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.spark.checkpoints import checkpoint_folder
+from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, or_plainly, private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,25 +18,36 @@ if TYPE_CHECKING:
 # For each file that Spark writes to a local folder, Hadoop starts processes: `readlink` several times, and `chmod` for
 # the file and for its checksum. This checkpoint file manager renames without `readlink`. Spark's own checksums are off,
 # because Hadoop has checksums already and each of Spark's would be one more file.
-LOCAL_CHECKPOINTS = {
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    ),
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+CHECKSUMS = "spark.sql.streaming.checkpoint.fileChecksum.enabled"
 
 
 def checkpoint_settings(session: SparkSession, pipeline: Pipeline) -> dict[str, str]:
     """Settings for a query whose checkpoint is on a local disk; settings of the user take precedence."""
     if not is_local(session, checkpoint_folder(pipeline)):
         return {}
-    return {key: value for key, value in LOCAL_CHECKPOINTS.items() if key not in pipeline.spark}
+    manager = or_plainly(CHECKPOINTS, lambda: checkpoint_manager(session), None)
+    settings = {**({} if manager is None else {MANAGER: manager}), CHECKSUMS: "false"}
+    return {key: value for key, value in settings.items() if key not in pipeline.spark}
+
+
+def checkpoint_manager(session: SparkSession) -> str:
+    """The class of the checkpoint file manager; fails if this Spark lacks it."""
+    name = NAMES["checkpoint files"].path
+    private(session, "jvm").java.lang.Class.forName(name)
+    return name
 
 
 def is_local(session: SparkSession, folder: str) -> bool:
     """Whether the path is on a local disk; a path without a scheme is on Hadoop's default file system."""
-    default = session.sparkContext._jsc.hadoopConfiguration().get("fs.defaultFS", "file:///")  # noqa: SLF001 - PySpark has no public API for it
-    return (folder if "://" in folder else default).startswith("file:")
+    if "://" in folder:
+        return folder.startswith("file:")
+    return or_plainly(CHECKPOINTS, lambda: default_file_system(session), "unknown:").startswith("file:")
+
+
+def default_file_system(session: SparkSession) -> str:
+    settings = private(private(session.sparkContext, "context"), "file systems")()
+    return str(settings.get("fs.defaultFS", "file:///"))
 
 
 @contextmanager

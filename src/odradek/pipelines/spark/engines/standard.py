@@ -22,14 +22,15 @@ from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
+from odradek.pipelines.spark.late_rows import LateRows
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.producers import producer_options
 from odradek.pipelines.spark.records import decoded
 from odradek.pipelines.spark.run_takeover import take_over
 from odradek.pipelines.spark.sinks.batches import shown
+from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
 from odradek.pipelines.spark.stateful_plans import keeps_state
 from odradek.pipelines.spark.steps import StepBroken
@@ -78,6 +79,7 @@ class StandardEngine:
         self._session = session
         self._pipeline = pipeline
         self._partitions = cluster.partitions_of
+        self._create_topics = cluster.create_awaited
         self._report = report
         self._starts = starts or {}
         self._slow_flow_count = (
@@ -94,6 +96,7 @@ class StandardEngine:
         running = Running(reports)
         flows = split_flows(self._pipeline, graph)
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
+        self._create_topics()
         self._epoch = take_over(self._pipeline, flows)
         checkpoints = checkpoint_settings(self._session, self._pipeline)
         try:
@@ -120,13 +123,16 @@ class StandardEngine:
         frame = stream_of(self._session, self._pipeline, graph, flow, load)
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             return Prepared(self._file_writer(flow, frame, flow.files.target), {})
+        late = LateRows(self._pipeline, graph, flow, self._partitions)
         try:
+            if late:
+                raise NotLiftable("late rows are read again")
             is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, flow))
             made = replace(whole_pass(self._pipeline, flow, frame), is_checked_before=is_checked_before)
             passes[flow.name] = made
         except NotLiftable:
             self._check_steps(flow, graph, frame)
-            fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
+            fan_out = FanOut(self._pipeline, graph, flow, self._load_static, late=late.of_batch)
 
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
                 self._report(fan_out(batch, stamp.number, stamp))
@@ -171,7 +177,7 @@ class StandardEngine:
         """A query that writes with Spark's Kafka sink, so that no row passes through Python."""
         ((producer, records),) = made.records_in(made.observed())
         planned = optimized(records) if made.is_of_topic else records  # plans with state are not optimized in advance
-        writer = self._named(flow, planned).format("kafka").options(**producer_options(producer))
+        writer = streamed_to_topics(self._named(flow, planned), producer)
         return Prepared(writer, {} if planned is records else {EXCLUDED_RULES: redundant_rules(self._session)})
 
     def _taker(

@@ -15,7 +15,7 @@ from odradek.pipelines.definition.model import Sql, TopicTarget
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.expectations import STOPS, Violations, unmet_reason
-from odradek.pipelines.spark.hidden_columns import HIDDEN, ORIGIN, ORIGIN_FIELDS, REJECTED, quoted
+from odradek.pipelines.spark.hidden_columns import HIDDEN, ORIGIN, ORIGIN_FIELDS, REJECTED, quoted, user_expression
 from odradek.pipelines.spark.one_pass.records import dead_letters_of, encoded, records_of
 from odradek.pipelines.spark.one_pass.row_columns import (
     PLACE_FIELDS,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 OBSERVED = "counts"
 REFUSING = frozenset({Otherwise.DROP, Otherwise.QUARANTINE})
+QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"  # a text in double quotes is a column
 RECORD_FIELDS = ("topic", "key", "value", "headers")
 
 
@@ -132,7 +133,8 @@ class PassBuilder:
         """Starts from the records of a topic; records that fail to parse become dead letters."""
         frame = unfiltered_rows(decoded(raw, source), source)
         for each in source.columns:
-            frame = frame.withColumn(each.name, F.when(F.col(REJECTED).isNull(), F.expr(each.expression)))
+            value = user_expression(frame, each.expression)
+            frame = frame.withColumn(each.name, F.when(F.col(REJECTED).isNull(), value))
         self._columns = RowColumns(frame, origin_of(source))
         fields = {name: (name,) for name in frame.columns if name not in HIDDEN}
         self._rows[source.name] = Rows(fields, f"{REJECTED} is null")
@@ -199,7 +201,7 @@ class PassBuilder:
         if not step.expectations:
             return
         rows = self._rows[step.name]
-        scope = Scope(step.name.lower(), rows)
+        scope = Scope("", rows)
         checks = {each.name: f"coalesce({scope.text(each.check)}, false)" for each in step.expectations}
         if step.name in self._flow.owned:
             for each in step.expectations:
@@ -264,6 +266,8 @@ def whole_pass(pipeline: Pipeline, flow: Flow, frame: DataFrame) -> Pass:
     ends = [*(each.name for each in flow.sinks), *(each.name for each in flow.views)]
     if called_functions(pipeline, (flow.root, *flow.after, *ends)):
         raise NotLiftable("a Python function, which Spark does not run for the elements of an array")
+    if frame.sparkSession.conf.get(QUOTED_NAMES, "false") == "true":
+        raise NotLiftable(QUOTED_NAMES)
     source = next((each for each in pipeline.sources if each.name == flow.root), None)
     builder = PassBuilder(pipeline, flow)
     if flow.aggregate is None and source is not None and is_topic(source):

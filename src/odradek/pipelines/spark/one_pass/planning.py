@@ -7,12 +7,13 @@ excludes the optimizer rules that have been applied.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 
+from odradek.pipelines.spark.private_names import PLANNING, analysed_plan, or_plainly, private
+
 if TYPE_CHECKING:
-    from py4j.java_gateway import JavaObject, JVMView
     from pyspark.sql import SparkSession
 
 EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
@@ -20,34 +21,38 @@ EXCLUDED_RULES = "spark.sql.optimizer.excludedRules"
 
 def optimized(frame: DataFrame) -> DataFrame:
     """The frame with its optimized plan; unchanged if the plan reads the clock, which would become a constant."""
+    return or_plainly(PLANNING, lambda: with_optimized_plan(frame), frame)
+
+
+def with_optimized_plan(frame: DataFrame) -> DataFrame:
     session = frame.sparkSession
-    jvm = cast("JVMView", session._jvm)  # noqa: SLF001 - PySpark has no public API for it
-    plan = java_frame(frame).queryExecution().analyzed()
-    catalyst = jvm.org.apache.spark.sql.catalyst
-    has_words = not catalyst.optimizer.SpecialDatetimeValues.apply(plan).fastEquals(plan)  # cast('today' as date)
-    if has_words or plan.containsPattern(catalyst.trees.TreePattern.CURRENT_LIKE()):
+    jvm = private(session, "jvm")
+    plan = analysed_plan(frame)
+    has_words = not private(jvm, "clock words").apply(plan).fastEquals(plan)  # cast('today' as date)
+    if has_words or private(plan, "contains")(private(jvm, "clock pattern")()):
         return frame
-    better = optimizer_of(session).execute(plan)
-    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, better), session)  # noqa: SLF001 - as above
+    better = private(optimizer_of(session), "execute")(plan)
+    return DataFrame(private(jvm, "dataset")(private(session, "session"), better), session)
 
 
 def redundant_rules(session: SparkSession) -> str:
     """The optimizer rules to exclude for an optimized plan, as a Spark setting; includes the user's exclusions."""
+    chosen = session.conf.get(EXCLUDED_RULES, "") or ""
+    return or_plainly(PLANNING, lambda: excludable_rules(session, chosen), chosen)
+
+
+def excludable_rules(session: SparkSession, chosen: str) -> str:
     optimizer = optimizer_of(session)
-    needed = set(scala_items(optimizer.nonExcludableRules()))
-    names = [rule.ruleName() for batch in scala_items(optimizer.batches()) for rule in scala_items(batch.rules())]
-    chosen = [name for name in (session.conf.get(EXCLUDED_RULES, "") or "").split(",") if name]
+    needed = set(scala_items(private(optimizer, "needed rules")()))
+    batches = scala_items(private(optimizer, "batches")())
+    names = [rule.ruleName() for batch in batches for rule in scala_items(batch.rules())]
     needless = [name for name in names if name not in needed and name.startswith("org.apache.spark.sql.")]
-    return ",".join(dict.fromkeys([*chosen, *needless]))
+    return ",".join(dict.fromkeys([*(name for name in chosen.split(",") if name), *needless]))
 
 
-def optimizer_of(session: SparkSession) -> JavaObject:
-    return session._jsparkSession.sessionState().optimizer()  # noqa: SLF001 - as above
+def optimizer_of(session: SparkSession) -> Any:
+    return private(private(private(session, "session"), "state")(), "optimizer")()
 
 
-def java_frame(frame: DataFrame) -> JavaObject:
-    return frame._jdf  # noqa: SLF001 - as above
-
-
-def scala_items(sequence: JavaObject) -> list[JavaObject]:
+def scala_items(sequence: Any) -> list[Any]:
     return [sequence.apply(index) for index in range(sequence.size())]

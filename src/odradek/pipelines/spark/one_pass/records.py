@@ -60,7 +60,7 @@ def dead_letters_of(columns: RowColumns, pipeline: str, place: str, refused: Row
 
 def encoded(columns: RowColumns, sink: Sink, target: TopicTarget, rows: Rows) -> Rows:
     """The rows of a topic sink with key, value and headers in place of their fields."""
-    scope = Scope(sink.input.lower(), rows)
+    scope = Scope("", rows)
     key = "cast(null as binary)" if target.key is None else as_bytes(columns, rows, scope.text(target.key))
     if target.encoding is Encoding.JSON:
         fields = rows.struct(target.value or visible_names(rows.fields))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
@@ -95,6 +95,7 @@ class RowColumns:
 
     def __init__(self, frame: DataFrame, origin: Mapping[str, Path] | None = None) -> None:
         self._frame = frame
+        self._taken = {each.lower() for each in frame.columns}
         self._pending: dict[str, str] = {}  # independent columns, added in one projection
         self._added = 0
         self._origin = {name: (ORIGIN, name) for name in ORIGIN_FIELDS} if origin is None else origin
@@ -108,6 +109,8 @@ class RowColumns:
     def add(self, name: str, expression: str) -> str:
         """Adds a column; returns its unique name."""
         self._added += 1
+        while f"{name}__{self._added}".lower() in self._taken:  # a column of the user
+            self._added += 1
         name = f"{name}__{self._added}"
         if any(quoted(each) in expression for each in self._pending):
             self._settle()
@@ -121,16 +124,23 @@ class RowColumns:
             return
         try:
             self._frame = self._frame.withColumns({name: F.expr(text) for name, text in added.items()})
-        except (AnalysisException, ParseException) as error:
+        except PySparkException as error:
             raise NotLiftable(", ".join(added)) from error
 
     def type_of(self, rows: Rows, expression: str) -> T.DataType:
         """The type of an expression over single rows."""
         try:
             kind = self.frame.select(F.expr(rows.mapped(expression)).alias("it")).schema["it"].dataType
-        except (AnalysisException, ParseException) as error:
+        except PySparkException as error:
             raise NotLiftable(expression) from error
         return kind.elementType if rows.is_many and isinstance(kind, T.ArrayType) else kind
+
+    def schema_of(self, rows: Rows) -> T.StructType:
+        """The columns of rows."""
+        kind = self.type_of(rows, struct_of({name: text_of(path) for name, path in rows.fields.items()}))
+        if not isinstance(kind, T.StructType):
+            raise NotLiftable("rows without columns")
+        return kind
 
     def origin(self, name: str) -> str:
         """A field of the origin record."""

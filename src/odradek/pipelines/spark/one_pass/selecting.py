@@ -1,35 +1,32 @@
 """Compiles a plain SELECT from one table to columns over the rows of its input.
 
-Column names are replaced by the paths of the columns that hold them; the rest of the SQL is unchanged. Anything other
-than a plain SELECT (unions, aggregates, subqueries, joins) raises `NotLiftable`.
+The spans of column names are replaced by the paths of the columns that hold them; the rest of the text is unchanged.
+Spark's own analysis of the unchanged query decides: if the names and types of its columns are not those of the compiled
+ones, the query is not compiled.
 """
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pyspark.errors import PySparkException
 from pyspark.sql import types as T  # noqa: N812 - its usual name
-from sqlglot import exp
-from sqlglot.dialects import Spark
-from sqlglot.errors import ErrorLevel, UnsupportedError
-from sqlglot.tokenizer_core import TokenType
 
-from odradek.pipelines.definition.sql_text import DIALECT, WINDOW_STAND_IN, parse_expression, parse_query
-from odradek.pipelines.spark.hidden_columns import quoted
+from odradek.pipelines.spark.one_pass.expressions import Expression, parse_expression
 from odradek.pipelines.spark.one_pass.row_columns import ROW, NotLiftable, Rows, struct_of, text_of
-from odradek.pipelines.spark.steps_sql import origin_table
+from odradek.pipelines.spark.one_pass.select_statement import Star, parse_select
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Set
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
 
     from odradek.pipelines.spark.one_pass.row_columns import Path, RowColumns
+    from odradek.pipelines.spark.one_pass.select_statement import LateralView, SelectStatement
 
 # Lambda variables: a row of a LATERAL VIEW, and an element of the array that it explodes.
 MADE, ITEM = "__made", "__item"
-PLAIN_PARTS = frozenset({"expressions", "from_", "from", "where", "laterals", "kind"})
-PLAIN_TABLE = frozenset({"this", "alias", "db"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,27 +38,15 @@ class Scope:
     made_alias: str = ""
     made: tuple[str, ...] = ()
 
-    def sql(self, expression: exp.Expr) -> str:
+    def sql(self, expression: Expression) -> str:
         """The expression with every column name replaced by its path."""
-        variables = {name.name.lower() for each in expression.find_all(exp.Lambda) for name in each.expressions}
-        if any(self.path(each)[0].lower() in variables for each in expression.find_all(exp.Column)):
-            raise NotLiftable(expression.sql(DIALECT))  # Spark would resolve the column as the lambda's variable
-        resolved = expression.copy().transform(self._resolved)
-        try:
-            text = resolved.sql(DIALECT, unsupported_level=ErrorLevel.RAISE)
-        except UnsupportedError as error:
-            raise NotLiftable(str(error)) from None
-        if WINDOW_STAND_IN in text.lower():
-            raise NotLiftable(text)
-        return text
+        return expression.sql(self.path)
 
     def text(self, expression: str) -> str:
-        refuse_doubled_quotes(expression)
         return self.sql(parse_expression(expression))
 
-    def path(self, column: exp.Column) -> Path:
+    def path(self, parts: tuple[str, ...]) -> Path:
         """The path of a column."""
-        parts = [part.name for part in column.parts]
         if len(parts) > 1 and parts[0].lower() == self.made_alias:
             return (MADE, *parts[1:])
         if len(parts) > 1 and parts[0].lower() == self.alias:
@@ -70,51 +55,54 @@ class Scope:
             return (MADE, *parts)
         return (*self.rows.path(parts[0]), *parts[1:])
 
-    def _resolved(self, node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column):
-            return node
-        first, *others = (exp.to_identifier(name, quoted=True) for name in self.path(node))
-        return exp.Dot.build([first, *others]) if others else first
-
-
-def refuse_doubled_quotes(text: str) -> None:
-    """Rejects doubled quotes: Spark reads 'it''s' as one string, sqlglot as two."""
-    tokens = Spark().tokenize(text)
-    for before, after in itertools.pairwise(tokens):
-        if before.token_type == after.token_type == TokenType.STRING and before.end + 1 == after.start:
-            raise NotLiftable(text)
-
 
 def select_rows(columns: RowColumns, name: str, text: str, known: Mapping[str, Rows]) -> Rows:
     """The rows of a query as columns; `known` has the tables that it may read."""
-    refuse_doubled_quotes(text)
-    table = origin_table(text, set(known))
-    query = parse_query(text)
-    if table is None or len(list(query.find_all(exp.Table))) != 1:
+    statement = parse_select(text)
+    table = next((each for each in known if each.lower() == statement.table.lower()), None)
+    if table is None:
         raise NotLiftable(text)
-    (named,) = query.find_all(exp.Table)
-    if has_others(query, PLAIN_PARTS) or has_others(named, PLAIN_TABLE):
-        raise NotLiftable(text)
-    laterals = query.args.get("laterals") or []
     rows = known[table]
-    scope = Scope((named.alias or named.name).lower(), rows)
-    where = query.args.get("where")
-    if laterals:
-        return lateral_rows(columns, name, query, laterals, scope)
+    expected = plain_schema(columns.frame.sparkSession, text, table, columns.schema_of(rows))
+    made = compiled_rows(columns, name, statement, rows)
+    if described(columns.schema_of(made)) != described(expected):
+        raise NotLiftable(text)
+    return made
+
+
+def plain_schema(session: SparkSession, text: str, table: str, schema: T.StructType) -> T.StructType:
+    """The columns that Spark itself gives to the query."""
+    session.createDataFrame([], schema).createOrReplaceTempView(table)
+    try:
+        return session.sql(text).schema
+    except PySparkException as error:
+        raise NotLiftable(text) from error
+
+
+def described(schema: T.StructType) -> list[tuple[str, str]]:
+    """Names and types, without what is nullable."""
+    return [(each.name, each.dataType.simpleString()) for each in schema.fields]
+
+
+def compiled_rows(columns: RowColumns, name: str, statement: SelectStatement, rows: Rows) -> Rows:
+    scope = Scope(statement.alias.lower(), rows)
+    where = statement.where
+    if statement.lateral is not None:
+        return lateral_rows(columns, name, statement, statement.lateral, scope)
     if rows.array is not None:
-        made = projection(query, columns, scope)
-        found = quoted(rows.array) if where is None else rows.filtered(scope.sql(where.this))
+        made = projection(statement, columns, scope)
+        found = text_of((rows.array,)) if where is None else rows.filtered(scope.sql(where))
         return Rows.several(columns.add(f"__rows_{name}", f"transform({found}, {ROW} -> {struct_of(made)})"), made)
     if where is not None:
-        condition = columns.add(f"__has_{name}", rows.filtered(f"coalesce({scope.sql(where.this)}, false)"))
+        condition = columns.add(f"__has_{name}", rows.filtered(f"coalesce({scope.sql(where)}, false)"))
         rows = rows.narrowed(condition)
-    return single_rows(columns, name, query, replace(scope, rows=rows))
+    return single_rows(columns, name, statement, replace(scope, rows=rows))
 
 
-def single_rows(columns: RowColumns, name: str, query: exp.Expr, scope: Scope) -> Rows:
+def single_rows(columns: RowColumns, name: str, statement: SelectStatement, scope: Scope) -> Rows:
     """Uses the input's columns in place; other expressions become new columns."""
     fields: dict[str, Path] = {}
-    for each, value in projected(query, columns, scope).items():
+    for each, value in projected(statement, columns, scope).items():
         if isinstance(value, str):
             fields[each] = (columns.add(f"__{name}.{each}", scope.rows.mapped(value)),)
         else:
@@ -122,15 +110,11 @@ def single_rows(columns: RowColumns, name: str, query: exp.Expr, scope: Scope) -
     return Rows(fields, scope.rows.condition)
 
 
-def lateral_rows(columns: RowColumns, name: str, query: exp.Expr, laterals: list[exp.Expr], scope: Scope) -> Rows:
-    if len(laterals) > 1 or laterals[0].args.get("outer"):
-        raise NotLiftable(query.sql(DIALECT))
-    view, where = laterals[0], query.args.get("where")
-    names = tuple(each.name for each in view.args["alias"].args.get("columns") or ())
-    made = made_rows(view.this, names, scope)
-    inner = Scope(scope.alias, scope.rows, view.args["alias"].name.lower(), names)
-    found = made if where is None else f"filter({made}, {MADE} -> {inner.sql(where.this)})"
-    fields = projection(query, columns, inner)
+def lateral_rows(columns: RowColumns, name: str, statement: SelectStatement, view: LateralView, scope: Scope) -> Rows:
+    inner = Scope(scope.alias, scope.rows, view.alias.lower(), view.names)
+    made = made_rows(view, scope)
+    found = made if statement.where is None else f"filter({made}, {MADE} -> {inner.sql(statement.where)})"
+    fields = projection(statement, columns, inner)
     several = f"transform({found}, {MADE} -> {struct_of(fields)})"
     if scope.rows.is_many:  # flatten returns null if any of the arrays is null
         every = f"flatten({scope.rows.mapped(f'coalesce({several}, array())')})"
@@ -139,52 +123,48 @@ def lateral_rows(columns: RowColumns, name: str, query: exp.Expr, laterals: list
     return Rows.several(columns.add(f"__rows_{name}", every), fields)
 
 
-def made_rows(generator: exp.Expr, names: tuple[str, ...], scope: Scope) -> str:
+def made_rows(view: LateralView, scope: Scope) -> str:
     """The rows that a LATERAL VIEW derives from one row."""
-    if isinstance(generator, exp.Stack) and names:
-        values = [scope.sql(each) for each in generator.expressions]
-        groups = [values[start : start + len(names)] for start in range(0, len(values), len(names))]
-        if len(groups) == int(generator.this.name) and len(groups[-1]) == len(names):
+    values = [scope.sql(each) for each in view.arguments]
+    names = view.names
+    if view.generator == "stack" and names and values[0].isdecimal():
+        groups = [values[start : start + len(names)] for start in range(1, len(values), len(names))]
+        if len(groups) == int(values[0]) and len(groups[-1]) == len(names):
             return f"array({', '.join(struct_of(dict(zip(names, group, strict=True))) for group in groups)})"
-    if isinstance(generator, exp.Explode) and type(generator) is exp.Explode and len(names) == 1:
-        return f"transform({scope.sql(generator.this)}, {ITEM} -> {struct_of({names[0]: ITEM})})"
-    raise NotLiftable(generator.key)
+    if view.generator == "explode" and len(names) == 1 and len(values) == 1:
+        return f"transform({values[0]}, {ITEM} -> {struct_of({names[0]: ITEM})})"
+    raise NotLiftable(view.generator)
 
 
-def projection(query: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, str]:
+def projection(statement: SelectStatement, columns: RowColumns, scope: Scope) -> dict[str, str]:
     return {
         name: value if isinstance(value, str) else text_of(value)
-        for name, value in projected(query, columns, scope).items()
+        for name, value in projected(statement, columns, scope).items()
     }
 
 
-def projected(query: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, str | Path]:
+def projected(statement: SelectStatement, columns: RowColumns, scope: Scope) -> dict[str, str | Path]:
     """The columns of a SELECT: the path of an existing column, or an expression."""
     fields: dict[str, str | Path] = {}
-    for each in query.expressions:
-        if isinstance(each, exp.Star) or (isinstance(each, exp.Column) and isinstance(each.this, exp.Star)):
+    for each in statement.items:
+        if isinstance(each, Star):
             fields |= star_fields(each, columns, scope)
-        elif isinstance(each, exp.Alias | exp.Column | exp.Dot):
-            value = each.this if isinstance(each, exp.Alias) else each
-            fields[each.alias_or_name] = scope.path(value) if isinstance(value, exp.Column) else scope.sql(value)
-        else:
-            raise NotLiftable(each.sql(DIALECT))
+            continue
+        column = each.expression.column
+        fields[each.name] = scope.sql(each.expression) if column is None else scope.path(column.parts)
     return fields
 
 
-def has_others(node: exp.Expr, known: Set[str]) -> bool:
-    """Whether a node has arguments other than these."""
-    return any(value for key, value in node.args.items() if key not in known)
-
-
-def star_fields(star: exp.Expr, columns: RowColumns, scope: Scope) -> dict[str, Path]:
-    if has_others(star.this if isinstance(star, exp.Column) else star, set()):
-        raise NotLiftable(star.sql(DIALECT))  # EXCEPT and similar
-    table = star.table.lower() if isinstance(star, exp.Column) else ""
-    if table in {"", scope.alias}:
-        return dict(scope.rows.fields) | ({} if table else {name: (MADE, name) for name in scope.made})
-    path = scope.rows.path(table)
+def star_fields(star: Star, columns: RowColumns, scope: Scope) -> dict[str, Path]:
+    made: dict[str, Path] = {name: (MADE, name) for name in scope.made}
+    if star.of is None:
+        return {**scope.rows.fields, **made}
+    if star.of.lower() == scope.alias:
+        return dict(scope.rows.fields)
+    if star.of.lower() == scope.made_alias:
+        return made
+    path = scope.rows.path(star.of)
     kind = columns.type_of(scope.rows, text_of(path))
     if not isinstance(kind, T.StructType):
-        raise NotLiftable(star.sql(DIALECT))
+        raise NotLiftable(star.of)
     return {name: (*path, name) for name in kind.names}

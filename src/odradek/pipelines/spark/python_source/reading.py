@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 from pyspark.sql import types as T  # noqa: N812 - its usual name
-from pyspark.sql.pandas.types import to_arrow_schema
 
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.python_source.lookup import READ_UNCOMMITTED, Lookup
@@ -32,6 +31,19 @@ COLUMNS = T.StructType([
     T.StructField("timestampType", T.IntegerType()),
 ])  # fmt: skip
 COLUMNS_WITH_HEADERS = T.StructType([*COLUMNS.fields, T.StructField("headers", T.ArrayType(HEADER))])
+
+# The same columns in Arrow.
+ARROW = pa.schema([
+    ("key", pa.binary()),
+    ("value", pa.binary()),
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+    ("timestamp", pa.timestamp("us", tz="UTC")),
+    ("timestampType", pa.int32()),
+])  # fmt: skip
+ARROW_HEADER = pa.field("element", pa.struct([("key", pa.string()), ("value", pa.binary())]))
+ARROW_WITH_HEADERS = ARROW.append(pa.field("headers", pa.list_(ARROW_HEADER)))
 
 BATCH_ROWS = 10_000
 BATCH_BYTES = 8 << 20
@@ -73,8 +85,7 @@ def consumer_of(client: tuple[tuple[str, str], ...]) -> Consumer:
 def read_range(options: TopicOptions, wanted: OffsetRange) -> Iterator[pa.RecordBatch]:
     """All records of the range that the log has; compaction and transactions leave gaps in offsets."""
     consumer = consumer_of(options.client)
-    schema = to_arrow_schema(columns_of(options), timezone="UTC")
-    rows = Rows(schema)
+    rows = Rows(ARROW_WITH_HEADERS if options.has_headers else ARROW)
     try:
         for message in messages(consumer, options, wanted):
             rows.add(message)

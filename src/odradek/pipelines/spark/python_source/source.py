@@ -6,7 +6,6 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from odradek.pipelines.spark.python_source.lookup import Lookup, TopicsUnavailable
 from odradek.pipelines.spark.python_source.offsets import (
@@ -19,6 +18,13 @@ from odradek.pipelines.spark.python_source.offsets import (
     to_json,
 )
 from odradek.pipelines.spark.python_source.options import TopicOptions
+from odradek.pipelines.spark.python_source.read_limits import (
+    HAS_LIMITS,
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from odradek.pipelines.spark.python_source.reading import RecordsMissing, columns_of, read_range
 
 if TYPE_CHECKING:
@@ -79,12 +85,16 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     Spark asks for the initial offset again when it replays the first batch, and the brokers' answer may have changed by
     then. So the first batch is empty: its end, which Spark stores before anything else, is the start of the stream.
+
+    PySpark 4.1 calls `latestOffset` without arguments: the start is then the end of the last planned batch, and the
+    first batch reads everything from the beginning.
     """
 
     def __init__(self, options: TopicOptions) -> None:
         self._options = options
         self._target: dict[Partition, int] | None = None
         self._latest: dict[Partition, int] = {}
+        self._planned: dict[str, Any] = {}  # the end of the last batch that Spark has planned
 
     @functools.cached_property
     def _lookup(self) -> Lookup:
@@ -99,7 +109,11 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
         self._target = self._ends()
 
-    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+    def latestOffset(  # noqa: N802
+        self, start: dict[str, Any] | None = None, limit: ReadLimit | None = None
+    ) -> dict[str, Any]:
+        if start is None:
+            return self._end_without_limits()
         if not start:
             return to_json(self._beginning())
         begun = from_json(start)
@@ -115,10 +129,24 @@ class TopicStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(self._latest) or None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        return [RangePartition(each) for each in planned_ranges(from_json(start), from_json(end))]
+        self._planned = end
+        begun, ended = from_json(start), from_json(end)
+        if not start and not HAS_LIMITS:  # the first batch of PySpark 4.1
+            begun = {each: min(self._first.get(each, 0), offset) for each, offset in ended.items()}
+        return [RangePartition(each) for each in planned_ranges(begun, ended)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return read_range(self._options, partition.value)
+
+    @functools.cached_property
+    def _first(self) -> dict[Partition, int]:
+        return self._beginning()
+
+    def _end_without_limits(self) -> dict[str, Any]:
+        if self._planned:
+            return self.latestOffset(self._planned, self.getDefaultReadLimit())
+        self._latest = self._ends()
+        return to_json({each: max(offset, self._first.get(each, 0)) for each, offset in self._latest.items()})
 
     def _beginning(self) -> dict[Partition, int]:
         begin = self._lookup.at(self._options.start, existing(self._options, self._lookup))

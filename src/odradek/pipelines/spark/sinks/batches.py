@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -10,6 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.model import (
+    Changes,
     ConsoleTarget,
     FilesTarget,
     LatestRows,
@@ -19,12 +21,15 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
 )
 from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.spark.change_data import changes_in
 from odradek.pipelines.spark.failures import PipelineError, message_with_location
 from odradek.pipelines.spark.hidden_columns import quoted, visible_columns, without_hidden
 from odradek.pipelines.spark.producers import Producer, producer_of
 from odradek.pipelines.spark.python_references import load_reference
+from odradek.pipelines.spark.sinks.change_data import ChangeData
+from odradek.pipelines.spark.sinks.table_changes import TableChange
 from odradek.pipelines.spark.sinks.topics import JSON_OPTIONS, records_of
-from odradek.pipelines.spark.sinks.warehouse import BatchNumber, TableChange, check_database, parsed_url, warehouse
+from odradek.pipelines.spark.sinks.warehouse import BatchNumber, check_database, parsed_url, warehouse
 from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import latest_rows, order_value, running_aggregate, view_key, view_order
 
@@ -33,7 +38,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from odradek.pipelines.definition.model import Pipeline, Sink, View
+    from odradek.pipelines.definition.model import Pipeline, RunningAggregate, Sink, View
 
 MOST_COLLECTED_ROWS = 10_000
 
@@ -106,21 +111,32 @@ def write_tables(
     is_aggregated: bool,
 ) -> None:
     """Writes tables and views in one transaction per database; `is_aggregated` if the rows are a view's groups."""
-    changes: dict[str, list[TableChange]] = {}
+    changes: dict[str, list[TableChange | ChangeData]] = {}
     for sink in sinks:
         target = sink.target
         if isinstance(target, TableTarget):
-            key = target.key if sink.mode is SinkMode.UPSERT else ()
-            rows = table_rows(tables.rows(sink.input), target)
-            change = change_of(rows, target.table, key, target.order_by)
+            change = sink_change(tables.rows(sink.input), sink, target)
             changes.setdefault(database_url(pipeline, target.url), []).append(change)
     for view in views:
-        change = change_of(
-            view_rows(tables.rows(view.input), view, is_aggregated), view.name, view_key(view), view_order(view)
-        )
+        change = view_change(tables.rows(view.input), view, is_aggregated)
         changes.setdefault(database_url(pipeline, view.url), []).append(change)
     for url, found in changes.items():
         warehouse(url).write(batch, found)
+
+
+def sink_change(frame: DataFrame, sink: Sink, target: TableTarget) -> TableChange | ChangeData:
+    if target.changes is not None:
+        return change_data_of(frame, target.table, target.changes)
+    key = target.key if sink.mode is SinkMode.UPSERT else ()
+    return change_of(table_rows(frame, target), target.table, key, target.order_by)
+
+
+def view_change(frame: DataFrame, view: View, is_aggregated: bool) -> TableChange | ChangeData:
+    content = view.content
+    if isinstance(content, Changes):
+        return change_data_of(frame, view.name, content)
+    rows = view_rows(frame, content, is_aggregated)
+    return change_of(rows, view.name, view_key(content), view_order(content))
 
 
 def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
@@ -128,10 +144,10 @@ def table_rows(frame: DataFrame, target: TableTarget) -> DataFrame:
     return shown(frame) if target.order_by is None else latest_rows(frame, LatestRows(target.key, target.order_by))
 
 
-def view_rows(frame: DataFrame, view: View, is_aggregated: bool) -> DataFrame:
-    if isinstance(view.content, LatestRows):
-        return latest_rows(frame, view.content).coalesce(1)  # one row per key is small enough for one job
-    return shown(frame if is_aggregated else running_aggregate(frame, view.content))
+def view_rows(frame: DataFrame, content: LatestRows | RunningAggregate, is_aggregated: bool) -> DataFrame:
+    if isinstance(content, LatestRows):
+        return latest_rows(frame, content).coalesce(1)  # one row per key is small enough for one job
+    return shown(frame if is_aggregated else running_aggregate(frame, content))
 
 
 def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str | None = None) -> TableChange:
@@ -141,6 +157,15 @@ def change_of(frame: DataFrame, table: str, key: tuple[str, ...], order_by: str 
     if order is not None:
         flat = flat.withColumn(order, order_value(flat, order))
     return TableChange(table, flat.schema, rows_of(flat), tuple(spelled[name.lower()] for name in key), order)
+
+
+def change_data_of(frame: DataFrame, table: str, changes: Changes) -> ChangeData:
+    flat = with_nested_as_json(changes_in(frame, changes))
+    spelled = {name.lower(): name for name in flat.columns}
+    key = tuple(spelled[name.lower()] for name in changes.key)
+    remember = None if changes.remember is None else timedelta(milliseconds=changes.remember.milliseconds)
+    sequence = spelled[changes.sequence.lower()]
+    return ChangeData(table, flat.schema, rows_of(flat), key, sequence, changes.keeps_history, remember)
 
 
 def with_nested_as_json(frame: DataFrame) -> DataFrame:

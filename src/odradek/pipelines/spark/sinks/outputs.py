@@ -9,8 +9,9 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import TableTarget, TopicTarget
+from odradek.pipelines.definition.model import LakehouseTarget, TableTarget, TopicTarget
 from odradek.pipelines.spark.sinks.batches import write_other_sink, write_tables
+from odradek.pipelines.spark.sinks.lakehouse import write_lakehouse
 from odradek.pipelines.spark.sinks.topics import by_producer, producer_name, write_to_cluster
 
 if TYPE_CHECKING:
@@ -55,7 +56,10 @@ def outputs_of(
         found.append(Output("tables", write, is_repeating=batch is None))
     number = 0 if batch is None else batch.number
     for sink in flow.sinks:
-        if not isinstance(sink.target, TopicTarget | TableTarget):
+        if isinstance(sink.target, LakehouseTarget):
+            write = functools.partial(write_lakehouse, sink, sink.target, tables, pipeline, batch)
+            found.append(Output(f"sink {sink.name}", write, is_repeating=batch is None))
+        elif not isinstance(sink.target, TopicTarget | TableTarget):
             write = functools.partial(write_other_sink, sink, tables, pipeline, number)
             found.append(Output(f"sink {sink.name}", write, is_repeating=True))
     for producer, frames in by_producer(records).items():

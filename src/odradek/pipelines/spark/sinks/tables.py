@@ -10,9 +10,11 @@ import sqlalchemy as sa
 from odradek.pipelines.spark.sinks.warehouse import BATCH_TABLE, connect, database_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from sqlalchemy.engine import Connection
+
+NO_TABLES: Mapping[str, str] = {}
 
 
 @contextmanager
@@ -40,18 +42,29 @@ def drop_table(url: str, name: str) -> None:
         connection.execute(sa.text(f"DROP TABLE IF EXISTS {quoted(connection, name)}"))
 
 
-def swap_tables(url: str, old: str, new: str) -> int:
-    """Renames the new table to the old name and returns its row count; empties the old table if there is no new one."""
+def swap_tables(url: str, old: str, new: str, others: Mapping[str, str] = NO_TABLES) -> int:
+    """Renames the new table to the old name and returns its row count; empties the old table if there is no new one.
+
+    `others` are more old and new names, for the same transaction."""
     with changing(url) as connection:
-        found = sa.inspect(connection)
-        if found.has_table(new):
-            connection.execute(sa.text(f"DROP TABLE IF EXISTS {quoted(connection, old)}"))
-            connection.execute(sa.text(f"ALTER TABLE {quoted(connection, new)} RENAME TO {quoted(connection, old)}"))
-        elif found.has_table(old):
-            connection.execute(sa.text(f"DELETE FROM {quoted(connection, old)}"))
-        else:
+        for each, replacement in others.items():
+            swap(connection, each, replacement)
+        if not swap(connection, old, new):
             return 0
         return int(connection.execute(sa.select(sa.func.count()).select_from(sa.table(old))).scalar_one())
+
+
+def swap(connection: Connection, old: str, new: str) -> bool:
+    """Replaces a table; False if there is neither."""
+    found = sa.inspect(connection)
+    if found.has_table(new):
+        connection.execute(sa.text(f"DROP TABLE IF EXISTS {quoted(connection, old)}"))
+        connection.execute(sa.text(f"ALTER TABLE {quoted(connection, new)} RENAME TO {quoted(connection, old)}"))
+    elif found.has_table(old):
+        connection.execute(sa.text(f"DELETE FROM {quoted(connection, old)}"))
+    else:
+        return False
+    return True
 
 
 def quoted(connection: Connection, name: str) -> str:

@@ -14,14 +14,16 @@ from odradek.pipelines.definition.vocabulary import Connector, Delivery, Encodin
 from odradek.pipelines.spark.connector_choice import connector_of
 from odradek.pipelines.spark.dead_letters import ID_HEADER, header, origin_id
 from odradek.pipelines.spark.delivery import origin_split
-from odradek.pipelines.spark.hidden_columns import has_origin, quoted, visible_columns
+from odradek.pipelines.spark.hidden_columns import has_origin, quoted, user_expression, visible_columns
 from odradek.pipelines.spark.producers import Producer, producer_options
 from odradek.pipelines.spark.python_source.writing import write_topics
+from odradek.pipelines.spark.record_files import append_written, folder_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from pyspark.sql import Column
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
 
     from odradek.pipelines.definition.model import Pipeline, Sink, TopicTarget
     from odradek.pipelines.spark.delivery import Transactions
@@ -31,14 +33,14 @@ JSON_OPTIONS = {"ignoreNullFields": "false"}
 
 def records_of(frame: DataFrame, sink: Sink, target: TopicTarget, pipeline: Pipeline) -> DataFrame:
     """The records of a topic sink, with the columns of Spark's Kafka sink."""
-    key = as_bytes(frame, F.expr(target.key)) if target.key is not None else F.lit(None).cast("binary")
+    key = as_bytes(frame, user_expression(frame, target.key)) if target.key is not None else F.lit(None).cast("binary")
     return frame.withColumn("__value", value_of(frame, target)).select(
         F.lit(target.topic).alias("topic"),
         key.alias("key"),
         F.col("__value").alias("value"),
         F.array(
             header(ID_HEADER, record_id(frame, sink, pipeline, key)),
-            *(header(each.name, F.expr(each.expression)) for each in target.headers),
+            *(header(each.name, user_expression(frame, each.expression)) for each in target.headers),
         ).alias("headers"),
         *([origin_split()] if has_origin(frame) and pipeline.delivery is Delivery.EXACTLY_ONCE else []),
     )
@@ -54,7 +56,7 @@ def encoded_value(frame: DataFrame, target: TopicTarget) -> Column:
     if target.encoding is Encoding.JSON:
         names = target.value or visible_columns(frame)
         return F.to_json(F.struct(*(F.col(quoted(name)) for name in names)), JSON_OPTIONS).cast("binary")
-    return as_bytes(frame, F.expr(target.value[0]))
+    return as_bytes(frame, user_expression(frame, target.value[0]))
 
 
 def as_bytes(frame: DataFrame, column: Column) -> Column:
@@ -84,10 +86,21 @@ def write_to_cluster(producer: Producer, frames: Sequence[DataFrame], transactio
         transactions.write(producer, frames)
         return
     every = functools.reduce(DataFrame.unionByName, frames)
-    if connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
+    folder = folder_of(producer.servers)
+    if folder is not None:
+        append_written(every, folder)
+    elif connector_of(every.sparkSession, producer.connector) is Connector.PYTHON:
         write_topics(every, producer.servers, producer.settings)
     else:
         every.write.format("kafka").options(**producer_options(producer)).save()
+
+
+def streamed_to_topics(writer: DataStreamWriter, producer: Producer) -> DataStreamWriter:
+    """A query that writes its rows as records with Spark's Kafka sink."""
+    folder = folder_of(producer.servers)
+    if folder is not None:
+        return writer.foreachBatch(lambda batch, _number: append_written(batch, folder))
+    return writer.format("kafka").options(**producer_options(producer))
 
 
 def producer_name(producer: Producer) -> str:

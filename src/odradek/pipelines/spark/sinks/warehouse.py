@@ -11,23 +11,28 @@ import threading
 from collections import deque
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
 
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.sinks.column_values import column_type, value_of
+from odradek.pipelines.spark.sinks.change_data import (
+    ChangeData,
+    apply_change_data,
+    deletion_columns,
+    deletions_name,
+    table_columns,
+)
+from odradek.pipelines.spark.sinks.column_values import column_type
+from odradek.pipelines.spark.sinks.table_changes import TableChange, WarehouseRefused, apply_change
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from pyspark.sql import types as T  # noqa: N812 - its usual name
     from sqlalchemy.engine import Connection, Engine
 
 BATCH_TABLE = "odradek_batches"
-CHUNK_ROWS = 500
 BUSY_S = 60.0
 
 
@@ -35,10 +40,6 @@ BUSY_S = 60.0
 SQLITE_TRANSIENT = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 # Messages of a server that rejects the URL; the client has no error codes for failed connections.
 WRONG_URL = ("does not exist", "authentication failed", "no pg_hba.conf entry", "no password supplied")
-
-
-class WarehouseRefused(PipelineError):
-    """The table cannot store the rows."""
 
 
 class WarehouseUnavailable(PipelineError):
@@ -52,22 +53,6 @@ class BatchNumber:
     query: str
     number: int
     epoch: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class TableChange:
-    """Rows for a table. With a key, a row replaces the one of its key; with `order_by`, unless that one is newer.
-
-    `deletions` are rows of the same columns, of which the key counts, and with `order_by` also that column: the row of
-    the key is removed unless it is newer. They are applied before the rows, so a key must not be in both.
-    """
-
-    table: str
-    schema: T.StructType
-    rows: Iterable[tuple[Any, ...]]
-    key: tuple[str, ...] = ()
-    order_by: str | None = None
-    deletions: Iterable[tuple[Any, ...]] = ()
 
 
 class Warehouse:
@@ -84,26 +69,28 @@ class Warehouse:
             sa.Column("batch", sa.BigInteger, nullable=False),
         )
 
-    def write(self, batch: BatchNumber | None, changes: Sequence[TableChange]) -> bool:
+    def write(self, batch: BatchNumber | None, changes: Sequence[TableChange | ChangeData]) -> bool:
         """Applies all changes or none; False if the batch was written before. Without a number nothing is skipped."""
         with self._lock, database_errors(self.engine.url):
-            tables = [self._table(change) for change in changes]
+            tables = [self._tables(change) for change in changes]
             self._metadata.create_all(self.engine)
             with self.engine.begin() as connection:
                 is_new = batch is None or self._is_new(connection, batch)
-                for change, table in zip(changes, tables, strict=True) if is_new else ():
-                    apply_change(connection, table, change)
+                for change, (table, *others) in zip(changes, tables, strict=True) if is_new else ():
+                    if isinstance(change, ChangeData):
+                        apply_change_data(connection, table, others[0], change)
+                    else:
+                        apply_change(connection, table, change)
         if not is_new:
             for change in changes:
-                deque(
-                    chain(change.deletions, change.rows), maxlen=0
-                )  # Spark fails a stateful batch that is not read to its end
+                removed = () if isinstance(change, ChangeData) else change.deletions
+                deque(chain(removed, change.rows), maxlen=0)  # Spark fails a stateful batch that is not read to its end
         return is_new
 
     def forget(self, *tables: str) -> None:
         """Drops the cached table definitions, so that changes by others are seen."""
         with self._lock:
-            for name in tables:
+            for name in (*tables, *map(deletions_name, tables)):
                 known = self._metadata.tables.get(name)
                 if known is not None:
                     self._metadata.remove(known)
@@ -120,24 +107,28 @@ class Warehouse:
             connection.execute(self._batches.update().where(mine).values(batch=batch.number))
         return True
 
-    def _table(self, change: TableChange) -> sa.Table:
-        """The table; creates it from the rows' columns if it does not exist."""
-        known = self._metadata.tables.get(change.table)
-        if known is None and sa.inspect(self.engine).has_table(change.table):
-            known = sa.Table(change.table, self._metadata, autoload_with=self.engine)
-        if known is None:
-            columns = [
-                sa.Column(
-                    each.name, column_type(each.dataType, each.name in change.key), primary_key=each.name in change.key
-                )
-                for each in change.schema.fields
-            ]
-            return sa.Table(change.table, self._metadata, *columns)
-        missing = [name for name in change.schema.names if name not in known.c]
-        if missing:
-            raise WarehouseRefused(
-                f"table {change.table} has no column {', '.join(missing)}; add it, or use a new table"
+    def _tables(self, change: TableChange | ChangeData) -> list[sa.Table]:
+        """The table, and for change data that of its deletions; creates those that do not exist."""
+        if isinstance(change, ChangeData):
+            table = self._table(change.table, table_columns(change))
+            return [table, self._table(deletions_name(change.table), deletion_columns(change))]
+        columns = [
+            sa.Column(
+                each.name, column_type(each.dataType, each.name in change.key), primary_key=each.name in change.key
             )
+            for each in change.schema.fields
+        ]
+        return [self._table(change.table, columns)]
+
+    def _table(self, name: str, columns: Sequence[sa.Column[Any]]) -> sa.Table:
+        known = self._metadata.tables.get(name)
+        if known is None and sa.inspect(self.engine).has_table(name):
+            known = sa.Table(name, self._metadata, autoload_with=self.engine)
+        if known is None:
+            return sa.Table(name, self._metadata, *columns)
+        missing = [each.name for each in columns if each.name not in known.c]
+        if missing:
+            raise WarehouseRefused(f"table {name} has no column {', '.join(missing)}; add it, or use a new table")
         return known
 
 
@@ -241,81 +232,6 @@ def begin_snapshot(connection: Connection) -> None:
 def begin_immediate(connection: Connection) -> None:
     """Starts a write transaction: upgrading a read transaction to write may fail."""
     connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def apply_change(connection: Connection, table: sa.Table, change: TableChange) -> None:
-    delete_rows(connection, table, change)
-    rows = database_rows(change, change.rows, connection.dialect.name)
-    while chunk := list(islice(rows, CHUNK_ROWS)):
-        refuse_null_keys(chunk, change)
-        if not change.key:
-            connection.execute(table.insert(), chunk)
-        elif connection.dialect.name in {"sqlite", "postgresql"}:
-            connection.execute(upsert(connection.dialect.name, table, change), chunk)
-        else:
-            for row in chunk:
-                replace_row(connection, table, change, row)
-
-
-def database_rows(change: TableChange, rows: Iterable[Any], dialect: str) -> Iterator[dict[str, Any]]:
-    names = change.schema.names
-    values = [value_of(each.dataType, dialect) for each in change.schema.fields]
-    for row in map(tuple, rows):
-        yield {name: make(value) for name, make, value in zip(names, values, row, strict=True)}
-
-
-def delete_rows(connection: Connection, table: sa.Table, change: TableChange) -> None:
-    dialect = connection.dialect.name
-    named = [*change.key, *([] if change.order_by is None else [change.order_by])]
-    given = {name: sa.bindparam(f"old_{name}", type_=table.c[name].type) for name in named}
-    conditions = [table.c[name] == given[name] for name in change.key]
-    if change.order_by is not None:
-        conditions.append(is_not_newer(table.c[change.order_by], given[change.order_by], dialect))
-    rows = ({f"old_{name}": row[name] for name in named} for row in database_rows(change, change.deletions, dialect))
-    while chunk := list(islice(rows, CHUNK_ROWS)):
-        connection.execute(table.delete().where(*conditions), chunk)
-
-
-def refuse_null_keys(rows: Sequence[dict[str, Any]], change: TableChange) -> None:
-    """Rejects rows with a null in their key, because no database matches them in an upsert."""
-    for name in change.key:
-        if any(row[name] is None for row in rows):
-            raise WarehouseRefused(
-                f"table {change.table}: the key column {name} is null in a row; remove such rows with an "
-                f"expectation: {{check: {name} is not null, otherwise: quarantine}}"
-            )
-
-
-def upsert(dialect: str, table: sa.Table, change: TableChange) -> Any:
-    insert = (sqlite if dialect == "sqlite" else postgresql).insert(table)
-    changed = {name: insert.excluded[name] for name in change.schema.names if name not in change.key}
-    if not changed:
-        return insert.on_conflict_do_nothing(index_elements=list(change.key))
-    return insert.on_conflict_do_update(
-        index_elements=list(change.key),
-        set_=changed,
-        where=None
-        if change.order_by is None
-        else is_not_newer(table.c[change.order_by], insert.excluded[change.order_by], dialect),
-    )
-
-
-def is_not_newer(present: Any, arriving: Any, dialect: str) -> Any:
-    """Whether a row may be replaced: null is the least value, and text is compared by its bytes, as Spark does."""
-    if dialect == "postgresql" and isinstance(present.type, sa.String):
-        present, arriving = present.collate("C"), arriving.collate("C")
-    return sa.or_(present.is_(None), arriving >= present)
-
-
-def replace_row(connection: Connection, table: sa.Table, change: TableChange, row: dict[str, Any]) -> None:
-    """Replaces a row by DELETE and INSERT, for databases without a supported upsert."""
-    same = sa.and_(*(table.c[name] == row[name] for name in change.key))
-    if change.order_by is not None:
-        present = connection.execute(sa.select(table.c[change.order_by]).where(same)).scalar()
-        if present is not None and (row[change.order_by] is None or row[change.order_by] < present):
-            return
-    connection.execute(table.delete().where(same))
-    connection.execute(table.insert(), [row])
 
 
 @contextmanager

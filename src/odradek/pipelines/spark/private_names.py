@@ -1,0 +1,115 @@
+"""Every private name of Spark that this package uses, what it is used for, and what is done without it.
+
+Private names may change with any release of Spark. All of them are looked up here, by the key of `NAMES`. If one is
+missing, the pipeline runs in the plain way, and a warning says so once.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyspark
+from py4j.protocol import Py4JError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import DataFrame
+
+Result = TypeVar("Result")
+LOG = logging.getLogger("odradek.pipelines")
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What private names are used for, and what is done without them."""
+
+    purpose: str
+    fallback: str
+
+
+PLANNING = Use("optimize the plan of a query once, before it starts", "Spark optimizes the plan of every batch")
+STATE = Use("find out whether a Python step keeps state", "the streaming query computes it, as if it kept state")
+CHECKPOINTS = Use("write local checkpoints without starting processes", "Spark's default writes the checkpoints")
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateName:
+    """A name of PySpark, or of Spark's Scala classes, that is not part of the public API."""
+
+    path: str
+    use: Use
+
+
+NAMES = {
+    "frame": PrivateName("_jdf", PLANNING),
+    "session": PrivateName("_jsparkSession", PLANNING),
+    "jvm": PrivateName("_jvm", PLANNING),
+    "execution": PrivateName("queryExecution", PLANNING),
+    "analyzed": PrivateName("analyzed", PLANNING),
+    "is streaming": PrivateName("isStreaming", STATE),
+    "node": PrivateName("nodeName", STATE),
+    "children": PrivateName("children", STATE),
+    "contains": PrivateName("containsPattern", PLANNING),
+    "state": PrivateName("sessionState", PLANNING),
+    "optimizer": PrivateName("optimizer", PLANNING),
+    "execute": PrivateName("execute", PLANNING),
+    "batches": PrivateName("batches", PLANNING),
+    "needed rules": PrivateName("nonExcludableRules", PLANNING),
+    "clock words": PrivateName("org.apache.spark.sql.catalyst.optimizer.SpecialDatetimeValues", PLANNING),
+    "clock pattern": PrivateName("org.apache.spark.sql.catalyst.trees.TreePattern.CURRENT_LIKE", PLANNING),
+    "dataset": PrivateName("org.apache.spark.sql.classic.Dataset.ofRows", PLANNING),
+    "context": PrivateName("_jsc", CHECKPOINTS),
+    "file systems": PrivateName("hadoopConfiguration", CHECKPOINTS),
+    "checkpoint files": PrivateName(
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager", CHECKPOINTS
+    ),
+}
+
+# Names that are not looked up but compared with or given to Spark. A wrong one changes no result.
+CONSTANTS = {
+    "spark.sql.streaming.checkpointFileManagerClass": "setting; ignored by a Spark that does not know it",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "setting; ignored by a Spark that does not know it",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "setting; without it `--until-caught-up` may not end with timers",
+    "spark.watermarkDelayMs": "metadata of a column of event time; without it no key of a deduplication is forgotten, "
+    "and Spark refuses windows over windows",
+    "sql.streaming.queryId": "local property of a batch's job; the batch fails without it",
+    "Initializing sources": "status of a query; without it Python sources start concurrently",
+    "Python worker failed to connect back": "message; without it a Python source that starts late is a failure",
+    "SQLQueryContextLogger, DataFrameQueryContextLogger": "loggers; without them Spark's errors are also on the screen",
+    "offsets, commits, metadata, _spark_metadata": "files of checkpoints and file sinks, whose format has a version",
+}
+
+_warned: set[Use] = set()
+
+
+def private(thing: Any, key: str) -> Any:
+    """The member of an object, or the class or method below the JVM's packages, with the path of `NAMES`."""
+    return reduce(getattr, NAMES[key].path.split("."), thing)
+
+
+def analysed_plan(frame: DataFrame) -> Any:
+    """The plan of a frame with all names resolved."""
+    return private(private(private(frame, "frame"), "execution")(), "analyzed")()
+
+
+def or_plainly(use: Use, action: Callable[[], Result], otherwise: Result) -> Result:
+    """The result of an action that uses private names, or of the plain way if one of them has changed."""
+    try:
+        return action()
+    except (AttributeError, TypeError, Py4JError) as error:
+        warn(use, error)
+        return otherwise
+
+
+def warn(use: Use, error: Exception) -> None:
+    if use not in _warned:
+        _warned.add(use)
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        LOG.warning(
+            "PySpark %s has changed a private name that is used to %s; %s (%s)",
+            pyspark.__version__, use.purpose, use.fallback, reason,
+        )  # fmt: skip

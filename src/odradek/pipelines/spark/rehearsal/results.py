@@ -1,0 +1,88 @@
+"""Reads what a rehearsal wrote: records, files and tables."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from odradek.pipelines.definition.model import FilesTarget, TableTarget
+from odradek.pipelines.spark.dead_letters import ID_HEADER
+from odradek.pipelines.spark.record_files import written_records
+from odradek.pipelines.spark.rehearsal.whole import as_objects
+from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.warehouse import reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+    from odradek.pipelines.definition.model import Pipeline, Sink
+
+
+class Results:
+    """The outputs of a pipeline whose ends are in `folder`, as of now."""
+
+    def __init__(self, session: SparkSession, pipeline: Pipeline, folder: Path) -> None:
+        self._session = session
+        self._pipeline = pipeline
+        self._records = written_records(folder)
+
+    def dead_letters(self) -> list[dict[str, Any]]:
+        written = {f"{self._pipeline.name}/{each.name}" for each in self._pipeline.sinks}
+        return [
+            each
+            for each in self._records
+            if each["topic"] == self._pipeline.dead_letters and id_of(each).partition(":")[0] not in written
+        ]
+
+    def records(self, sink: Sink) -> list[dict[str, Any]]:
+        """The records of a topic sink."""
+        prefix = f"{self._pipeline.name}/{sink.name}:"
+        return [each for each in self._records if id_of(each).startswith(prefix)]
+
+    def rows(self, sink: Sink, schema: Callable[[], StructType]) -> list[dict[str, Any]]:
+        """The rows of a sink; `schema` has the columns of a sink of files."""
+        target = sink.target
+        if isinstance(target, TableTarget):
+            return self.table(target.table, target.url)
+        if not isinstance(target, FilesTarget):
+            return [json.loads(each["value"]) for each in self.records(sink)]
+        if not Path(target.path).is_dir():
+            return []
+        return as_objects(self._session.read.schema(schema()).parquet(target.path))
+
+    def table(self, name: str, url: str | None = None) -> list[dict[str, Any]]:
+        with reading(database_url(self._pipeline, url)) as connection:
+            if not sa.inspect(connection).has_table(name):
+                return []
+            table = sa.Table(name, sa.MetaData(), autoload_with=connection)
+            rows = connection.execute(sa.select(table)).mappings()
+            return [{column: as_json(value) for column, value in row.items()} for row in rows]
+
+
+def id_of(record: dict[str, Any]) -> str:
+    return next((text_of(each["value"]) or "" for each in record["headers"] if each["key"] == ID_HEADER), "")
+
+
+def as_json(value: Any) -> Any:
+    """A value of a database as Spark writes it to JSON; timestamps in a warehouse are UTC."""
+    if isinstance(value, datetime.datetime):
+        return f"{value.isoformat()}Z"
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal):
+        return float(value)
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def text_of(value: bytes | bytearray | None) -> str | None:
+    """Bytes as text, with escapes for bytes that are not UTF-8."""
+    return None if value is None else bytes(value).decode(errors="backslashreplace")

@@ -1,0 +1,140 @@
+"""A pipeline that runs on given micro-batches: its flows, their streaming queries and `foreachBatch` are production's.
+
+Only the ends are others: records are read from files, one for each micro-batch, and written to files.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.model import KeyedState, PythonReference, TableTarget, TopicOrigin
+from odradek.pipelines.definition.vocabulary import Engine, Otherwise, StateClock
+from odradek.pipelines.spark.engines.batch import run_batch
+from odradek.pipelines.spark.engines.standard import StandardEngine
+from odradek.pipelines.spark.expectations import Violations
+from odradek.pipelines.spark.python_references import import_from, load_reference
+from odradek.pipelines.spark.record_files import add_batch_file, add_records, source_folder
+from odradek.pipelines.spark.rehearsal.advancing import add_empty_batch, with_later_clock
+from odradek.pipelines.spark.rehearsal.ends import FolderCluster
+from odradek.pipelines.spark.sinks.batches import database_url
+from odradek.pipelines.spark.sinks.warehouse import warehouse
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline, Source, Step
+    from odradek.pipelines.spark.progress import BatchReport
+
+END_OF_TIME_MS = 1000 * 86_400_000  # far enough to close every window
+
+
+class Rehearsal:
+    """A run of a pipeline whose ends are in `folder` (see `with_local_ends`).
+
+    `feed` adds a micro-batch: records (dictionaries of Kafka's columns) of topics, and rows of other sources. `run`
+    processes what was fed. `advance` moves event time and processing time.
+    """
+
+    def __init__(self, session: SparkSession, pipeline: Pipeline, folder: Path) -> None:
+        self._session = session
+        self._pipeline = pipeline
+        self._folder = folder
+        self._fed = 0
+        self._is_behind = False
+        self._later_ms = 0  # by how much `advance` has moved processing time, the last time at `_moved_at_ms`
+        self._moved_at_ms = 0
+        self._violations: Counter[tuple[str, str, Otherwise]] = Counter()
+        self._flows: set[str] = set()
+        self.late_rows: Counter[str] = Counter()  # rows that watermarks declared late, by flow
+        for source in pipeline.sources:
+            source_folder(folder, source.name).mkdir(parents=True, exist_ok=True)
+
+    def feed(self, given: Mapping[str, Sequence[Any]]) -> None:
+        """Adds a micro-batch; sources that are not named have no rows in it."""
+        fed = [each for each in self._pipeline.sources if each.is_stream or each.name in given]
+        if any(not each.is_stream for each in fed):
+            self.run()  # a static source is read in each batch, so that earlier batches must not see these rows
+        for source in fed:
+            self._add(source, given.get(source.name, ()))
+        self._fed += 1
+        self._is_behind = True
+
+    def _add(self, source: Source, rows: Sequence[Any]) -> None:
+        if isinstance(source.origin, TopicOrigin):
+            add_records(self._folder, source.name, self._fed, rows)
+        else:
+            lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+            add_batch_file(
+                source_folder(self._folder, source.name), self._fed, lambda path: Path(path).write_text(lines)
+            )
+
+    def run(self) -> None:
+        """Processes the micro-batches that were added since the last run."""
+        if not self._is_behind:
+            return
+        self._is_behind = False
+        cluster = FolderCluster(self._folder)
+        if self._pipeline.engine is Engine.BATCH:
+            self._count(run_batch(self._session, self._pipeline, cluster))
+            return
+        running = StandardEngine(self._session, self._with_clock(), cluster, self._count).start(until_caught_up=True)
+        try:
+            running.wait(lambda: False)
+        finally:
+            running.stop()
+            self._flows.update(running.queries)
+            for flow, query in running.queries.items():
+                for progress in query.recentProgress:
+                    self.late_rows[flow] += sum(each.numRowsDroppedByWatermark for each in progress.stateOperators)
+
+    def advance(self, milliseconds: int, *, is_event_time_only: bool = False) -> None:
+        """Moves event time and processing time, and lets windows close and timers fire."""
+        self.run()
+        if not is_event_time_only:
+            self._later_ms += milliseconds
+        self._moved_at_ms = int(time.time() * 1000) + self._later_ms
+        checkpoints = [Path(self._pipeline.checkpoints or "", flow) for flow in self._flows]
+        added = [add_empty_batch(each, milliseconds, self._moved_at_ms) for each in checkpoints]
+        self._is_behind = any(added)
+        self.run()
+
+    def finish(self) -> None:
+        """Lets event time pass the end of every window."""
+        self.advance(END_OF_TIME_MS, is_event_time_only=True)
+
+    def close(self) -> None:
+        """Closes the connections to databases."""
+        urls = [each.target.url for each in self._pipeline.sinks if isinstance(each.target, TableTarget)]
+        for url in {database_url(self._pipeline, each) for each in [*urls, None]}:
+            warehouse(url).engine.dispose()
+
+    @property
+    def violations(self) -> tuple[Violations, ...]:
+        return tuple(Violations(*name, rows) for name, rows in self._violations.items())
+
+    def _count(self, report: BatchReport) -> None:
+        for each in report.violations:
+            self._violations[each.step, each.expectation, each.otherwise] += each.rows
+
+    def _with_clock(self) -> Pipeline:
+        """The pipeline with processors whose clock is as late as `advance` has made it."""
+        if not self._later_ms:
+            return self._pipeline
+        return replace(self._pipeline, steps=tuple(map(self._step_with_clock, self._pipeline.steps)))
+
+    def _step_with_clock(self, step: Step) -> Step:
+        operation = step.operation
+        if not isinstance(operation, KeyedState) or operation.clock is not StateClock.PROCESSING:
+            return step
+        directory, reference = self._pipeline.directory, operation.processor
+        later = with_later_clock(load_reference(reference, directory), self._later_ms, self._moved_at_ms)
+        name = f"{reference.name}_{self._later_ms}_ms_later"
+        setattr(import_from(reference.module, directory), name, later)
+        return replace(step, operation=replace(operation, processor=PythonReference(reference.module, name)))

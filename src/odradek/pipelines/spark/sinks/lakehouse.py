@@ -1,0 +1,186 @@
+"""Writes a batch to a Delta or Iceberg table, once.
+
+The commit of a batch contains its number. Delta compares it itself (`txnAppId` and `txnVersion`), Iceberg has it as a
+property of the snapshot, which is read before the write. A table of change data is two tables: that of the rows, and
+that of the deletions. Each is written once by the same rule, deletions first, and the rows are computed from what both
+contain, so that a batch that was written to one of them only is completed by its replay.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.model import LakehouseTarget, LatestRows
+from odradek.pipelines.definition.vocabulary import LakehouseFormat, SinkMode
+from odradek.pipelines.spark.change_data import changes_in
+from odradek.pipelines.spark.hidden_columns import quoted, visible_columns
+from odradek.pipelines.spark.sinks.lakehouse_changes import (
+    changed_history,
+    deletions_merge,
+    deletions_of,
+    history_merge,
+    history_schema,
+    row_changes,
+    rows_merge,
+    rows_schema,
+    upsert_merge,
+)
+from odradek.pipelines.spark.sources import below
+from odradek.pipelines.spark.views import latest_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from odradek.pipelines.definition.model import Changes, Pipeline, Sink
+    from odradek.pipelines.spark.sinks.batches import RowsByName
+    from odradek.pipelines.spark.sinks.warehouse import BatchNumber
+
+DELETIONS = "_deletions"  # after the name or the folder of a table of change data
+RECENT_COMMITS = 20
+DELTA_APP, DELTA_VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
+DELTA_NOTE = "spark.databricks.delta.commitInfo.userMetadata"
+ICEBERG_PROPERTY = "spark.sql.iceberg.snapshot-property"
+WRITER, BATCH = "odradek-writer", "odradek-batch"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A Delta or Iceberg table: its format, and its name in SQL."""
+
+    session: SparkSession
+    format: LakehouseFormat
+    sql_name: str
+
+    def create(self, schema: StructType, partition_by: Sequence[str]) -> None:
+        """Creates the table if it does not exist."""
+        by = f" PARTITIONED BY ({', '.join(map(quoted, partition_by))})" if partition_by else ""
+        if self.format is LakehouseFormat.ICEBERG:
+            namespace = self.sql_name.rpartition(".")[0]
+            if "." in namespace:
+                self.session.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
+        columns = ", ".join(f"{quoted(each.name)} {each.dataType.simpleString()}" for each in schema.fields)
+        self.session.sql(f"CREATE TABLE IF NOT EXISTS {self.sql_name} ({columns}) USING {self.format}{by}")
+
+    def is_written(self, writer: str, batch: BatchNumber) -> bool:
+        """Whether the table has this batch. For Delta, among the recent commits: others are recognized by the write."""
+        if self.format is LakehouseFormat.ICEBERG:
+            found = self.session.sql(
+                f"SELECT max(CAST(summary['{BATCH}'] AS BIGINT)) FROM {self.sql_name}.snapshots "
+                f"WHERE summary['{WRITER}'] = '{writer}'"
+            ).first()
+            return found is not None and found[0] is not None and found[0] >= batch.number
+        recent = self.session.sql(f"DESCRIBE HISTORY {self.sql_name} LIMIT {RECENT_COMMITS}")
+        return not recent.where(recent["userMetadata"] == note_of(writer, batch)).isEmpty()
+
+    def commit_settings(self, writer: str, batch: BatchNumber) -> Mapping[str, str]:
+        """The settings by which the next commit contains the batch."""
+        if self.format is LakehouseFormat.ICEBERG:
+            return {f"{ICEBERG_PROPERTY}.{WRITER}": writer, f"{ICEBERG_PROPERTY}.{BATCH}": str(batch.number)}
+        return {DELTA_APP: writer, DELTA_VERSION: str(batch.number), DELTA_NOTE: note_of(writer, batch)}
+
+
+def note_of(writer: str, batch: BatchNumber) -> str:
+    return f"{writer} {batch.number}"
+
+
+def write_lakehouse(
+    sink: Sink, target: LakehouseTarget, tables: RowsByName, pipeline: Pipeline, batch: BatchNumber | None
+) -> None:
+    frame = tables.rows(sink.input)
+    table = table_of(frame.sparkSession, target, pipeline)
+    writing = Writing(table, f"{'' if batch is None else batch.query}/{sink.name}", batch, view_name(sink))
+    if target.changes is not None:
+        deletions = table_of(frame.sparkSession, target, pipeline, DELETIONS)
+        write_changes(writing, deletions, frame, target.changes, target.partition_by)
+        return
+    names = visible_columns(frame)
+    rows = frame.select(*map(quoted, names))
+    if sink.mode is not SinkMode.UPSERT:
+        table.create(rows.schema, target.partition_by)
+        listed = ", ".join(map(quoted, names))
+        writing.run(rows, f"INSERT INTO {table.sql_name} ({listed}) SELECT {listed} FROM {writing.view}")
+        return
+    latest = latest_rows(frame, LatestRows(target.key))
+    table.create(latest.schema, target.partition_by)
+    writing.run(latest, upsert_merge(table.sql_name, writing.view, target.key, latest.columns))
+
+
+def write_changes(
+    writing: Writing, deletions: Table, frame: DataFrame, changes: Changes, partition_by: Sequence[str]
+) -> None:
+    """Writes the deletions, then the rows that result from both tables and the batch."""
+    arriving = changes_in(frame, changes).persist()
+    try:
+        removed = deletions_of(arriving, changes)
+        deletions.create(removed.schema, ())
+        other = Writing(deletions, writing.writer, writing.batch, writing.view)
+        other.run(arriving, deletions_merge(deletions.sql_name, writing.view, changes, removed.columns[-1]))
+        session, table = frame.sparkSession, writing.table
+        if not changes.keeps_history:
+            table.create(rows_schema(arriving), partition_by)
+            rows = row_changes(arriving, session.table(deletions.sql_name), changes)
+            writing.run(rows, rows_merge(table.sql_name, writing.view, changes, rows_schema(arriving).names))
+            return
+        table.create(history_schema(arriving, changes), partition_by)
+        found = changed_history(arriving, session.table(table.sql_name), session.table(deletions.sql_name), changes)
+        kept = found.persist()
+        try:
+            kept.count()  # computed before the merge changes what it is computed from
+            names = history_schema(arriving, changes).names
+            writing.run(kept, history_merge(table.sql_name, writing.view, changes, names))
+        finally:
+            kept.unpersist()
+    finally:
+        arriving.unpersist()
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """One write of a batch to a table; `view` is the name that its SQL has for the rows."""
+
+    table: Table
+    writer: str
+    batch: BatchNumber | None
+    view: str
+
+    def run(self, rows: DataFrame, statement: str) -> None:
+        """Runs a statement over the rows, unless the table has the batch."""
+        session = self.table.session
+        if self.batch is None:
+            settings: Mapping[str, str] = {}
+        elif self.table.is_written(self.writer, self.batch):
+            rows.write.format("noop").mode("overwrite").save()  # Spark fails a stateful batch that is not read
+            return
+        else:
+            settings = self.table.commit_settings(self.writer, self.batch)
+        rows.createOrReplaceTempView(self.view)
+        with applied(session, settings):
+            session.sql(statement)
+
+
+@contextmanager
+def applied(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings for a statement; the session belongs to one query, and a query runs one batch at a time."""
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key in settings:
+            session.conf.unset(key)
+
+
+def view_name(sink: Sink) -> str:
+    return quoted(f"odradek_arriving_{sink.name}")
+
+
+def table_of(session: SparkSession, target: LakehouseTarget, pipeline: Pipeline, suffix: str = "") -> Table:
+    if target.table is not None:
+        *parents, name = target.table.split(".")
+        return Table(session, target.format, ".".join(map(quoted, [*parents, name + suffix])))
+    return Table(session, target.format, f"{target.format}.{quoted(below(pipeline, target.path or '') + suffix)}")

@@ -1,0 +1,154 @@
+"""The run of one case: the pipeline on the case's rows, and its results so far."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.pipelines.definition.model import FileOrigin, TopicOrigin, TopicTarget
+from odradek.pipelines.definition.places import ProblemList, Problems
+from odradek.pipelines.spark.rehearsal.ends import with_local_ends
+from odradek.pipelines.spark.rehearsal.replacing import (
+    appended_steps,
+    given_name,
+    step_sink,
+    with_given_steps,
+    with_step_sinks,
+    without,
+)
+from odradek.pipelines.spark.rehearsal.results import Results
+from odradek.pipelines.spark.rehearsal.streams import Rehearsal
+from odradek.pipelines.spark.rehearsal.whole import WholeInput, nothing_given
+from odradek.pipelines.trial.given import check_columns, records_of
+from odradek.pipelines.trial.model import Outlet
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline, Sink, Source
+    from odradek.pipelines.spark.expectations import Violations
+    from odradek.pipelines.trial.model import Advance, Case, GivenBatch
+
+
+class Trial:
+    """Feeds a rehearsal with the batches of a case."""
+
+    def __init__(self, session: SparkSession, pipeline: Pipeline, case: Case, folder: Path) -> None:
+        self._session = session
+        self._pipeline = pipeline
+        self._case = case
+        self._folder = folder
+        self._offsets: dict[str, dict[tuple[str, int], int]] = {}
+        self._fed: dict[str, list[Any]] = {}
+        self._given = {name for each in case.batches for name in each.rows}
+        self._missing = [each for each in pipeline.sources if self._is_missing(each)]
+        self._local = self._prepared()
+        self._rehearsal = Rehearsal(session, self._local, folder)
+
+    def _is_missing(self, source: Source) -> bool:
+        """Whether the source is a database whose columns are unknown, because the case gives it no row."""
+        is_read = isinstance(source.origin, TopicOrigin | FileOrigin) or source.format.schema is not None
+        return not is_read and not any(each.rows.get(source.name) for each in self._case.batches)
+
+    def _prepared(self) -> Pipeline:
+        """The pipeline on local files, with sources for given steps and sinks for steps whose rows are expected."""
+        computed = self._whole({})
+        given = [each.name for each in self._pipeline.steps if each.name in self._given]
+        problems = Problems()
+        schemas = {}
+        for name in given:
+            schemas[name] = computed.computed_schema(name)
+            rows = [row for each in self._case.batches for row in each.rows.get(name, ())]
+            check_columns(rows, schemas[name].names, f"step '{name}'", problems)
+        if problems.errors:
+            raise ProblemList(problems)
+        pipeline = with_given_steps(self._pipeline, {name: each.toDDL() for name, each in schemas.items()})
+        expected = {each.name for check in self._case.checks for each in check.rows if each.outlet is Outlet.STEP}
+        pipeline = with_step_sinks(
+            pipeline, {name: computed.columns(name) for name in appended_steps(pipeline, sorted(expected))}
+        )
+        pipeline = without(pipeline, [each.name for each in self._missing], self._pipeline)
+        fed = {*self._given, *map(given_name, given)}
+        return with_local_ends(pipeline, self._folder, fed | self._empty_tables())
+
+    def _empty_tables(self) -> set[str]:
+        """Databases without given rows."""
+        return {
+            each.name for each in self._pipeline.sources if not isinstance(each.origin, TopicOrigin | FileOrigin)
+        } - self._given
+
+    def _whole(self, rows: Mapping[str, Sequence[Any]]) -> WholeInput:
+        first = {
+            each.name: [row.value for given in self._case.batches for row in given.rows.get(each.name, ())]
+            for each in self._pipeline.sources
+            if not isinstance(each.origin, TopicOrigin) and each.name in self._given
+        }
+        return WholeInput(self._session, self._pipeline, {**first, **rows})
+
+    def feed(self, batch: GivenBatch) -> None:
+        problems = Problems()
+        rows: dict[str, list[Any]] = {name: [row.value for row in given] for name, given in batch.rows.items()}
+        for source in self._pipeline.sources:
+            if isinstance(source.origin, TopicOrigin) and source.name in rows:
+                ends = self._offsets.setdefault(source.name, {})
+                found = records_of(batch.rows[source.name], source, source.origin, problems, ends)
+                rows[source.name] = [each.columns for each in found]
+        for name, found_rows in rows.items():
+            self._fed.setdefault(name, []).extend(found_rows)
+        steps = {each.name for each in self._pipeline.steps}
+        self._rehearsal.feed({given_name(name) if name in steps else name: found for name, found in rows.items()})
+
+    def advance(self, advance: Advance) -> None:
+        self._rehearsal.advance(advance.duration.milliseconds)
+
+    def catch_up(self) -> None:
+        self._rehearsal.run()
+
+    def finish(self) -> None:
+        """Ends the batches; closes windows unless the case decides itself how far time moves."""
+        self._rehearsal.run()
+        if self._case.closes_windows:
+            self._rehearsal.finish()
+
+    def close(self) -> None:
+        self._rehearsal.close()
+
+    @property
+    def violations(self) -> tuple[Violations, ...]:
+        return self._rehearsal.violations
+
+    def results(self) -> Results:
+        return Results(self._session, self._local, self._folder)
+
+    def is_topic(self, sink: str) -> bool:
+        return isinstance(self._original(sink).target, TopicTarget)
+
+    def sink_records(self, sink: str) -> list[dict[str, Any]]:
+        return self.results().records(self._sink(sink))
+
+    def sink_rows(self, sink: str) -> list[dict[str, Any]]:
+        found = self._sink(sink)
+        return self.results().rows(found, lambda: self._whole(self._fed).written_schema(found.input))
+
+    def view_rows(self, view: str) -> list[dict[str, Any]]:
+        if view not in {each.name for each in self._local.views}:
+            raise nothing_given(self._missing[0])
+        return self.results().table(view)
+
+    def step_rows(self, step: str) -> list[dict[str, Any]]:
+        """The rows that the stream appends; rows of aggregations and of static steps are computed as one batch."""
+        sink = next((each for each in self._local.sinks if each.name == step_sink(step)), None)
+        if sink is None:
+            return self._whole(self._fed).rows(step)
+        return self.results().rows(sink, lambda: self._whole(self._fed).written_schema(step))
+
+    def _original(self, sink: str) -> Sink:
+        return next(each for each in self._pipeline.sinks if each.name == sink)
+
+    def _sink(self, sink: str) -> Sink:
+        found = next((each for each in self._local.sinks if each.name == sink), None)
+        if found is None:
+            raise nothing_given(self._missing[0])
+        return found

@@ -1,0 +1,117 @@
+"""`changes:` and `lakehouse:` in definitions: what they mean, and what is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.pipelines.definition.decorators import Pipeline
+from odradek.pipelines.definition.lineage import lineage_of
+from odradek.pipelines.definition.model import Changes, LakehouseTarget, TableTarget
+from odradek.pipelines.definition.vocabulary import Duration, LakehouseFormat, SinkMode
+from tests.pipelines.definition.definitions import SOURCE, define, told_of
+
+DELTA = "lakehouse: {format: delta, path: lake/t"
+GROUPS = "steps: {n: {from: rigs, by: [id], aggregate: {n: count(*)}}}\n"
+JARS = "spark: {spark.jars.packages: anything}\n"
+
+
+def test_changes_of_a_table_and_of_a_view() -> None:
+    definition = define(
+        SOURCE
+        + """
+sinks: {t: {from: rigs, table: t, changes: {key: [id], sequence: at, deletes: "id < 0", remember: 7 days}}}
+views: {v: {from: rigs, changes: {key: id, sequence: at, history: true}}}
+"""
+    )
+    assert definition.pipeline is not None
+    (sink,), (view,) = definition.pipeline.sinks, definition.pipeline.views
+    week = Duration(7 * 86_400_000)
+    assert sink.target == TableTarget("t", changes=Changes(("id",), "at", "id < 0", remember=week))
+    assert sink.mode is SinkMode.APPEND
+    assert view.content == Changes(("id",), "at", keeps_history=True)
+    details = {each.id: each.detail for each in lineage_of(definition.pipeline)}
+    assert details["sink/t"] == "table t, state of id by at"
+    assert details["view/v"] == "history of id by at"
+
+
+def test_python_declares_the_same() -> None:
+    made = Pipeline("p")
+    made.source("rigs", topic="rigs", schema="id BIGINT, at TIMESTAMP")
+    made.view("v", from_="rigs", changes={"key": ["id"], "sequence": "at", "history": True})
+    definition = made.define()
+    assert definition.pipeline is not None
+    assert definition.pipeline.views[0].content == Changes(("id",), "at", keeps_history=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("table: t, changes: {sequence: at}", "changes of sink 'o' has no key"),
+        ("table: t, changes: {key: id}", "changes of sink 'o' has no sequence"),
+        ("table: t, changes: {keys: id, sequence: at}", "keys of changes of sink 'o' is now key"),
+        ("table: t, changes: {key: id, sequence: id}", "has 'id' in its key"),
+        ("table: t, changes: {key: idd, sequence: at}", "changes of sink 'o' names the column 'idd'"),
+        ("table: t, changes: {key: id, sequence: att}", "sequence of sink 'o' names the column 'att'"),
+        ("table: t, changes: {key: id, sequence: reading}", "which has no order in a database"),
+        ("table: t, changes: {key: id, sequence: at, deletes: op = 1}", "deletes of sink 'o' names the column 'op'"),
+        ("table: t, changes: {key: id, sequence: at, deletes: rand() < 1}", "deletes of 'o' uses rand()"),
+        ("table: t, key: id, changes: {key: id, sequence: at}", "sink 'o' has key, and its changes decide"),
+        ("table: t, mode: append, changes: {key: id, sequence: at}", "sink 'o' has mode, and its changes decide"),
+        ("table: t, changes: {key: id, sequence: at, history: true, remember: 1 day}", "which keeps deletions"),
+        ("topic: t, changes: {key: id, sequence: at}", "changes of sink 'o' applies to table or lakehouse"),
+        ("table: t, url: 'mysql://h/d', changes: {key: id, sequence: at}", "changes of 'o' cannot be applied to mysql"),
+        (DELTA + ", mode: merge}", "has mode: merge but no key"),
+        (DELTA + ", mode: append, key: id}", "has a key, and its rows are appended"),
+        (DELTA + ", key: id}, changes: {key: id, sequence: at}", "has key, and its changes decide"),
+        (DELTA + ", key: nope}", "key of sink 'o' names the column 'nope'"),
+        (DELTA + ", partition_by: nope}", "partition_by of sink 'o' names the column 'nope'"),
+        (DELTA + "}, changes: {key: id, sequence: at, remember: 1 day}", "the deletions of lakehouse tables are kept"),
+        ("lakehouse: {path: t}", "lakehouse of sink 'o' has no format"),
+        ("lakehouse: {format: delta}", "lakehouse of sink 'o' has none of table, path"),
+        ("lakehouse: {format: iceberg, path: t}", "Iceberg tables are found by their name in a catalog"),
+        ("lakehouse: {format: iceberg, table: lake.db.t}", "the catalog 'lake' of sink 'o' is not declared"),
+        (DELTA + "}, mode: append", "mode of sink 'o' applies to topic"),
+    ],
+)
+def test_what_is_refused(text: str, said: str) -> None:
+    found = told_of(JARS + f"sinks: {{o: {{from: rigs, {text}}}}}")
+    assert [line for line in found if said in line], found
+
+
+def test_a_history_does_not_hide_columns_of_its_rows() -> None:
+    text = "steps: {s: {sql: 'select id, at, at as valid_to from rigs'}}\n"
+    found = told_of(text + "views: {v: {from: s, changes: {key: id, sequence: at, history: true}}}")
+    assert [line for line in found if "its rows have valid_to" in line], found
+
+
+def test_changes_take_final_groups_only() -> None:
+    found = told_of(GROUPS + "views: {v: {from: n, changes: {key: id, sequence: n}}}")
+    assert [line for line in found if "no group becomes final for 'v' (changes)" in line], found
+
+
+def test_lakehouse_tables() -> None:
+    definition = define(
+        SOURCE
+        + JARS
+        + f"""
+sinks:
+  a: {{from: rigs, {DELTA}, partition_by: [id]}}}}
+  m: {{from: rigs, lakehouse: {{format: delta, table: db.m, key: [id]}}}}
+  c: {{from: rigs, {DELTA}}}, changes: {{key: id, sequence: at}}}}
+"""
+    )
+    assert definition.pipeline is not None, definition.problems
+    appended, merged, changed = definition.pipeline.sinks
+    assert appended.target == LakehouseTarget(LakehouseFormat.DELTA, path="lake/t", partition_by=("id",))
+    assert [each.mode for each in (appended, merged, changed)] == [SinkMode.APPEND, SinkMode.UPSERT, SinkMode.APPEND]
+    assert merged.target == LakehouseTarget(LakehouseFormat.DELTA, table="db.m", key=("id",))
+
+
+def test_a_spark_without_a_lakehouse_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.3.0")
+    text = f"sinks: {{o: {{from: rigs, {DELTA}}}}}}}"
+    (said,) = [line for line in told_of(text) if "Delta" in line]
+    assert "Delta 4.1.0 exists for PySpark 4.1, and 4.3.0 is installed" in said
+    assert "pyspark==4.1.1" in said
+    monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.1.1")
+    assert not [line for line in told_of(text) if "Delta" in line]

@@ -1,0 +1,116 @@
+"""Draws records, cut into batches: in order and out of order, duplicates, values that do not parse; none is late."""
+
+from __future__ import annotations
+
+import datetime
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.pipelines.equivalence.cases import START_S, Record, Source
+
+UNPARSED = (
+    ("not JSON", "{not JSON"),
+    ("does not fit the schema", '{"id": "one", "at": "2026-01-01T12:00:00Z", "ts": "2026-01-01 12:00:00"}'),
+    ("missing field", '{"k": "a", "at": "2026-01-01T12:00:00Z", "ts": "2026-01-01 12:00:00"}'),
+    ("no value", None),
+)
+KEYS = st.sampled_from(("a", "b", "c", None))
+NUMBERS = st.one_of(st.integers(-3, 9), st.none())
+TAGS = st.one_of(st.lists(st.sampled_from(("x", "y", None)), max_size=3), st.none())
+ROWS = st.tuples(st.just("row"), st.integers(0, 59), KEYS, NUMBERS, TAGS)
+DUPLICATES = st.tuples(st.just("again"), st.integers(0, 9), st.booleans())
+BROKEN = st.tuples(st.just("broken"), st.sampled_from(UNPARSED))
+DRAFTS = st.one_of(ROWS, ROWS, ROWS, DUPLICATES, DUPLICATES, BROKEN)
+BATCH = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), DRAFTS), min_size=1, max_size=5)
+BATCHES = st.lists(BATCH, min_size=2, max_size=4)
+
+
+def draw_batches(
+    sources: tuple[Source, ...], delay_minutes: int, within_minutes: int, *, has_null_keys: bool = True
+) -> st.SearchStrategy[tuple[dict[str, tuple[Record, ...]], ...]]:
+    """Batches; without `has_null_keys`, `k` is never null: a table refuses rows without a key."""
+    return BATCHES.map(
+        lambda drafts: Records(sources, delay_minutes, within_minutes, has_null_keys=has_null_keys).batches(drafts)
+    )
+
+
+class Records:
+    """Makes records from drafts, with consecutive offsets and event times that no watermark has passed."""
+
+    def __init__(
+        self, sources: tuple[Source, ...], delay_minutes: int, within_minutes: int, *, has_null_keys: bool
+    ) -> None:
+        self._null_key = None if has_null_keys else "d"
+        self._names = [each.name for each in sources]
+        self._delay_s = delay_minutes * 60
+        self._within_s = within_minutes * 60
+        self._offsets: dict[tuple[str, int], int] = {}
+        self._rows: dict[str, list[dict[str, Any]]] = {name: [] for name in self._names}
+        self._latest_s: dict[str, int] = {}  # of the batches before
+        self._latest_now: dict[str, int] = {}
+        self._count = 0
+
+    def batches(self, drafts: list[list[tuple[int, int, Any]]]) -> tuple[dict[str, tuple[Record, ...]], ...]:
+        return tuple(self._batch(each) for each in drafts)
+
+    def _batch(self, drafts: list[tuple[int, int, Any]]) -> dict[str, tuple[Record, ...]]:
+        made: dict[str, list[Record]] = {name: [] for name in self._names}
+        for source, partition, draft in drafts:
+            name = self._names[source % len(self._names)]
+            record = self._record(name, partition, draft)
+            if record is not None:
+                made[name].append(record)
+        self._latest_s = dict(self._latest_now)
+        return {name: tuple(records) for name, records in made.items()}
+
+    def _record(self, name: str, partition: int, draft: Any) -> Record | None:
+        if draft[0] == "broken":
+            kind, text = draft[1]
+            return Record(partition, self._next_offset(name, partition), text=text, rejected=kind)
+        row = self._row(name, draft) if draft[0] == "row" else self._again(name, draft)
+        if row is None:
+            return None
+        self._latest_now[name] = max(row["second"], self._latest_now.get(name, 0))
+        at = datetime.datetime.fromtimestamp(START_S + row["second"], datetime.UTC)
+        values = {
+            "id": row["id"],
+            "k": row["k"],
+            "n": row["n"],
+            "at": at,
+            "ts": at.strftime("%Y-%m-%d %H:%M:%S"),
+            "tags": row["tags"],
+        }
+        return Record(partition, self._next_offset(name, partition), tuple(values.items()))
+
+    def _row(self, name: str, draft: Any) -> dict[str, Any]:
+        _, minute, key, number, tags = draft
+        self._count += 1
+        second = minute * 60 + self._count % 60  # each row has its own second, so that none is as late as another
+        least_s = self._latest_s.get(name, 0) - self._delay_s
+        while second < least_s:
+            second += 60
+        row = {
+            "id": self._count,
+            "k": self._null_key if key is None else key,
+            "n": number,
+            "tags": tags,
+            "second": second,
+        }
+        self._rows[name].append(row)
+        return row
+
+    def _again(self, name: str, draft: Any) -> dict[str, Any] | None:
+        """A duplicate of an earlier row; with `within` it may be a later event."""
+        rows = self._rows[name]
+        if not rows:
+            return None
+        row = rows[draft[1] % len(rows)]
+        later_s = self._within_s // 2 if draft[2] else 0
+        second = row["second"] + later_s // 60 * 60
+        return None if second < self._latest_s.get(name, 0) - self._delay_s else {**row, "second": second}
+
+    def _next_offset(self, name: str, partition: int) -> int:
+        offset = self._offsets.get((name, partition), 0)
+        self._offsets[name, partition] = offset + 1
+        return offset

@@ -1,0 +1,85 @@
+"""Cases that once showed a difference, each as small as it could be made."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.pipelines.equivalence.cases import (
+    ROW,
+    STREAM_COLUMNS,
+    Aggregate,
+    Case,
+    Deduplicate,
+    Explode,
+    Record,
+    Select,
+    Sink,
+    Source,
+    Step,
+    StreamJoin,
+)
+from tests.pipelines.equivalence.drawing_records import Records
+
+Batches = tuple[dict[str, tuple[Record, ...]], ...]
+
+
+def row(minute: int, key: str = "a", number: int = 1, tags: tuple[str, ...] = ()) -> tuple[int, int, Any]:
+    return 0, 0, ("row", minute, key, number, list(tags))
+
+
+def again(number: int, *, is_later: bool = False) -> tuple[int, int, Any]:
+    """A duplicate of the row with this number; with `is_later` as an event half of `within` later."""
+    return 0, 0, ("again", number, is_later)
+
+
+def batches(source: Source, *drafts: list[tuple[int, int, Any]], within: int = 0) -> Batches:
+    return Records((source,), 60, within, has_null_keys=True).batches(list(drafts))
+
+
+def steps_of_one_stream_joined() -> Case:
+    source = Source("a", 5)
+    steps = (
+        Step("s0", Select("a", ROW, (), "n > 3")),
+        Step("s1", Select("a", ROW, (), "n <= 3")),
+        Step("s2", StreamJoin("s0", "s1", "inner", 5)),
+    )
+    fed = batches(source, [row(1, number=1)], [row(2, number=5)])
+    return Case((source,), steps, (Sink("out0", "s2", "topic"),), (), fed)
+
+
+def exploded_beside_a_sibling() -> Case:
+    source = Source("a", 5)
+    steps = (
+        Step("s0", Deduplicate("a")),
+        Step("s1", Explode("s0", "select")),
+        Step("s2", Select("s0", ROW)),
+    )
+    sinks = (Sink("out0", "s1", "topic"), Sink("out1", "s2", "topic"))
+    return Case((source,), steps, sinks, (), batches(source, [row(1, tags=("x", "y")), row(2)], [row(3, tags=("x",))]))
+
+
+def within_with_the_watermark_of_a_step() -> Case:
+    source = Source("a", None)
+    steps = (
+        Step("timed", Select("a", STREAM_COLUMNS), delay_minutes=5),
+        Step("s1", Deduplicate("timed", 40)),
+    )
+    fed = batches(source, [row(0)], [row(15)], [row(16)], [row(17)], [again(0, is_later=True)], within=40)
+    return Case((source,), steps, (Sink("out0", "s1", "topic"),), (), fed)
+
+
+def windows_behind_within() -> Case:
+    source = Source("a", 5)
+    steps = (Step("s0", Deduplicate("a", 40)), Step("s1", Aggregate("s0", ("k",), 10)))
+    return Case((source,), steps, (Sink("out0", "s1", "topic"),), (), batches(source, [row(1)], [row(20)]))
+
+
+SAVED = {
+    each.__name__: each()
+    for each in (
+        steps_of_one_stream_joined,
+        exploded_beside_a_sibling,
+        within_with_the_watermark_of_a_step,
+        windows_behind_within,
+    )
+}

@@ -1,0 +1,121 @@
+"""Runs a case as a stream, or on the batch engine, with the path of production between given and collected records."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import json
+import sqlite3
+from collections import Counter
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+
+from odradek.pipelines.definition.loading import load_yaml
+from odradek.pipelines.spark.record_files import written_records
+from odradek.pipelines.spark.rehearsal.ends import with_local_ends
+from odradek.pipelines.spark.rehearsal.streams import Rehearsal
+from tests.pipelines.equivalence.definitions import write_definition
+from tests.pipelines.equivalence.outcomes import Outcome, last_of_each, plain_row
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from odradek.pipelines.definition.model import Pipeline
+    from tests.pipelines.equivalence.cases import Case, Record, Sink
+
+WRITTEN_AT = datetime.datetime(2026, 1, 1, tzinfo=datetime.UTC)
+
+
+class Refused(Exception):
+    """`validate` refuses the definition."""
+
+
+class Run:
+    """A run of a case on an engine."""
+
+    def __init__(self, spark: SparkSession, case: Case, folder: Path, engine: str = "standard") -> None:
+        self._case = case
+        self._folder = folder
+        self._pipeline = checked(write_definition(case, folder, engine), folder)
+        self._rehearsal = Rehearsal(spark, self._pipeline, folder)
+
+    @property
+    def late_rows(self) -> Counter[str]:
+        return self._rehearsal.late_rows
+
+    def feed(self) -> None:
+        for batch in self._case.batches:
+            self._rehearsal.feed({name: [fields_of(name, each) for each in found] for name, found in batch.items()})
+        self._rehearsal.run()
+
+    def finish(self) -> None:
+        self._rehearsal.finish()
+
+    def close(self) -> None:
+        self._rehearsal.close()
+
+    def outcome(self) -> Outcome:
+        """What the sinks have."""
+        made = Outcome()
+        records = written_records(self._folder)
+        for sink in self._case.sinks:
+            rows = last_of_each(self._rows(sink, records), sink)
+            made.rows[sink.name] = Counter(plain_row(row) for row in rows)
+        for view in self._case.views:
+            made.rows[view.name] = Counter(plain_row(row) for row in self._table(view.name))
+        made.letters.update(letter_of(each) for each in records if each["topic"] == "dead")
+        for violation in self._rehearsal.violations:
+            if violation.rows:
+                made.violations[violation.step, violation.expectation] += violation.rows
+        return made
+
+    def _rows(self, sink: Sink, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        if sink.kind == "topic":
+            return [json.loads(each["value"]) for each in records if each["topic"] == sink.name]
+        if sink.kind == "table":
+            return self._table(sink.name)
+        files = sorted((self._folder / "files" / sink.name).glob("*.parquet"))
+        return [row for file in files for row in pq.read_table(file).to_pylist()]
+
+    def _table(self, name: str) -> list[dict[str, Any]]:
+        with closing(sqlite3.connect(self._folder / "warehouse.db")) as connection:
+            if not connection.execute("select 1 from sqlite_master where name = ?", (name,)).fetchone():
+                return []
+            found = connection.execute(f'select * from "{name}"')
+            names = [each[0] for each in found.description]
+            return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def checked(file: Path, folder: Path) -> Pipeline:
+    definition = load_yaml(str(file), {})
+    if definition.pipeline is None or not definition.is_sound:
+        raise Refused("; ".join(map(str, definition.problems)))
+    return dataclasses.replace(with_local_ends(definition.pipeline, folder), spark={})
+
+
+def fields_of(source: str, record: Record) -> dict[str, Any]:
+    values = {name: text_of(value) for name, value in record.values}
+    text = record.text if record.rejected is not None else json.dumps(values)
+    return {
+        "key": None,
+        "value": None if text is None else text.encode(),
+        "topic": source,
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": WRITTEN_AT,
+        "timestampType": 0,
+        "headers": [],
+    }
+
+
+def text_of(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime.datetime) else value
+
+
+def letter_of(record: dict[str, Any]) -> tuple[str, str, str | None]:
+    headers = {each["key"]: (each["value"] or b"").decode() for each in record["headers"]}
+    return headers["odradek-reason"].partition(":")[0], headers["odradek-step"], headers.get("source")

@@ -1,0 +1,117 @@
+"""The realtime engine writes what the same definition gives as one batch, where `validate` lets it run a definition."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import hypothesis
+import pytest
+import yaml
+from hypothesis import given
+
+from odradek.pipelines.spark.engines.realtime import RealtimeEngine
+from odradek.pipelines.spark.topics import prepare_topics
+from tests.pipelines.equivalence.definitions import definition_of, write_definition
+from tests.pipelines.equivalence.drawing import stateless_cases
+from tests.pipelines.equivalence.oracle import Oracle
+from tests.pipelines.equivalence.outcomes import Outcome, described, differences, plain_row
+from tests.pipelines.equivalence.streams import fields_of
+from tests.pipelines.spark.stage import Stage
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from odradek.testing import RunningBroker
+    from tests.pipelines.equivalence.cases import Case
+
+pytestmark = [pytest.mark.spark, pytest.mark.soak]
+
+CASES = max(3, int(os.environ.get("EQUIVALENCE_CASES", "8")) // 20)
+WAIT_S, QUIET_S = 60.0, 1.0
+
+
+@pytest.mark.timeout(120 * CASES)
+def test_the_realtime_engine_gives_what_a_batch_gives(
+    spark: SparkSession, odradek_session_broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    @hypothesis.settings(
+        max_examples=CASES,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    @given(case=stateless_cases())
+    def check(case: Case) -> None:
+        stage = Stage(spark, odradek_session_broker.bootstrap_servers, tmp_path_factory.mktemp("realtime"))
+        on_one_partition = in_one_partition(case)
+        expected = Oracle(spark, on_one_partition).outcome()
+        expected.violations.clear()  # reported with checkpoints, every 30 seconds
+        found = run_realtime(stage, on_one_partition, expected)
+        told = differences(expected, found)
+        assert not told, described(case, definition_of(case, "realtime"), told)
+
+    check()
+
+
+def in_one_partition(case: Case) -> Case:
+    """The case with all records of a source in its first partition, so that few tasks run at once."""
+    ends: Counter[str] = Counter()
+    batches = []
+    for batch in case.batches:
+        made = {}
+        for name, records in batch.items():
+            made[name] = tuple(replace(each, partition=0, offset=ends[name] + n) for n, each in enumerate(records))
+            ends[name] += len(records)
+        batches.append(made)
+    return replace(case, batches=tuple(batches))
+
+
+def run_realtime(stage: Stage, case: Case, expected: Outcome) -> Outcome:
+    pipeline = stage.pipeline(with_topics(case, stage.folder))
+    for source in case.sources:
+        stage.create(source.name, 1)
+    running = RealtimeEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()
+    try:
+        for batch in case.batches:
+            for name, records in batch.items():
+                stage.produce(name, [fields_of(name, each)["value"] for each in records])
+        give_up_at = time.monotonic() + WAIT_S
+        while differences(expected, outcome_of(stage, case)) and time.monotonic() < give_up_at:
+            running.raise_failure()
+            time.sleep(0.2)  # a poll's pause
+        quiet_until = time.monotonic() + QUIET_S
+        while time.monotonic() < quiet_until and not differences(expected, outcome_of(stage, case)):
+            time.sleep(0.2)  # a poll's pause: no record may follow
+        return outcome_of(stage, case)
+    finally:
+        running.stop()
+
+
+def with_topics(case: Case, folder: Path) -> str:
+    """The definition with topics as `@name`, without its name, which the stage adds."""
+    write_definition(case, folder, "realtime")
+    made: dict[str, Any] = yaml.safe_load(definition_of(case, "realtime"))
+    del made["pipeline"]
+    made["dead_letters"] = "@dead"
+    for each in [*made["sources"].values(), *made["sinks"].values()]:
+        if "topic" in each:
+            each["topic"] = f"@{each['topic']}"
+    return yaml.safe_dump(made, sort_keys=False)
+
+
+def outcome_of(stage: Stage, case: Case) -> Outcome:
+    made = Outcome()
+    for sink in case.sinks:
+        made.rows[sink.name] = Counter(plain_row(json.loads(each.value or b"")) for each in stage.read(sink.name))
+    for each in stage.read("dead"):
+        kind = each.headers["odradek-reason"].partition(":")[0]
+        made.letters[kind, each.headers["odradek-step"], each.headers.get("source")] += 1
+    return made

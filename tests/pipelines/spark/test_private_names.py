@@ -1,0 +1,109 @@
+"""A private name of Spark that is missing costs speed and a warning, and changes no result."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import odradek.pipelines
+from odradek.pipelines.spark import private_names
+from odradek.pipelines.spark.engines.settings import CHECKSUMS, checkpoint_settings
+from odradek.pipelines.spark.one_pass.planning import optimized, redundant_rules
+from odradek.pipelines.spark.private_names import CHECKPOINTS, NAMES, PLANNING, STATE
+from odradek.pipelines.spark.stateful_plans import keeps_state
+
+if TYPE_CHECKING:
+    from tests.pipelines.spark.stage import Stage
+
+PLANNED = [key for key, name in NAMES.items() if name.use is PLANNING]
+KEEPING = [key for key, name in NAMES.items() if name.use is STATE]
+STORED = [key for key, name in NAMES.items() if name.use is CHECKPOINTS]
+DEFINITION = """
+sources: {readings: {topic: "@in", schema: "id BIGINT, pressure DOUBLE"}}
+steps: {high: {sql: "select id, pressure * 2 as twice from readings where pressure > 1"}}
+sinks: {all: {from: high, topic: "@out", key: id}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def nothing_warned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_names, "_warned", set())
+
+
+def remove(monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    """Changes the name as a release of Spark would."""
+    monkeypatch.setitem(NAMES, key, replace(NAMES[key], path=f"{NAMES[key].path}Renamed"))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("key", PLANNED)
+def test_without_a_name_of_the_planner_plans_are_those_of_spark(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, key: str
+) -> None:
+    frame = stage.spark.range(3).selectExpr("id + 1 as more").where("more > 1")
+    remove(monkeypatch, key)
+    with caplog.at_level(logging.WARNING):
+        better, rules = optimized(frame), redundant_rules(stage.spark)
+    assert better.collect() == frame.collect()
+    assert better is frame or rules == ""
+    assert len(caplog.records) == 1
+    assert PLANNING.fallback in caplog.text
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("key", STORED)
+def test_without_a_name_of_checkpoints_they_are_those_of_spark(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, key: str
+) -> None:
+    pipeline = replace(stage.pipeline(DEFINITION), checkpoints="relative")
+    remove(monkeypatch, key)
+    with caplog.at_level(logging.WARNING):
+        settings = checkpoint_settings(stage.spark, pipeline)
+    assert set(settings) <= {CHECKSUMS}
+    assert CHECKPOINTS.fallback in caplog.text
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("key", [*KEEPING, "frame", "execution", "analyzed"])
+def test_without_a_name_of_plans_any_step_is_taken_for_stateful(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, key: str
+) -> None:
+    stream = stage.spark.readStream.format("rate").load().where("value > 1")
+    assert not keeps_state(stream)
+    remove(monkeypatch, key)
+    with caplog.at_level(logging.WARNING):
+        assert keeps_state(stream)
+    assert STATE.fallback in caplog.text
+
+
+def run_without(stage: Stage, monkeypatch: pytest.MonkeyPatch, keys: list[str]) -> None:
+    stage.create("in", 1)
+    stage.produce("in", [{"id": 1, "pressure": 1.0}, {"id": 2, "pressure": 2.5}])
+    for key in keys:
+        remove(monkeypatch, key)
+    stage.run(stage.pipeline(DEFINITION))
+    assert [record.json for record in stage.read("out")] == [{"id": 2, "twice": 5.0}]
+
+
+@pytest.mark.spark
+def test_a_pipeline_runs_without_all_of_them(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    run_without(stage, monkeypatch, list(NAMES))
+
+
+@pytest.mark.spark
+@pytest.mark.soak
+@pytest.mark.parametrize("key", list(NAMES))
+def test_a_pipeline_runs_without_each_of_them(stage: Stage, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
+    run_without(stage, monkeypatch, [key])
+
+
+def test_no_other_file_uses_private_names() -> None:
+    folder = Path(next(iter(odradek.pipelines.__path__)))
+    private = re.compile(r"\._j(?:df|vm|sc|sparkSession|sq)\b|\bsparkContext\._")
+    found = [file.name for file in folder.rglob("*.py") if private.search(file.read_text())]
+    assert found == []

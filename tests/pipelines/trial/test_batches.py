@@ -1,0 +1,148 @@
+"""Cases of several micro-batches: state over batches, late rows, windows that close, and timers."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.pipelines.definition.places import ProblemList
+from odradek.pipelines.trial.files import read_case_file
+from odradek.pipelines.trial.running import Result, run_file
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+DEFINITION = """
+pipeline: p
+warehouse: sqlite:///w.db
+sources:
+  readings:
+    topic: in
+    schema: "id BIGINT NOT NULL, pump BIGINT, at TIMESTAMP"
+    watermark: {column: at, delay: 1 minute}
+steps:
+  minutes: {from: readings, window: {column: at, size: 1 minute}, by: [pump], aggregate: {events: count(*)}}
+  quiet: {from: readings, state: {key: [pump], processor: "own:Quiet", timeout: 30 minutes}, schema: pump BIGINT}
+sinks:
+  minutes: {from: minutes, topic: minutes}
+  changes: {from: minutes, topic: changes, mode: update}
+  latest: {from: minutes, table: latest, key: [window_start, pump]}
+  quiet: {from: quiet, topic: quiet}
+views:
+  totals: {from: readings, by: [pump], aggregate: {events: count(*)}}
+"""
+OWN = """
+from pyspark.sql import Row
+from pyspark.sql.streaming import StatefulProcessor
+
+
+class Quiet(StatefulProcessor):
+    '''A row for each pump, the timeout after a record of it.'''
+
+    def __init__(self, timeout_ms):
+        self.timeout_ms = timeout_ms
+
+    def init(self, handle):
+        self.handle = handle
+
+    def handleInputRows(self, key, rows, timerValues):
+        self.handle.registerTimer(timerValues.getCurrentProcessingTimeInMs() + self.timeout_ms)
+        return iter(())
+
+    def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
+        yield Row(pump=key[0])
+"""
+CASES = """
+cases:
+  groups grow over batches:
+    given:
+      - readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:10"}]
+      - expect:
+          sinks: {minutes: [], changes: [{pump: 1, events: 1}]}
+          views: {totals: [{pump: 1, events: 1}]}
+      - readings: [{id: 2, pump: 1, at: "2026-01-01 12:00:20"}]
+      - expect: {sinks: {minutes: [], latest: [{pump: 1, events: 2}]}}
+      - advance: 1 minute
+      - expect: {sinks: {minutes: []}}
+      - advance: 1 minute
+    expect:
+      sinks:
+        minutes: [{pump: 1, events: 2, window_start: "2026-01-01 12:00"}]
+        changes: [{events: 1}, {events: 2}]
+        latest: [{pump: 1, events: 2}]
+      views: {totals: [{pump: 1, events: 2}]}
+  a late row is dropped by the aggregation only:
+    given:
+      - readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:10"}]
+      - readings: [{id: 2, pump: 2, at: "2026-01-01 12:10:00"}]
+      - readings: [{id: 3, pump: 2, at: "2026-01-01 12:10:01"}]
+      - readings: [{id: 4, pump: 1, at: "2026-01-01 12:00:30"}]
+    expect:
+      sinks: {minutes: [{pump: 1, events: 1}], latest: [{pump: 1, events: 1}, {pump: 2, events: 2}]}
+      views: {totals: [{pump: 1, events: 2}, {pump: 2, events: 2}]}
+  a timer fires when the time has come:
+    given:
+      - readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:00"}]
+      - advance: 20 minutes
+      - readings: [{id: 2, pump: 2, at: "2026-01-01 12:20:00"}]
+      - expect: {sinks: {quiet: []}}
+      - advance: 20 minutes
+      - expect: {sinks: {quiet: [{pump: 1}]}}
+      - advance: 20 minutes
+    expect: {sinks: {quiet: [{pump: 1}, {pump: 2}]}}
+  one batch closes its windows:
+    given: {readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:10"}]}
+    expect: {sinks: {minutes: [{pump: 1, events: 1}], quiet: []}}
+"""
+
+
+@pytest.fixture(scope="module")
+def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    folder = tmp_path_factory.mktemp("batches")
+    (folder / "p.yml").write_text(DEFINITION)
+    (folder / "own.py").write_text(OWN)
+    (folder / "p.test.yml").write_text(CASES)
+    return {each.case.name: each for each in run_file(spark, read_case_file(str(folder / "p.test.yml"), {}))}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "name",
+    [
+        "groups grow over batches",
+        "a late row is dropped by the aggregation only",
+        "a timer fires when the time has come",
+        "one batch closes its windows",
+    ],
+)
+def test_a_case_passes(results: dict[str, Result], name: str) -> None:
+    assert results[name].differences == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ("[{advance: soon}]", "advance of given of case 'c' must be a duration"),
+        ("[{readings: [], advance: 1 s}]", "the pipeline has no source or step 'advance'"),
+        ("[{expect: {error: x}}]", "unknown key 'error' of expect of case 'c'"),
+        ("[3]", "given must be a mapping of names, not the number 3"),
+    ],
+)
+def test_wrong_batches_are_reported(tmp_path: Path, given: str, message: str) -> None:
+    (tmp_path / "p.yml").write_text(DEFINITION)
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "p.test.yml").write_text(f"cases: {{c: {{given: {given}, expect: {{sinks: {{minutes: []}}}}}}}}")
+    with pytest.raises(ProblemList, match=message):
+        read_case_file(str(tmp_path / "p.test.yml"), {})
+
+
+def test_the_batch_engine_has_no_time_to_advance(tmp_path: Path) -> None:
+    (tmp_path / "p.yml").write_text("engine: batch\n" + textwrap.dedent(DEFINITION))
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "p.test.yml").write_text("cases: {c: {given: [{advance: 1 s}], expect: {sinks: {minutes: []}}}}")
+    with pytest.raises(ProblemList, match="the batch engine runs once; remove advance"):
+        read_case_file(str(tmp_path / "p.test.yml"), {})
