@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from odradek.pipelines import Pipeline
-from odradek.pipelines.definition.model import Aggregation, StreamJoin, Watermark, Window
+from odradek.pipelines.definition.model import Watermark
+from odradek.pipelines.definition.operations import Aggregation, StreamJoin, Window
 from odradek.pipelines.definition.vocabulary import Duration, Late, StreamJoinKind
 from tests.pipelines.definition.definitions import sound
 

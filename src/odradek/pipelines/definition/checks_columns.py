@@ -9,26 +9,27 @@ from odradek.pipelines.definition.column_types import Array, Map, Primitive, Str
 from odradek.pipelines.definition.columns import expression_type, lookup, record_columns, shared_names
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
-    Aggregation,
     Changes,
-    Deduplication,
     FilesTarget,
-    Join,
-    KeyedState,
     LakehouseTarget,
     LatestRows,
-    NamedExpression,
-    PythonFunction,
     Sink,
     Source,
-    Sql,
     Step,
-    StreamJoin,
     TableTarget,
     TopicTarget,
     View,
 )
 from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    Sql,
+    StreamJoin,
+)
 from odradek.pipelines.definition.spark_functions import Answer, Functions, operate
 from odradek.pipelines.definition.sql_checks import findings_of_expression, findings_of_query
 from odradek.pipelines.definition.sql_columns import UnknownColumn, unknown_columns, unknown_in_expression
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.references import NamedExpression
     from odradek.pipelines.definition.sql_findings import Finding
 
 HISTORY = ("valid_from", "valid_to", "is_current")

@@ -5,18 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Column, ColumnType, Primitive
-from odradek.pipelines.definition.model import (
-    RECORD_COLUMNS,
-    Aggregation,
-    Deduplication,
-    FileOrigin,
-    Join,
-    Source,
-    Sql,
-    Step,
-    StreamJoin,
-    TopicOrigin,
-)
+from odradek.pipelines.definition.model import RECORD_COLUMNS, FileOrigin, Source, Step, TopicOrigin
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, Sql, StreamJoin
 from odradek.pipelines.definition.sql_columns import query_columns
 from odradek.pipelines.definition.sql_scope import Scope
 from odradek.pipelines.definition.sql_text import SqlError, parse_query

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Join, PythonFunction, Sql, Step, StreamJoin
+from odradek.pipelines.definition.operations import Join, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_query, tables_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.pipelines.definition.model import Pipeline, Sink, Source, View
+    from odradek.pipelines.definition.model import Pipeline, Sink, Source, Step, View
     from odradek.pipelines.definition.places import Place
 
 

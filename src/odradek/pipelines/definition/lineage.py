@@ -8,30 +8,33 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import (
-    Aggregation,
     Changes,
     ConsoleTarget,
-    Deduplication,
     FileOrigin,
     FilesTarget,
-    Join,
-    KeyedState,
     LakehouseTarget,
     LatestRows,
-    PythonFunction,
     Sink,
     Source,
     SparkTarget,
     Step,
-    StreamJoin,
     TableTarget,
     TopicOrigin,
     TopicTarget,
     View,
 )
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
 
 if TYPE_CHECKING:
-    from odradek.pipelines.definition.model import Pipeline, Window
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.operations import Window
 
 
 class Kind(StrEnum):

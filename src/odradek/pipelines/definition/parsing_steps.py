@@ -5,25 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
-    Aggregation,
     Changes,
-    Deduplication,
     Expectation,
-    Join,
-    KeyedState,
     LatestRows,
-    NamedExpression,
-    Operation,
-    PythonFunction,
     RunningAggregate,
-    Sql,
     Step,
-    StreamJoin,
     View,
     Watermark,
-    Window,
 )
 from odradek.pipelines.definition.nodes import MappingNode, Scalar, value_places
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    Operation,
+    PythonFunction,
+    Sql,
+    StreamJoin,
+    Window,
+)
 from odradek.pipelines.definition.parsing_changes import parse_changes
 from odradek.pipelines.definition.parsing_fields import Fields, text_of
 from odradek.pipelines.definition.schemas import read_columns
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.definition.nodes import Node
     from odradek.pipelines.definition.places import Problems
+    from odradek.pipelines.definition.references import NamedExpression
 
 OPERATIONS = ("sql", "python", "aggregate", "deduplicate", "join", "state")
 STEP_KEYS = ("from", *OPERATIONS, "window", "by", "expect", "watermark", "schema", "view")

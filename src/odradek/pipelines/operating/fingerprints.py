@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.columns import known_columns, lookup
 from odradek.pipelines.definition.model import (
-    Aggregation,
-    Deduplication,
     FileOrigin,
     FilesTarget,
-    KeyedState,
-    PythonFunction,
     RunningAggregate,
     Sink,
+    TopicOrigin,
+)
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    KeyedState,
+    PythonFunction,
     Sql,
     StreamJoin,
-    TopicOrigin,
 )
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import Engine
@@ -38,7 +40,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Changes, NamedExpression, Operation, Pipeline, Source, Step, View
+    from odradek.pipelines.definition.model import Changes, Pipeline, Source, Step, View
+    from odradek.pipelines.definition.operations import Operation
+    from odradek.pipelines.definition.references import NamedExpression
     from odradek.pipelines.definition.table_columns import Columns
     from odradek.pipelines.planning.flows import Flow
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import place_of, references
-from odradek.pipelines.definition.model import Aggregation, Join, RunningAggregate, Sql, StreamJoin, TopicOrigin
+from odradek.pipelines.definition.model import RunningAggregate, TopicOrigin
+from odradek.pipelines.definition.operations import Aggregation, Join, Sql, StreamJoin
 from odradek.pipelines.definition.vocabulary import Delivery, Late
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.state import state_of

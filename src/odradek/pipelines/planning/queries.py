@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Sql
+from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.sql_text import WINDOW_STAND_IN, SqlError, parse_query
 
 if TYPE_CHECKING:

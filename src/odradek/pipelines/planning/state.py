@@ -8,7 +8,13 @@ from __future__ import annotations
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Aggregation, Deduplication, KeyedState, PythonFunction, StreamJoin
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
 from odradek.pipelines.planning.queries import groups_sessions, query_facts, query_of
 
 if TYPE_CHECKING:

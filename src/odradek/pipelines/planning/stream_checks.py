@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import needs_schema
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import Deduplication, Join, KeyedState, Sql
+from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, Sql
 from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.determinism_checks import check_determinism
 from odradek.pipelines.planning.end_checks import check_ends

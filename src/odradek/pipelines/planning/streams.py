@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import known_columns, lookup
-from odradek.pipelines.definition.model import Aggregation, StreamJoin
+from odradek.pipelines.definition.operations import Aggregation, StreamJoin
 from odradek.pipelines.definition.vocabulary import StreamJoinKind
 from odradek.pipelines.planning.queries import query_of, window_calls
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.definition.model import Deduplication, Source, StreamJoin
+from odradek.pipelines.definition.model import Source
+from odradek.pipelines.definition.operations import Deduplication, StreamJoin
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.streams import Streams, window_ends
 from odradek.pipelines.spark.event_time import with_window_ends

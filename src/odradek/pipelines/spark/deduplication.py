@@ -19,7 +19,7 @@ from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from odradek.pipelines.definition.model import Deduplication
+    from odradek.pipelines.definition.operations import Deduplication
 
 PERIOD, RANK = "__period", "__rank"
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import Aggregation, Start, StreamJoin
+from odradek.pipelines.definition.model import Start
+from odradek.pipelines.definition.operations import Aggregation, StreamJoin
 from odradek.pipelines.definition.vocabulary import StartAt, StreamJoinKind
 from odradek.pipelines.operating.spark_progress import merged
 from odradek.pipelines.planning.late_rows import late_inputs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import (
+from odradek.pipelines.definition.operations import (
     Aggregation,
     Deduplication,
     Join,
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, SparkSession
 
-    from odradek.pipelines.definition.model import Step, Watermark, Window
+    from odradek.pipelines.definition.model import Step, Watermark
+    from odradek.pipelines.definition.operations import Window
 
 
 class StepBroken(PipelineError):

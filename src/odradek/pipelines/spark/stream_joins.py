@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Column, DataFrame
 
-    from odradek.pipelines.definition.model import StreamJoin
+    from odradek.pipelines.definition.operations import StreamJoin
 
 LEFT, RIGHT = "__left_", "__right_"
 

@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import FilesTarget, KeyedState, RunningAggregate
+from odradek.pipelines.definition.model import FilesTarget, RunningAggregate
+from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
