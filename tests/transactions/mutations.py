@@ -14,7 +14,6 @@ from odradek.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.handlers import produce
 from odradek.log import aborted_transactions
 from odradek.log.producer_state import ProducerState
-from odradek.log.transaction_verification import Verifications
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition_transactions import PartitionTransactions
 
@@ -76,11 +75,6 @@ def epochs_not_compared(patch: MonkeyPatch) -> None:
         "end_transaction",
         lambda current, producer, *rest, **how: end(current, current_identity(current, producer), *rest, **how),
     )
-
-
-def guard_ignored(patch: MonkeyPatch) -> None:
-    """A batch whose transaction has ended since its verification is appended."""
-    patch.setattr(Verifications, "is_valid", lambda *_: True)
 
 
 def partitions_not_verified(patch: MonkeyPatch) -> None:
@@ -166,7 +160,6 @@ MUTATIONS: list[Callable[[MonkeyPatch], None]] = [
     complete_before_markers,
     epoch_not_raised_at_the_end,
     epochs_not_compared,
-    guard_ignored,
     partitions_not_verified,
     last_stable_offset_is_high_watermark,
     first_aborted_transaction_missing,
