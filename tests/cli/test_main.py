@@ -41,6 +41,7 @@ def test_the_commands_of_the_issue_exist() -> None:
     assert {
         "broker", "topic create", "topic list", "topic describe", "topic alter", "topic delete", "produce", "consume",
         "group list", "group describe", "group reset", "group delete",
+        "transaction list", "transaction describe", "transaction abort", "transaction find-hanging",
         "topic trim", "config describe", "config alter", "cluster info",
         "log dump", "bench produce", "bench consume", "bench latency", "demo", "completion",
         "pipeline validate", "pipeline graph", "pipeline run", "pipeline start", "pipeline stop", "pipeline status",
@@ -72,7 +73,17 @@ def test_every_option_is_explained(path: str) -> None:
             assert parameter.help, f"{path} {parameter.opts}"
 
 
-WITHOUT_A_CLUSTER = {"broker", "log dump", "log verify", "log repair", "demo", "up", "completion"} | {
+WITHOUT_A_CLUSTER = {
+    "broker",
+    "log dump",
+    "log verify",
+    "log repair",
+    "demo",
+    "up",
+    "example copy",
+    "example list",
+    "completion",
+} | {
     path
     for path in LEAVES
     if path.startswith("pipeline ")  # their definitions say which
@@ -178,6 +189,10 @@ def test_unreachable_broker_is_told_at_once_with_what_to_do(offline: Run) -> Non
         ("group", "describe", "a"),
         ("group", "reset", "a", "--to-earliest"),
         ("group", "delete", "a", "--yes"),
+        ("transaction", "list"),
+        ("transaction", "describe", "a"),
+        ("transaction", "abort", "a", "--partition", "0", "--start-offset", "0", "--yes"),
+        ("transaction", "find-hanging"),
         ("produce", "a", "--value", "1"),
         ("consume", "a"),
         ("bench", "produce"),

@@ -72,6 +72,7 @@ LIMITS: dict[str, ClientLimits] = {
             "create with no partitions": "kafka-topics refuses it itself",
             "create with a malformed setting": "kafka-topics refuses it itself",
             "replace_configs": "kafka-configs has no AlterConfigs",
+            **dict.fromkeys(("produce_in_transaction", "copy", "committed", "fence"), "no tool writes transactions"),
         },
         stand_in_when=_console_cannot,
     ),

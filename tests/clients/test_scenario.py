@@ -18,7 +18,7 @@ from tests.clients.drivers.driver import Driver, LineDriver
 from tests.clients.drivers.stand_in import StandIn
 from tests.clients.drivers.tools_driver import ToolsDriver
 from tests.clients.recorded import record_answers, recorded_answers
-from tests.clients.scenario import configs, consume, deletion, produce, topics
+from tests.clients.scenario import configs, consume, deletion, produce, topics, transactions
 from tests.clients.transcript import Transcript
 from tests.clients.wire.connection import Connection
 from tests.jvm.build_cache import exclusive
@@ -31,6 +31,7 @@ CHAPTERS = {
     "topics": topics.STEPS,
     "produce": produce.STEPS,
     "consume": consume.STEPS,
+    "transactions": transactions.STEPS,
     "topic_configs": configs.TOPIC_STEPS,
     "broker_configs": configs.BROKER_STEPS,
     "deletion": deletion.STEPS,

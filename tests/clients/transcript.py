@@ -21,10 +21,11 @@ from tests.clients.wire.connection import Connection
 from tests.clients.wire.waiting import await_deletion, await_topic
 
 # Metadata is eventually consistent in Kafka itself, so requests that only read are repeated for a while.
-READ_ONLY_VERBS = frozenset({"cluster", "list_topics", "describe_topic", "offset", "describe_configs"})
+READ_ONLY_VERBS = frozenset({"cluster", "list_topics", "describe_topic", "offset", "describe_configs", "committed"})
 PATIENCE_SECONDS = 30.0
 UNRECORDED_PATIENCE_SECONDS = 2.0  # no answer ends the wait for a step that is to be recorded
 CLOCK_ALLOWANCE_MS = 5_000
+PREFIXED = frozenset({"topic", "target", "group", "transactional_id"})
 NODE_FIELDS = frozenset({"leader", "replicas", "in_sync", "nodes", "controller"})
 
 
@@ -107,8 +108,8 @@ class Transcript:
     def _answer(self, step: Step) -> Json:
         performer = self._stand_in if self._limits.needs_stand_in(step) else self._driver
         arguments = dict(step.arguments)
-        if "topic" in arguments:
-            arguments["topic"] = self._prefix + arguments["topic"]
+        for key in PREFIXED & arguments.keys():
+            arguments[key] = self._prefix + arguments[key]
         try:
             answer = performer.perform(step.verb, arguments)
         except DriverEnded:

@@ -241,7 +241,10 @@ class SimulatedDisk:
             raise OSError(errno.EIO, os.strerror(errno.EIO), path)
 
     def room_bytes(self) -> int:
-        return 1 << 40 if self.capacity_bytes is None else self.capacity_bytes - _used_bytes(self._root)
+        return 1 << 40 if self.capacity_bytes is None else self.capacity_bytes - self.used_bytes()
+
+    def used_bytes(self) -> int:
+        return _used_bytes(self._root)
 
     def open(self, path: str, *, create: bool = False) -> SimulatedFile:
         directory, name = self._parent(path)

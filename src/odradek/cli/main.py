@@ -21,6 +21,7 @@ COMMANDS = {
     "produce": ("odradek.cli.records.produce:produce", "Write records to a topic."),
     "consume": ("odradek.cli.records.consume:consume", "Read records from a topic."),
     "group": ("odradek.cli.group:consumer_group", "List, describe, reset and delete consumer groups."),
+    "transaction": ("odradek.cli.transaction:transaction", "List, describe and abort transactions; find hanging ones."),
     "config": ("odradek.cli.config:config", "Show and change settings of topics, brokers and groups."),
     "cluster": ("odradek.cli.cluster:cluster", "Show the brokers and the state of a cluster."),
     "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw, test and run declared pipelines."),

@@ -67,7 +67,8 @@ async def _add(transaction: AddPartitionsToTxnTransaction, context: RequestConte
     producer = ProducerIdentity(transaction.producer_id, transaction.producer_epoch)
     coordinator = context.services.transactions
     if transaction.verify_only:
-        errors = coordinator.verify_partitions(transactional_id, producer, partitions)
+        verified = coordinator.verify_partitions(transactional_id, producer, partitions)
+        errors = await verified if inspect.isawaitable(verified) else verified
     else:
         is_of_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
         version = TransactionVersion.V2 if is_of_broker else TransactionVersion.V0

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.groups.consumer.topic_patterns import InvalidPattern, compile_pattern
 from odradek.coordinator.runtime.waiting_response import join_answers
 from odradek.coordinator.transactions.transaction import STATES_BY_LABEL
-from odradek.coordinator.transactions.transaction import TransactionState as State
 from odradek.handlers.transactional_id_access import may_describe
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.list_transactions import (
@@ -16,7 +15,6 @@ from odradek.protocol.messages.list_transactions import (
     ListTransactionsResponse,
     TransactionState,
 )
-from odradek.protocol.sentinels import NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -62,11 +60,8 @@ def _filter(request: ListTransactionsRequest, now_ms: int) -> Callable[[str, Tra
     pattern = compile_pattern(request.transactional_id_pattern) if request.transactional_id_pattern else None
 
     def is_listed(transactional_id: str, transaction: Transaction) -> bool:
-        is_open_for_ms = 0 if transaction.start_ms == NO_TIMESTAMP else now_ms - transaction.start_ms
-        is_long = request.duration_filter < 0 or (
-            transaction.state in (State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT)
-            and is_open_for_ms > request.duration_filter
-        )
+        # By the last start alone, as in Kafka: transactions that have ended, or never began, are listed as well.
+        is_long = request.duration_filter < 0 or now_ms - transaction.start_ms > request.duration_filter
         return (
             (not states or transaction.state in states)
             and (not producer_ids or transaction.producer_id in producer_ids)

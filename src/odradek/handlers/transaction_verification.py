@@ -120,13 +120,21 @@ def ask_coordinator(
     if not coordinator.settings().verifies_partitions:
         return dict.fromkeys(partitions, ErrorCode.NONE)
     found = coordinator.verify_partitions(transactional_id, producer, partitions)
-    return {each: _for_writer(error) for each, error in found.items()}
+    return _verify_later(found) if inspect.isawaitable(found) else _for_writers(found)
 
 
 async def _add_later(
     outcome: Awaitable[ErrorCode], partitions: Collection[TopicPartition]
 ) -> dict[TopicPartition, ErrorCode]:
     return dict.fromkeys(partitions, _for_writer(await outcome))
+
+
+async def _verify_later(found: Awaitable[dict[TopicPartition, ErrorCode]]) -> dict[TopicPartition, ErrorCode]:
+    return _for_writers(await found)
+
+
+def _for_writers(found: dict[TopicPartition, ErrorCode]) -> dict[TopicPartition, ErrorCode]:
+    return {each: _for_writer(error) for each, error in found.items()}
 
 
 def _for_writer(error: ErrorCode) -> ErrorCode:

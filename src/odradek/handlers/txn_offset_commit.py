@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_THAT_JOINS = 5
+FIRST_VERSION_WITH_ABORTABLE = 4  # earlier clients do not know TRANSACTION_ABORTABLE
 
 
 async def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
@@ -118,6 +119,8 @@ async def _join(request: TxnOffsetCommitRequest, context: RequestContext) -> Tra
     if guard is not None:
         verdicts = ask_coordinator(request.transactional_id, producer, [(topic, index)], context, joins=joins)
         error = (await verdicts if inspect.isawaitable(verdicts) else verdicts)[topic, index]
+        if error is ErrorCode.TRANSACTION_ABORTABLE and context.api_version < FIRST_VERSION_WITH_ABORTABLE:
+            return ErrorCode.INVALID_TXN_STATE
         if error is not ErrorCode.NONE:
             return error
     return TransactionalWrite(BatchProducer(*producer), guard)

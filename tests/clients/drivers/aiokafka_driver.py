@@ -11,6 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from tests.clients.drivers.aiokafka_transactions import AiokafkaTransactions
 from tests.clients.drivers.python_clients import (
     CONSUMER_SETTINGS,
     DONE,
@@ -25,7 +26,7 @@ from tests.clients.drivers.serve import serve
 from tests.clients.scenario.steps import CONFIG_SOURCES, Json
 
 
-class AiokafkaDriver:
+class AiokafkaDriver(AiokafkaTransactions):
     def __init__(self, bootstrap_servers: str) -> None:
         self._bootstrap_servers = bootstrap_servers
         self._runner = asyncio.Runner()
@@ -133,15 +134,18 @@ class AiokafkaDriver:
         finally:
             await producer.stop()
 
-    async def _consumer(self, reset: str) -> AIOKafkaConsumer:
+    async def _consumer(self, reset: str, isolation: str = "read_uncommitted") -> AIOKafkaConsumer:
         consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap_servers, auto_offset_reset=reset, **CONSUMER_SETTINGS
+            bootstrap_servers=self._bootstrap_servers,
+            auto_offset_reset=reset,
+            isolation_level=isolation,
+            **CONSUMER_SETTINGS,
         )
         await consumer.start()
         return consumer
 
     async def consume(self, arguments: dict[str, Json]) -> Json:
-        consumer = await self._consumer(arguments["reset"])
+        consumer = await self._consumer(arguments["reset"], arguments.get("isolation", "read_uncommitted"))
         try:
             partitions = [TopicPartition(arguments["topic"], index) for index, _start in arguments["assignments"]]
             consumer.assign(partitions)

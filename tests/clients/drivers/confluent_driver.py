@@ -28,6 +28,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # it re-expor
     ResourceType,
 )
 
+from tests.clients.drivers.confluent_transactions import ConfluentTransactions
 from tests.clients.error_names import error_name
 from tests.clients.scenario.steps import Json, shown_bytes, written_bytes
 
@@ -36,7 +37,7 @@ PATIENCE_SECONDS = 20.0
 TIMEOUT_SECONDS = 20.0
 
 
-class ConfluentDriver:
+class ConfluentDriver(ConfluentTransactions):
     def __init__(self, bootstrap_servers: str) -> None:
         self._bootstrap = {"bootstrap.servers": bootstrap_servers}
         self._admin = AdminClient(dict(self._bootstrap))
@@ -173,17 +174,18 @@ class ConfluentDriver:
         producer.flush(PATIENCE_SECONDS)
         return answers
 
-    def _consumer(self, reset: str) -> Consumer:
+    def _consumer(self, reset: str, isolation: str = "read_uncommitted") -> Consumer:
         settings = {
             "group.id": "unused: partitions are assigned by hand",
             "enable.auto.commit": False,
+            "isolation.level": isolation,
             "auto.offset.reset": {"none": "error"}.get(reset, reset),
             "fetch.message.max.bytes": 4_000_000,
         }
         return Consumer({**self._bootstrap, **settings})
 
     def consume(self, arguments: dict[str, Json]) -> Json:
-        consumer = self._consumer(arguments["reset"])
+        consumer = self._consumer(arguments["reset"], arguments.get("isolation", "read_uncommitted"))
         try:
             consumer.assign([self._start(consumer, arguments["topic"], *each) for each in arguments["assignments"]])
             return _poll(consumer, arguments["count"])

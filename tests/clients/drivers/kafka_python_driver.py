@@ -27,13 +27,15 @@ from kafka.admin import AlterConfigOp, ConfigResource, ConfigResourceType  # noq
 from kafka.errors import KafkaError, OffsetOutOfRangeError  # noqa: E402
 from kafka.protocol.consumer import OffsetSpec  # noqa: E402
 
+from tests.clients.drivers.kafka_python_transactions import KafkaPythonTransactions  # noqa: E402
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 PLACES = {"earliest": OffsetSpec.EARLIEST, "latest": OffsetSpec.LATEST, "max_timestamp": OffsetSpec.MAX_TIMESTAMP}
 
 
-class KafkaPythonDriver:
+class KafkaPythonDriver(KafkaPythonTransactions):
     def __init__(self, bootstrap_servers: str) -> None:
         self._bootstrap = {"bootstrap_servers": bootstrap_servers}
         self._admin = KafkaAdminClient(**self._bootstrap)
@@ -137,11 +139,12 @@ class KafkaPythonDriver:
         finally:
             producer.close()
 
-    def _consumer(self, reset: str) -> KafkaConsumer:
-        return KafkaConsumer(**self._bootstrap, auto_offset_reset=reset, **CONSUMER_SETTINGS)
+    def _consumer(self, reset: str, isolation: str = "read_uncommitted") -> KafkaConsumer:
+        own = {"auto_offset_reset": reset, "isolation_level": isolation}
+        return KafkaConsumer(**self._bootstrap, **own, **CONSUMER_SETTINGS)
 
     def consume(self, arguments: dict[str, Json]) -> Json:
-        consumer = self._consumer(arguments["reset"])
+        consumer = self._consumer(arguments["reset"], arguments.get("isolation", "read_uncommitted"))
         try:
             partitions = [TopicPartition(arguments["topic"], index) for index, _start in arguments["assignments"]]
             consumer.assign(partitions)

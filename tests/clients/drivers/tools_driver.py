@@ -192,6 +192,7 @@ class ToolsDriver:
         options = [part for name, value in properties.items() for part in ("--formatter-property", f"{name}={value}")]
         options += ["--partition", str(partition), "--offset", offset, "--max-messages", str(count)]
         options += ["--timeout-ms", "30000", "--command-property", f"auto.offset.reset={arguments['reset']}"]
+        options += ["--isolation-level", arguments.get("isolation", "read_uncommitted")]
         printed = self._run("kafka-console-consumer", "--topic", arguments["topic"], *options).output
         return [_shown(line.split(FIELD)) for line in printed.split(RECORD)[:-1]]
 

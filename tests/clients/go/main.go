@@ -44,6 +44,11 @@ type arguments struct {
 	Records           []record           `json:"records"`
 	Assignments       [][]any            `json:"assignments"`
 	Reset             string             `json:"reset"`
+	Isolation         string             `json:"isolation"`
+	TransactionalID   string             `json:"transactional_id"`
+	Commits           bool               `json:"commits"`
+	Target            string             `json:"target"`
+	Group             string             `json:"group"`
 }
 
 type driver struct {
@@ -64,6 +69,7 @@ func main() {
 		"describe_topic": d.describeTopic, "create_partitions": d.createPartitions, "offset": d.offset,
 		"describe_configs": d.describeConfigs, "alter_configs": d.alterConfigs, "replace_configs": d.replaceConfigs,
 		"delete_records": d.deleteRecords, "produce": d.produce, "consume": d.consume, "consume_new": d.consumeNew,
+		"produce_in_transaction": d.produceInTransaction, "copy": d.copy, "committed": d.committed, "fence": d.fence,
 	}
 	lines := bufio.NewScanner(os.Stdin)
 	lines.Buffer(nil, 16<<20)

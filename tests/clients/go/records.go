@@ -104,13 +104,17 @@ func place(start any) kgo.Offset {
 	return kgo.NewOffset().AtStart()
 }
 
-func (d *driver) consumer(topic string, starts map[int32]kgo.Offset, reset string) (*kgo.Client, error) {
+func (d *driver) consumer(topic string, starts map[int32]kgo.Offset, reset, isolation string) (*kgo.Client, error) {
 	policy := kgo.NoResetOffset()
 	if reset == "earliest" {
 		policy = kgo.NewOffset().AtStart()
 	}
+	level := kgo.ReadUncommitted()
+	if isolation == "read_committed" {
+		level = kgo.ReadCommitted()
+	}
 	return kgo.NewClient(
-		kgo.SeedBrokers(d.bootstrap), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts}),
+		kgo.FetchIsolationLevel(level), kgo.SeedBrokers(d.bootstrap), kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: starts}),
 		kgo.ConsumeResetOffset(policy), kgo.MetadataMinAge(50*time.Millisecond), kgo.FetchMaxWait(500*time.Millisecond),
 	)
 }
@@ -120,7 +124,7 @@ func (d *driver) consume(ctx context.Context, a arguments) (any, error) {
 	for _, each := range a.Assignments {
 		starts[int32(each[0].(float64))] = place(each[1])
 	}
-	client, err := d.consumer(a.Topic, starts, a.Reset)
+	client, err := d.consumer(a.Topic, starts, a.Reset, a.Isolation)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +138,7 @@ func (d *driver) consumeNew(ctx context.Context, a arguments) (any, error) {
 		return nil, err
 	}
 	end, _ := ends.Lookup(a.Topic, a.Partition)
-	client, err := d.consumer(a.Topic, map[int32]kgo.Offset{a.Partition: kgo.NewOffset().At(end.Offset)}, "none")
+	client, err := d.consumer(a.Topic, map[int32]kgo.Offset{a.Partition: kgo.NewOffset().At(end.Offset)}, "none", "")
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ NOW = "the time of the run"
 LONG_BYTES = 100
 KEEP_FOREVER = {"retention.ms": "-1"}  # records of 2020 would otherwise be deleted by retention while the scenario runs
 
+COPY_PREFIX = b"copy of "  # what the verb `copy` puts before a value
+
 DONE = {"error": "NONE"}
 CONFIG_SOURCES = (  # by Kafka's numbers
     "UNKNOWN",

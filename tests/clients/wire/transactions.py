@@ -172,13 +172,14 @@ def send(
     version: int = FIRST_IMPLICIT_PRODUCE,
     *,
     is_transactional: bool = True,
+    timestamp_ms: int | None = None,
 ) -> tuple[str, int]:
     """The error and base offset of a batch of one record."""
     batch = Batch(
         producer_id=identity.producer_id,
         producer_epoch=identity.epoch,
         base_sequence=sequence,
-        timestamp_ms=time.time_ns() // 1_000_000,
+        timestamp_ms=time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
         attributes=TRANSACTIONAL if is_transactional else 0,
     )
     data = PartitionProduceData(index=partition, records=memoryview(batch.encode()))

@@ -36,6 +36,13 @@ def ongoing(epoch: int, version: TransactionVersion = V2) -> Transaction:
     )
 
 
+def test_a_producer_id_that_is_not_needed_is_not_used() -> None:
+    """It was allocated for another producer, which has been replaced meanwhile."""
+    outcome = rules.end_transaction(ongoing(3), ProducerIdentity(7, 3), V2, 20, commits=True, new_producer_id=99)
+    assert outcome.transaction is not None
+    assert rules.answer_identity(outcome.transaction) == (7, 4)
+
+
 def test_the_last_epoch_ends_with_a_new_producer_id() -> None:
     current = ongoing(LAST_PRODUCER_EPOCH)
     producer = ProducerIdentity(7, LAST_PRODUCER_EPOCH)

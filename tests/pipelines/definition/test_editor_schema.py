@@ -42,6 +42,8 @@ WHOLE: dict[str, Any] = {
         },
         "once": {"from": "rigs", "deduplicate": {"key": ["id"], "within": "1 minute"}},
         "joined": {"from": "rigs", "join": {"table": "pumps", "on": ["id"], "how": "left"}},
+        "visits": {"from": "rigs", "aggregate": {"n": "count(*)"}, "window": {"column": "at", "gap": "1 minute"}},
+        "pairs": {"from": "rigs", "join": {"stream": "rigs", "on": ["id"], "within": "1 minute", "how": "full"}},
     },
     "sinks": {
         "out": {"from": "queried", "topic": "out", "key": "id", "headers": {"h": "id"}, "format": "json"},
@@ -54,6 +56,8 @@ WHOLE: dict[str, Any] = {
 }
 FREE = {"kafka", "spark", "columns", "aggregate", "headers", "options", "expect", "sources", "steps", "sinks", "views"}
 KEY_PROBLEM = re.compile(r"unknown key|has no |has none of|has both|is empty|inputs are the tables of its SQL")
+
+OTHER = re.compile(r"no output|no watermark")  # follow from missing keys that are optional
 
 
 def accepts(schema: dict[str, Any], value: Any) -> bool:
@@ -96,7 +100,7 @@ def accepts_object(schema: dict[str, Any], value: dict[str, Any]) -> bool:
 
 
 def key_problems(definition: dict[str, Any]) -> list[str]:
-    return [line for line in told(yaml.safe_dump(definition)) if KEY_PROBLEM.search(line) and "no output" not in line]
+    return [line for line in told(yaml.safe_dump(definition)) if KEY_PROBLEM.search(line) and not OTHER.search(line)]
 
 
 def mappings(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -10,36 +10,37 @@ from hypothesis import strategies as st
 
 from odradek.pipelines.definition.column_types import Column, Primitive
 from odradek.pipelines.definition.model import (
-    Aggregation,
     ConsoleTarget,
-    Deduplication,
     Expectation,
     FileOrigin,
     FilesTarget,
     JdbcOrigin,
-    Join,
     LatestRows,
-    NamedExpression,
-    PythonFunction,
-    PythonReference,
     RunningAggregate,
     Sink,
     SparkTarget,
-    Sql,
     Start,
     TableTarget,
     TopicOrigin,
     TopicTarget,
     View,
     Watermark,
-    Window,
 )
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    PythonFunction,
+    Sql,
+    Window,
+)
 from odradek.pipelines.definition.parsing import PIPELINE_KEYS
 from odradek.pipelines.definition.parsing_sinks import SINK_KEYS
 from odradek.pipelines.definition.parsing_sources import SOURCE_KEYS
 from odradek.pipelines.definition.parsing_steps import STEP_KEYS, VIEW_KEYS
 from odradek.pipelines.definition.places import Place, Problems
+from odradek.pipelines.definition.references import NamedExpression, PythonReference
 from odradek.pipelines.definition.vocabulary import (
     Delivery,
     Duration,

@@ -110,12 +110,16 @@ def test_nothing_is_lost_when_driver_and_broker_are_killed(tmp_path: Path, spark
             assert scene.rows("w.db", query) == scene.rows("batch.db", query)
 
 
-@pytest.mark.jvm
 @pytest.mark.soak
-def test_exactly_once_holds_when_driver_and_broker_are_killed(tmp_path: Path, jvm: None) -> None:
+@pytest.mark.parametrize("kind", [pytest.param("apache-kafka", marks=pytest.mark.jvm), "odradek"])
+def test_exactly_once_holds_when_driver_and_broker_are_killed(
+    request: pytest.FixtureRequest, tmp_path: Path, kind: str
+) -> None:
     """Kills the driver while records arrive, and then the broker of a pipeline that is restarted after failures."""
     print(f"PIPELINE_KILLS_SEED={SEED}")
-    with ApacheKafka(SOON_BACK) as kafka:
+    if kind == "apache-kafka":
+        request.getfixturevalue("jvm")
+    with RunningBroker() if kind == "odradek" else ApacheKafka(SOON_BACK) as kafka:
         scene = Scene(tmp_path, kafka.bootstrap_servers, EXACTLY_ONCE.replace("LIMIT", str(LIMIT)), SEED)
 
         def kill_broker() -> None:

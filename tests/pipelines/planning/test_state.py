@@ -7,7 +7,9 @@ import dataclasses
 import pytest
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import PythonFunction, PythonReference, Sql, Step
+from odradek.pipelines.definition.model import Step
+from odradek.pipelines.definition.operations import PythonFunction, Sql
+from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import Streams
 from tests.pipelines.definition.definitions import sound

@@ -1,4 +1,4 @@
-"""Exactly once to topics, on Apache Kafka: a replayed batch writes nothing, and a new checkpoint everything."""
+"""Exactly once to topics: a replayed batch writes nothing, and a new checkpoint everything."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from odradek.pipelines.spark.engines.standard import StandardEngine
 from odradek.pipelines.spark.healing import healing_of
 from odradek.pipelines.spark.topics import prepare_topics
 from odradek.pipelines.spark.transaction_check import TransactionsMissing
+from odradek.testing import RunningBroker
 from tests.pipelines.committed import committed_records
 from tests.pipelines.spark.stage import Stage, renamed
 
@@ -34,7 +35,10 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from tests.jvm.shared_kafka import KafkaAddress
 
-pytestmark = [pytest.mark.spark, pytest.mark.jvm, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
+
+APACHE_KAFKA = pytest.param("apache_kafka", marks=[pytest.mark.jvm, pytest.mark.oracle], id="apache-kafka")
+ODRADEK = pytest.param("odradek_session_broker", id="odradek")
 
 DEFINITION = """
 delivery: exactly_once
@@ -54,9 +58,28 @@ ROWS = [{"id": number, "pressure": number * 10.0} for number in range(60)]
 FLOWS = ("readings", "totals-changes")
 
 
-@pytest.fixture
-def kafka_stage(spark: SparkSession, apache_kafka: KafkaAddress, tmp_path: Path) -> Stage:
-    return Stage(spark, apache_kafka.bootstrap_servers, tmp_path)
+@pytest.fixture(params=[APACHE_KAFKA, ODRADEK])
+def kafka_stage(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Stage:
+    broker: KafkaAddress | RunningBroker = request.getfixturevalue(request.param)
+    return Stage(spark, broker.bootstrap_servers, tmp_path)
+
+
+class BrokerWithoutTransactions(RunningBroker):
+    """A broker that refuses FindCoordinator for transactional ids."""
+
+    PROGRAM = """
+import sys
+from odradek.handlers import find_coordinator
+
+find = find_coordinator._coordinator
+find_coordinator._coordinator = lambda kind, context: None if kind == 1 else find(kind, context)
+from odradek.cli.main import run
+sys.exit(run(sys.argv[1:]))
+"""
+
+    def _command(self, watched: int) -> list[str]:
+        python, _module, _odradek, *arguments = super()._command(watched)
+        return [python, "-c", self.PROGRAM, *arguments]
 
 
 def filled(stage: Stage) -> Pipeline:
@@ -157,13 +180,18 @@ def test_a_batch_engine_writes_everything_in_one_transaction(kafka_stage: Stage)
     check_each_once(kafka_stage)
 
 
-def test_a_broker_without_transactions_is_refused_before_anything_starts(stage: Stage) -> None:
+def test_a_broker_without_transactions_is_refused_before_anything_starts(spark: SparkSession, tmp_path: Path) -> None:
+    with BrokerWithoutTransactions() as broker:
+        check_refusal(Stage(spark, broker.bootstrap_servers, tmp_path))
+
+
+def check_refusal(stage: Stage) -> None:
     stage.create("in")
     text = 'sources: {a: {topic: "@in", format: text}}\nsinks: {all: {from: a, topic: "@out"}}\n'
     pipeline = renamed(stage.pipeline(text), delivery=Delivery.EXACTLY_ONCE)
     with pytest.raises(
         TransactionsMissing,
-        match="does not support transactions; use delivery: at_least_once, or Apache Kafka",
+        match="does not support transactions; use delivery: at_least_once, or a broker with transactions",
     ):
         prepare_topics(pipeline)
     topics = AdminClient({"bootstrap.servers": stage.bootstrap_servers}).list_topics(timeout=60).topics

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.column_types import Primitive
-from odradek.pipelines.definition.model import Function, PythonReference
+from odradek.pipelines.definition.model import Function
+from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.functions import user_function
 from odradek.pipelines.spark.python_references import load_reference

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from odradek.pipelines.definition.model import Deduplication
+from odradek.pipelines.definition.operations import Deduplication
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.stateful_plans import aggregates, keeps_state

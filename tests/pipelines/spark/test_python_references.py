@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark import cloudpickle
 
-from odradek.pipelines.definition.model import PythonReference
 from odradek.pipelines.definition.places import Place
+from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.spark.python_references import ReferenceBroken, load_reference
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.pipelines.definition.column_types import Primitive
-from odradek.pipelines.definition.model import Function, Pipeline, PythonReference
+from odradek.pipelines.definition.model import Function, Pipeline
 from odradek.pipelines.definition.places import Place
+from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.spark.session import own_address, worker_python
 from odradek.pipelines.spark.shipping import module_folders, modules_in, zipped
 

@@ -1,4 +1,4 @@
-"""Names that a shell completes: topics, groups and settings, asked of the cluster that the command line names.
+"""Names that a shell completes: topics, groups, transactions and settings of the cluster that is named.
 
 A shell shows no errors of a completion, so every failure means that nothing is completed.
 """
@@ -26,6 +26,18 @@ def complete_topics(context: click.Context, _parameter: click.Parameter, incompl
 
 def complete_groups(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     return matching_names(context, incomplete, lambda cluster: cluster.group_names(timeout_s=TIMEOUT_S))
+
+
+def complete_transactional_ids(
+    context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    def find(cluster: Cluster) -> list[str]:
+        from odradek.cli.client.transactions import list_transactions, read_brokers  # noqa: PLC0415 - completion only
+
+        brokers = read_brokers(cluster, TIMEOUT_S).values()
+        return [each.transactional_id for each in list_transactions(brokers)]
+
+    return matching_names(context, incomplete, find)
 
 
 def complete_topic_settings(

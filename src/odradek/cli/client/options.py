@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from odradek.cli.client.name_completion import complete_groups, complete_topics
+from odradek.cli.client.name_completion import complete_groups, complete_topics, complete_transactional_ids
 from odradek.cli.framework.options import format_option
-from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME
+from odradek.cli.framework.parameter_types import GROUP_NAME, PAIR, TEXT, TOPIC_NAME, TRANSACTIONAL_ID
 
 DEFAULT_BOOTSTRAP_SERVER = "127.0.0.1:9092"
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,4 +56,7 @@ topics_argument = click.argument(
 group_argument = click.argument("name", metavar="GROUP", type=GROUP_NAME, shell_complete=complete_groups)
 groups_argument = click.argument(
     "names", metavar="GROUP...", nargs=-1, required=True, type=GROUP_NAME, shell_complete=complete_groups
+)
+transactional_ids_argument = click.argument(
+    "names", metavar="ID...", nargs=-1, required=True, type=TRANSACTIONAL_ID, shell_complete=complete_transactional_ids
 )

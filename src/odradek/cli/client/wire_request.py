@@ -29,18 +29,18 @@ def encode_frame(request: Request, version: int, client_id: bytes) -> bytearray:
 
 
 def call(address: tuple[str, int], request: Request, response_type: type[R], version: int) -> R:
-    """Send a request of a version with the old header (one that is not flexible) and return the response."""
-    assert not request.is_flexible(version)
+    """Send a request and return the response. ApiVersions is not supported: its response header is never flexible."""
+    header_bytes = CORRELATION_ID_BYTES + (1 if response_type.is_flexible(version) else 0)  # and no tagged fields
     try:
         with socket.create_connection(address, timeout=TIMEOUT_S) as connection:
             connection.sendall(encode_frame(request, version, b"odradek-cli"))
             size_bytes = int.from_bytes(_receive(connection, 4), "big")
-            if not CORRELATION_ID_BYTES <= size_bytes <= LARGEST_RESPONSE_BYTES:
+            if not header_bytes <= size_bytes <= LARGEST_RESPONSE_BYTES:
                 raise Failure(f"{address[0]}:{address[1]} sent a response of {size_bytes} bytes; is it a Kafka broker?")
             data = _receive(connection, size_bytes)
     except OSError as error:
         raise Failure(f"no response from {address[0]}:{address[1]}: {error.strerror or error}") from None
-    return response_type.decode(memoryview(data), CORRELATION_ID_BYTES, version)
+    return response_type.decode(memoryview(data), header_bytes, version)
 
 
 def _receive(connection: socket.socket, size_bytes: int) -> bytes:

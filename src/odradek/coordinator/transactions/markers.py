@@ -88,10 +88,7 @@ class MarkerWriter:
     async def _finish(self, job: _Job, waiting: dict[TopicPartition, Outcome]) -> None:
         delay_ms = RETRY_AFTER_MS
         while waiting:
-            errors = {
-                partition: outcome if isinstance(outcome, ErrorCode) else await outcome
-                for partition, outcome in waiting.items()
-            }
+            errors = dict(zip(waiting, await asyncio.gather(*map(_wait, waiting.values())), strict=True))
             failed = [partition for partition, error in errors.items() if not _is_settled(error)]
             if failed:
                 log.debug("transaction markers are written again", partitions=len(failed), delay_ms=delay_ms)
@@ -109,6 +106,10 @@ class MarkerWriter:
             await passed.wait()
         finally:
             timer.cancel()
+
+
+async def _wait(outcome: Outcome) -> ErrorCode:
+    return outcome if isinstance(outcome, ErrorCode) else await outcome
 
 
 def _is_settled(outcome: Outcome) -> bool:

@@ -161,12 +161,14 @@ class TransactionCoordinator:
 
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdentity, partitions: Collection[TopicPartition]
-    ) -> dict[TopicPartition, ErrorCode]:
-        """Reads the state without waiting for its commit: the append that follows is checked again by the log."""
+    ) -> dict[TopicPartition, ErrorCode] | Awaitable[dict[TopicPartition, ErrorCode]]:
+        """A partition that has joined is confirmed when that is committed: otherwise a crash could leave what is
+        written there without its transaction, open for ever."""
         shard = self._runtime.find_for_shared_write(transactional_id)
         if isinstance(shard, ErrorCode):
             return dict.fromkeys(partitions, shard)
-        return rules.verify_partitions(shard.get(transactional_id), producer, partitions)
+        verified = rules.verify_partitions(shard.get(transactional_id), producer, partitions)
+        return shard.answer_directly(verified, lambda error: dict.fromkeys(partitions, error))
 
     # Shards
 

@@ -175,7 +175,9 @@ def end_transaction(
         current = replace(current, start_ms=now_ms)
     if version.raises_epoch and current.is_epoch_exhausted and new_producer_id is None:
         return NEEDS_PRODUCER_ID
-    return Outcome(transaction=_prepare(current, version, now_ms, new_producer_id, commits=commits))
+    # An id that was allocated is not needed if the producer has changed meanwhile.
+    next_producer_id = new_producer_id if current.is_epoch_exhausted else None
+    return Outcome(transaction=_prepare(current, version, now_ms, next_producer_id, commits=commits))
 
 
 def _is_retry_of_end(current: Transaction, producer: ProducerIdentity) -> bool:

@@ -33,7 +33,7 @@ log = get_logger(__name__)
 
 T = TypeVar("T")
 
-RETRY_AFTER_MS = 1000.0  # a timeout whose abort could not be written
+RETRY_AFTER_MS = 1000.0  # an abort by timeout, or the end of a transaction, could not be written
 
 _NONE = ErrorCode.NONE
 
@@ -124,7 +124,9 @@ class TransactionShard:
         now_ms = self.now_ms()
         for transactional_id, transaction in list(self.transactions.items()):
             if transaction.state is TransactionState.ONGOING:
-                self._shard.timers.start(transactional_id, max(transaction.deadline_ms - now_ms, 0))
+                # A clock that was set back must not keep the transaction open for longer than its timeout.
+                delay_ms = min(max(transaction.deadline_ms - now_ms, 0), transaction.timeout_ms)
+                self._shard.timers.start(transactional_id, delay_ms)
             elif transaction.state.is_ending:
                 self._write_markers_when_committed(transactional_id, transaction)
 
@@ -132,16 +134,20 @@ class TransactionShard:
         """No request waits inside: answers that wait for their records belong to the runtime."""
 
     def on_timer(self, key: Hashable) -> None:
-        """The transaction has reached its timeout."""
+        """The transaction has reached its timeout, or its end could not be recorded and is tried again."""
         assert isinstance(key, str)
         transaction = self.get(key)
+        if transaction is not None and transaction.state.is_ending:
+            self._complete(key, transaction)
         if transaction is None or transaction.state is not TransactionState.ONGOING:
             return
         log.info("transaction timed out", transactional_id=key, producer_id=transaction.producer_id)
         self._write(key, rules.abort_by_coordinator(transaction, self.now_ms()), lambda error: self._retry(key, error))
 
     def _retry(self, transactional_id: str, error: ErrorCode) -> None:
+        """A full disk can have room again."""
         if error is not _NONE and self.is_active:
+            log.error("the state of a transaction could not be written", id=transactional_id, error=error.name)
             self._shard.timers.start(transactional_id, RETRY_AFTER_MS)
 
     def expire(self, transactional_id: str, expiration_ms: int) -> None:
@@ -175,12 +181,7 @@ class TransactionShard:
     def _complete(self, transactional_id: str, transaction: Transaction) -> None:
         if self.is_active and self.get(transactional_id) is transaction:
             completed = rules.complete(transaction, self.now_ms())
-            self._write(transactional_id, completed, lambda error: self._log_incomplete(transactional_id, error))
-
-    def _log_incomplete(self, transactional_id: str, error: ErrorCode) -> None:
-        """The transaction has ended for its readers; the markers are written again after the next load."""
-        if error is not _NONE:
-            log.error("the end of a transaction could not be recorded", id=transactional_id, error=error.name)
+            self._write(transactional_id, completed, lambda error: self._retry(transactional_id, error))
 
     def wait_again(self, transactional_id: str, transaction: Transaction) -> None:
         """The record is not committed in time: it may be later."""

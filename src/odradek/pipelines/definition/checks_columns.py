@@ -6,28 +6,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Array, Map, Primitive, Struct
-from odradek.pipelines.definition.columns import expression_type, lookup, record_columns
+from odradek.pipelines.definition.columns import expression_type, lookup, record_columns, shared_names
 from odradek.pipelines.definition.graph import place_of
 from odradek.pipelines.definition.model import (
-    Aggregation,
     Changes,
-    Deduplication,
     FilesTarget,
-    Join,
-    KeyedState,
     LakehouseTarget,
     LatestRows,
-    NamedExpression,
-    PythonFunction,
     Sink,
     Source,
-    Sql,
     Step,
     TableTarget,
     TopicTarget,
     View,
 )
 from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    Sql,
+    StreamJoin,
+)
 from odradek.pipelines.definition.spark_functions import Answer, Functions, operate
 from odradek.pipelines.definition.sql_checks import findings_of_expression, findings_of_query
 from odradek.pipelines.definition.sql_columns import UnknownColumn, unknown_columns, unknown_in_expression
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.references import NamedExpression
     from odradek.pipelines.definition.sql_findings import Finding
 
 HISTORY = ("valid_from", "valid_to", "is_current")
@@ -102,6 +105,8 @@ class ColumnChecker:
                     operation.on, table, f"'{operation.table}', joined by {what},", self._below(step, "join/on")
                 )
                 self._joined(operation, columns, table, what, self._below(step, "join/on"))
+            elif isinstance(operation, StreamJoin):
+                self._stream_join(step, operation, columns)
             elif isinstance(operation, KeyedState):
                 self._columns(operation.key, columns, what, self._below(step, "state/key"))
         own = lookup(self.known, step.name)
@@ -109,6 +114,21 @@ class ColumnChecker:
             self._check(each.check, each.check_place, f"expectation '{each.name}' of {what}", own)
         if step.watermark is not None:
             self._time_column(step.watermark.column, own, f"watermark of {what}", self._at(step, "watermark/column"))
+
+    def _stream_join(self, step: Step, operation: StreamJoin, columns: Columns | None) -> None:
+        what, place = f"step '{step.name}'", self._below(step, "join/on")
+        other = lookup(self.known, operation.stream)
+        self._columns(operation.on, columns, what, place)
+        self._columns(operation.on, other, f"'{operation.stream}', joined by {what},", place)
+        self._joined(operation, columns, other, what, place)
+        names = shared_names(operation, () if columns is None else columns.names, () if other is None else other.names)
+        if names:
+            self.problems.error(
+                self._at(step, "join/stream"),
+                f"{what} joins '{operation.input}' with '{operation.stream}', and both have the column '{names[0]}'",
+                f"rename it in a SQL step before the join: select {names[0]} as {operation.stream}_{names[0]}, … "
+                f"from {operation.stream}",
+            )
 
     def check_sink(self, sink: Sink) -> None:
         columns = lookup(self.known, sink.input)
@@ -236,7 +256,12 @@ class ColumnChecker:
             self.problems.error(place, f"{what} is {kind.ddl}, not a condition", "write a comparison, such as a > 0")
 
     def _joined(
-        self, join: Join, left: Columns | None, right: Columns | None, what: str, place_by_name: Callable[[str], Place]
+        self,
+        join: Join | StreamJoin,
+        left: Columns | None,
+        right: Columns | None,
+        what: str,
+        place_by_name: Callable[[str], Place],
     ) -> None:
         for name in join.on if left is not None and right is not None else ():
             kinds = (left.type_of(name), right.type_of(name))  # type: ignore[union-attr]

@@ -15,13 +15,13 @@ from odradek.pipelines.definition.model import (
     ConsoleTarget,
     FileOrigin,
     FilesTarget,
-    KeyedState,
     LakehouseTarget,
     PythonTarget,
     SparkTarget,
     TableTarget,
     TopicTarget,
 )
+from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.spark_version import REALTIME_HINT, realtime_refusal
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Engine, Otherwise
 

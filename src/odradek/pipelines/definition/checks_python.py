@@ -9,12 +9,14 @@ from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import KeyedState, PythonFunction, PythonReference, PythonTarget
+from odradek.pipelines.definition.model import PythonTarget
 from odradek.pipelines.definition.nearest import suggestion
+from odradek.pipelines.definition.operations import KeyedState, PythonFunction
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
     from odradek.pipelines.definition.places import Problems
+    from odradek.pipelines.definition.references import PythonReference
 
 BATCH_ARGUMENTS = 2  # the batch and its id
 

@@ -5,17 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.column_types import Column, ColumnType, Primitive
-from odradek.pipelines.definition.model import (
-    RECORD_COLUMNS,
-    Aggregation,
-    Deduplication,
-    FileOrigin,
-    Join,
-    Source,
-    Sql,
-    Step,
-    TopicOrigin,
-)
+from odradek.pipelines.definition.model import RECORD_COLUMNS, FileOrigin, Source, Step, TopicOrigin
+from odradek.pipelines.definition.operations import Aggregation, Deduplication, Join, Sql, StreamJoin
 from odradek.pipelines.definition.sql_columns import query_columns
 from odradek.pipelines.definition.sql_scope import Scope
 from odradek.pipelines.definition.sql_text import SqlError, parse_query
@@ -32,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.spark_functions import Functions
 
 TIMESTAMP = Primitive("TIMESTAMP")
+RECORD_COLUMN_NAMES = frozenset(each.name for each in RECORD_COLUMNS)
 
 
 def known_columns(pipeline: Pipeline, graph: Graph, functions: Functions | None = None) -> dict[str, Columns | None]:
@@ -108,7 +100,26 @@ def step_columns(step: Step, known: Mapping[str, Columns | None], functions: Fun
         if operation.how in {JoinKind.SEMI, JoinKind.ANTI}:
             return left
         return None if left is None or right is None else Columns({**right.types, **left.types})
+    if isinstance(operation, StreamJoin):
+        return stream_join_columns(operation, lookup(known, operation.input), lookup(known, operation.stream))
     return None if operation.columns is None else Columns(typed(operation.columns))
+
+
+def stream_join_columns(operation: StreamJoin, left: Columns | None, right: Columns | None) -> Columns | None:
+    """The columns to join on, then the others of both sides, without those of the Kafka records."""
+    if left is None or right is None:
+        return None
+    on = {name: left.type_of(name) for name in operation.on}
+    folded = {name.lower() for name in operation.on} | RECORD_COLUMN_NAMES
+    others = [{name: kind for name, kind in side.types.items() if name.lower() not in folded} for side in (left, right)]
+    return Columns({**on, **others[0], **others[1]})
+
+
+def shared_names(operation: StreamJoin, left: Iterable[str], right: Iterable[str]) -> list[str]:
+    """The names that both sides of a join have, apart from the columns to join on and those of the Kafka records."""
+    ignored = {name.lower() for name in operation.on} | RECORD_COLUMN_NAMES
+    taken = {name.lower() for name in left} - ignored
+    return [name for name in right if name.lower() in taken]
 
 
 def aggregated_columns(

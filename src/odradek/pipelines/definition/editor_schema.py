@@ -10,7 +10,7 @@ from odradek.pipelines.definition.parsing_changes import CHANGES_KEYS
 from odradek.pipelines.definition.parsing_lakehouse import LAKEHOUSE_KEYS
 from odradek.pipelines.definition.parsing_sinks import SINK_KEYS, TARGETS
 from odradek.pipelines.definition.parsing_sources import ORIGINS, SOURCE_KEYS
-from odradek.pipelines.definition.parsing_steps import OPERATIONS, STEP_KEYS, VIEW_KEYS
+from odradek.pipelines.definition.parsing_steps import JOIN_KEYS, OPERATIONS, STEP_KEYS, VIEW_KEYS, WINDOW_KEYS
 from odradek.pipelines.definition.parsing_values import NAME
 from odradek.pipelines.definition.vocabulary import (
     Connector,
@@ -21,10 +21,12 @@ from odradek.pipelines.definition.vocabulary import (
     JoinKind,
     LakehouseFormat,
     LakehouseMode,
+    Late,
     OnDataLoss,
     Otherwise,
     SinkMode,
     StateClock,
+    StreamJoinKind,
 )
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ def by_name(schema: Schema) -> Schema:
 
 
 def watermark() -> Schema:
-    return mapping("watermark", {"column": TEXT, "delay": DURATION}, ["column", "delay"])
+    return mapping("watermark", {"column": TEXT, "delay": DURATION, "late": choice(Late)}, ["column", "delay"])
 
 
 def source() -> Schema:
@@ -147,6 +149,23 @@ def lakehouse() -> Schema:
     return mapping("lakehouse", picked(LAKEHOUSE_KEYS, schemas), ["format"], oneOf=one_of(["table", "path"]))
 
 
+def join() -> Schema:
+    """A join with a table, or with a stream."""
+    common: dict[str, Schema] = {"table": TEXT, "stream": TEXT, "on": WORDS, "within": DURATION}
+    words = dict.fromkeys((*map(str, JoinKind), *map(str, StreamJoinKind)))
+    how: Schema = {"anyOf": [{"enum": list(words)}, VARIABLE]}
+    properties = picked(JOIN_KEYS, {**common, "how": how})
+    of_table = {"required": ["table"], "not": {"required": ["within"]}, "properties": {"how": choice(JoinKind)}}
+    of_stream = {"required": ["stream", "within"], "properties": {"how": choice(StreamJoinKind)}}
+    return mapping("join", properties, ["on"], oneOf=[of_table, of_stream])
+
+
+def window() -> Schema:
+    properties = picked(WINDOW_KEYS, {"column": TEXT, "size": DURATION, "slide": DURATION, "gap": DURATION})
+    sessions = {"required": ["gap"], "not": {"required": ["slide"]}}
+    return mapping("window", properties, ["column"], oneOf=[{"required": ["size"]}, sessions])
+
+
 def step() -> Schema:
     schemas: dict[str, Schema] = {
         "from": WORDS,
@@ -154,13 +173,13 @@ def step() -> Schema:
         "python": TEXT,
         "aggregate": SOME_SETTINGS,
         "deduplicate": mapping("deduplicate", {"key": WORDS, "within": DURATION}, ["key"]),
-        "join": mapping("join", {"table": TEXT, "on": WORDS, "how": choice(JoinKind)}, ["table", "on"]),
+        "join": join(),
         "state": mapping(
             "state",
             {"key": WORDS, "processor": TEXT, "timeout": DURATION, "clock": choice(StateClock)},
             ["key", "processor"],
         ),
-        "window": mapping("window", {"column": TEXT, "size": DURATION, "slide": DURATION}, ["column", "size"]),
+        "window": window(),
         "by": WORDS,
         "expect": expectations(),
         "watermark": watermark(),

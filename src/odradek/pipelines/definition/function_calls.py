@@ -6,18 +6,17 @@ import re
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
-    Aggregation,
     Changes,
     LakehouseTarget,
     RunningAggregate,
     Sink,
     Source,
-    Sql,
     Step,
     TableTarget,
     TopicTarget,
     View,
 )
+from odradek.pipelines.definition.operations import Aggregation, Sql
 from odradek.pipelines.definition.sql_text import QUOTED
 from odradek.pipelines.definition.vocabulary import Encoding
 

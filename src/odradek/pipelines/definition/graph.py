@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Join, PythonFunction, Sql, Step
+from odradek.pipelines.definition.operations import Join, PythonFunction, Sql, StreamJoin
 from odradek.pipelines.definition.sql_text import SqlError, parse_query, tables_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from odradek.pipelines.definition.model import Pipeline, Sink, Source, View
+    from odradek.pipelines.definition.model import Pipeline, Sink, Source, Step, View
     from odradek.pipelines.definition.places import Place
 
 
@@ -62,6 +62,8 @@ def references(step: Step) -> list[Reference]:
     found = [Reference(operation.input, place_of(step, "from", operation.input))]
     if isinstance(operation, Join):
         found.append(Reference(operation.table, place_of(step, "join", "table")))
+    if isinstance(operation, StreamJoin):
+        found.append(Reference(operation.stream, place_of(step, "join", "stream")))
     return found
 
 

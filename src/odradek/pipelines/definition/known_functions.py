@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.checks_python import find_module
-from odradek.pipelines.definition.model import KeyedState, PythonFunction, PythonTarget
+from odradek.pipelines.definition.model import PythonTarget
+from odradek.pipelines.definition.operations import KeyedState, PythonFunction
 from odradek.pipelines.definition.spark_functions import Functions
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def known_functions(pipeline: Pipeline) -> Functions | None:
     """The functions; None if the definition's settings change what Spark accepts, so that nothing can be said."""
     if any(key.lower().startswith(CHANGES_ANALYSIS) for key in pipeline.spark):
         return None
-    declared = frozenset(str(each.name).lower() for each in getattr(pipeline, "functions", ()))
+    declared = frozenset(str(each.name).lower() for each in pipeline.functions)
     return Functions(declared, is_open=any(registers_functions(file) for file in python_files(pipeline)))
 
 

@@ -8,17 +8,12 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import (
-    Aggregation,
     Changes,
     ConsoleTarget,
-    Deduplication,
     FileOrigin,
     FilesTarget,
-    Join,
-    KeyedState,
     LakehouseTarget,
     LatestRows,
-    PythonFunction,
     Sink,
     Source,
     SparkTarget,
@@ -28,9 +23,18 @@ from odradek.pipelines.definition.model import (
     TopicTarget,
     View,
 )
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.operations import Window
 
 
 class Kind(StrEnum):
@@ -110,15 +114,23 @@ def operation_detail(step: Step) -> str:
     operation = step.operation
     if isinstance(operation, Aggregation):
         by = f" by {words(operation.by)}" if operation.by else ""
-        return f"aggregate{by}" + (f", windows of {operation.window.size}" if operation.window is not None else "")
+        return f"aggregate{by}" + ("" if operation.window is None else f", {window_detail(operation.window)}")
     if isinstance(operation, Deduplication):
         within = f" within {operation.within}" if operation.within is not None else ""
         return f"first of {words(operation.key)}{within}"
     if isinstance(operation, Join):
         return f"{operation.how} join {operation.table} on {words(operation.on)}"
+    if isinstance(operation, StreamJoin):
+        return f"{operation.how} join {operation.stream} on {words(operation.on)} within {operation.within}"
     if isinstance(operation, KeyedState):
         return f"state of {words(operation.key)}: {operation.processor}"
     return f"python {operation.function}" if isinstance(operation, PythonFunction) else "sql"
+
+
+def window_detail(window: Window) -> str:
+    if window.gap is not None:
+        return f"sessions with a gap of {window.gap}"
+    return f"windows of {window.size}" + ("" if window.slide is None else f" every {window.slide}")
 
 
 def view_detail(view: View) -> str:

@@ -21,49 +21,23 @@ from odradek.pipelines.definition.vocabulary import (
     Encoding,
     Engine,
     FileFormat,
-    JoinKind,
     LakehouseFormat,
+    Late,
     OnDataLoss,
     Otherwise,
     SinkMode,
     StartAt,
-    StateClock,
     Tombstones,
 )
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.avro_writers import WriterSchemas
+    from odradek.pipelines.definition.operations import Operation
+    from odradek.pipelines.definition.references import NamedExpression, PythonReference
 
 Settings = Mapping[str, str]
 Places = Mapping[str, Place]  # by path below a name: `from`, `window/column`, `by/hcid`
 DEFAULT_BOOTSTRAP_SERVERS = "127.0.0.1:9092"
-
-
-@dataclass(frozen=True, slots=True)
-class NamedExpression:
-    """A SQL expression and the name of the column, header or aggregate that it defines."""
-
-    name: str
-    expression: str
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
-    expression_place: Place = field(default=NOWHERE, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PythonReference:
-    """A function or a class by its import path, `package.module:name`; the folder of its file is searched first."""
-
-    module: str
-    name: str
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
-
-    def __str__(self) -> str:
-        return f"{self.module}:{self.name}"
-
-    @property
-    def directory(self) -> str:
-        """The folder of the file that names it: an included file may be in another folder than the definition."""
-        return str(Path(self.place.file).parent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +91,7 @@ class Watermark:
 
     column: str
     delay: Duration
+    late: Late = Late.COUNT
     place: Place = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -188,79 +163,6 @@ class Expectation:
     otherwise: Otherwise = Otherwise.WARN
     place: Place = field(default=NOWHERE, compare=False, repr=False)
     check_place: Place = field(default=NOWHERE, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Sql:
-    """A query whose tables are sources and other steps."""
-
-    text: str
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class PythonFunction:
-    """A function of one DataFrame for each input, in their order, that returns a DataFrame."""
-
-    inputs: tuple[str, ...]
-    function: PythonReference
-    columns: tuple[Column, ...] | None = None  # the columns of its result, if declared
-    keeps_state: bool | None = None  # over a stream; None until Spark has analysed its plan
-    updates_rows: bool = False  # whether its state is an aggregation, whose rows change with later records
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A time window over a column of event time: tumbling, or sliding if `slide` is set."""
-
-    column: str
-    size: Duration
-    slide: Duration | None = None
-    place: Place = field(default=NOWHERE, compare=False, repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Aggregation:
-    """A row per group; with a window also `window_start` and `window_end`."""
-
-    input: str
-    aggregates: tuple[NamedExpression, ...]
-    by: tuple[str, ...] = ()
-    window: Window | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Deduplication:
-    """The first row of each key; with `within`, a key is dropped from state after that much event time."""
-
-    input: str
-    key: tuple[str, ...]
-    within: Duration | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Join:
-    """A join with a static table on columns of the same name."""
-
-    input: str
-    table: str
-    on: tuple[str, ...]
-    how: JoinKind = JoinKind.INNER
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedState:
-    """A `StatefulProcessor` by import path, run by `transformWithState` for the rows of each key."""
-
-    input: str
-    key: tuple[str, ...]
-    processor: PythonReference
-    timeout: Duration | None = None
-    clock: StateClock = StateClock.PROCESSING
-    columns: tuple[Column, ...] | None = None  # the columns of its result; if None, the class declares them
-
-
-Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | KeyedState
 
 
 @dataclass(frozen=True, slots=True)

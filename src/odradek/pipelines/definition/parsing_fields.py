@@ -5,10 +5,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import TYPE_CHECKING, TypeVar
 
-from odradek.pipelines.definition.model import NamedExpression, PythonReference
 from odradek.pipelines.definition.nearest import suggestion
 from odradek.pipelines.definition.nodes import ListNode, MappingNode, Node, Scalar, describe, shortened
 from odradek.pipelines.definition.parsing_values import IMPORT_PATH, is_topic_name, parse_duration
+from odradek.pipelines.definition.references import NamedExpression, PythonReference
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -5,37 +5,42 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import (
-    Aggregation,
     Changes,
-    Deduplication,
     Expectation,
-    Join,
-    KeyedState,
     LatestRows,
-    NamedExpression,
-    Operation,
-    PythonFunction,
     RunningAggregate,
-    Sql,
     Step,
     View,
     Watermark,
-    Window,
 )
 from odradek.pipelines.definition.nodes import MappingNode, Scalar, value_places
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    Operation,
+    PythonFunction,
+    Sql,
+    StreamJoin,
+    Window,
+)
 from odradek.pipelines.definition.parsing_changes import parse_changes
 from odradek.pipelines.definition.parsing_fields import Fields, text_of
 from odradek.pipelines.definition.schemas import read_columns
-from odradek.pipelines.definition.vocabulary import Duration, JoinKind, Otherwise, StateClock
+from odradek.pipelines.definition.vocabulary import Duration, JoinKind, Late, Otherwise, StateClock, StreamJoinKind
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.column_types import Column
     from odradek.pipelines.definition.nodes import Node
     from odradek.pipelines.definition.places import Problems
+    from odradek.pipelines.definition.references import NamedExpression
 
 OPERATIONS = ("sql", "python", "aggregate", "deduplicate", "join", "state")
 STEP_KEYS = ("from", *OPERATIONS, "window", "by", "expect", "watermark", "schema", "view")
 BELONGS_TO = {"window": ("aggregate",), "by": ("aggregate",), "schema": ("python", "state")}
+WINDOW_KEYS = ("column", "size", "slide", "gap")
+JOIN_KEYS = ("table", "stream", "on", "within", "how")
 RENAMED = {"by": "key"}  # former spellings
 INPUT_HINT = "name the input, a source or step: from: name"
 
@@ -115,29 +120,33 @@ def parse_window(fields: Fields) -> Window | None:
     node = fields.node("window")
     if node is None:
         return None
-    inner = Fields(node, ("column", "size", "slide"), f"window of {fields.what}", fields.problems)
+    inner = Fields(node, WINDOW_KEYS, f"window of {fields.what}", fields.problems)
     column = inner.text("column", required="name the column of event time: column: event_time")
-    size = inner.duration("size", required="add its length: size: 1 minute")
-    slide = inner.duration("slide")
-    if column is None or size is None:
+    kind = inner.chosen(("size", "gap"), hint="size: 1 minute for windows of a length, or gap: 30 minutes for sessions")
+    size, slide, gap = inner.duration("size"), inner.duration("slide"), inner.duration("gap")
+    if column is None or kind is None or (size is None and gap is None):
         return None
-    if size.milliseconds <= 0:
-        inner.wrong("size", "longer than 0")
-    if slide is not None and not 0 < slide.milliseconds <= size.milliseconds:
+    for key, duration in (("size", size), ("gap", gap)):
+        if duration is not None and duration.milliseconds <= 0:
+            inner.wrong(key, "longer than 0")
+    if slide is not None and size is None:
+        inner.problems.error(inner.key_place("slide"), f"slide of {inner.what} applies to size, not to gap")
+    elif slide is not None and size is not None and not 0 < slide.milliseconds <= size.milliseconds:
         inner.wrong(
             "slide", f"longer than 0 and at most the size, {size}", "a longer slide would leave gaps between windows"
         )
-    return Window(column, size, slide, node.place)
+    return Window(column, size, slide, gap, node.place)
 
 
 def parse_watermark(fields: Fields) -> Watermark | None:
     node = fields.node("watermark")
     if node is None:
         return None
-    inner = Fields(node, ("column", "delay"), f"watermark of {fields.what}", fields.problems)
+    inner = Fields(node, ("column", "delay", "late"), f"watermark of {fields.what}", fields.problems)
     column = inner.text("column", required="name the column of event time: column: event_time")
     delay = inner.duration("delay", required="add how late an event may be: delay: 1 minute")
-    return None if column is None or delay is None else Watermark(column, delay, node.place)
+    late = inner.choice("late", Late, Late.COUNT)
+    return None if column is None or delay is None else Watermark(column, delay, late, node.place)
 
 
 def parse_deduplication(fields: Fields, name: str) -> Deduplication | None:
@@ -149,14 +158,26 @@ def parse_deduplication(fields: Fields, name: str) -> Deduplication | None:
     return Deduplication(name, key, within) if key else None
 
 
-def parse_join(fields: Fields, name: str) -> Join | None:
+def parse_join(fields: Fields, name: str) -> Join | StreamJoin | None:
     node = fields.node("join")
     assert node is not None
-    inner = Fields(node, ("table", "on", "how"), f"join of {fields.what}", fields.problems)
-    table = inner.text("table", required="name a static source, or a step that reads static sources only: table: pumps")
+    inner = Fields(node, JOIN_KEYS, f"join of {fields.what}", fields.problems)
+    kind = inner.chosen(("table", "stream"), hint="table: pumps for a static source or step, or stream: clicks")
     on = inner.words("on", required="name columns that both sides have: on: [id]")
+    if kind == "stream":
+        return parse_stream_join(inner, name, on)
+    if "within" in inner:
+        inner.problems.error(inner.key_place("within"), f"within of {inner.what} applies to stream, not to table")
+    table = inner.text("table")
     how = inner.choice("how", JoinKind, JoinKind.INNER)
     return None if table is None or not on else Join(name, table, on, how)
+
+
+def parse_stream_join(inner: Fields, name: str, on: tuple[str, ...]) -> StreamJoin | None:
+    stream = inner.text("stream")
+    within = inner.duration("within", required="add how far apart the event times of a match may be: within: 1 hour")
+    how = inner.choice("how", StreamJoinKind, StreamJoinKind.INNER)
+    return None if stream is None or within is None or not on else StreamJoin(name, stream, on, within, how)
 
 
 def parse_state(fields: Fields, name: str) -> KeyedState | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import KeyedState, PythonFunction, PythonTarget
+from odradek.pipelines.definition.model import PythonTarget
+from odradek.pipelines.definition.operations import KeyedState, PythonFunction
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.pipelines.definition.model import Pipeline, PythonReference
+    from odradek.pipelines.definition.model import Pipeline
+    from odradek.pipelines.definition.references import PythonReference
 
 
 def python_references(pipeline: Pipeline) -> Iterator[PythonReference]:

@@ -116,6 +116,22 @@ class JoinKind(StrEnum):
     ANTI = "anti"
 
 
+class StreamJoinKind(StrEnum):
+    """Which rows without a match a join of two streams has."""
+
+    INNER = "inner"
+    LEFT = "left"
+    RIGHT = "right"
+    FULL = "full"
+
+
+class Late(StrEnum):
+    """What becomes of rows that the watermark declares late."""
+
+    COUNT = "count"
+    DEAD_LETTERS = "dead_letters"
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Duration:
     """A duration; `1 minute` and `60 s` are equal."""

@@ -14,16 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.pipelines.definition.columns import known_columns, lookup
 from odradek.pipelines.definition.model import (
-    Aggregation,
-    Deduplication,
     FileOrigin,
     FilesTarget,
-    KeyedState,
-    PythonFunction,
     RunningAggregate,
     Sink,
-    Sql,
     TopicOrigin,
+)
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    KeyedState,
+    PythonFunction,
+    Sql,
+    StreamJoin,
 )
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import Engine
@@ -34,10 +37,12 @@ from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import Streams
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Changes, NamedExpression, Operation, Pipeline, Source, Step, View
+    from odradek.pipelines.definition.model import Changes, Pipeline, Source, Step, View
+    from odradek.pipelines.definition.operations import Operation
+    from odradek.pipelines.definition.references import NamedExpression
     from odradek.pipelines.definition.table_columns import Columns
     from odradek.pipelines.planning.flows import Flow
 
@@ -215,8 +220,7 @@ class Reader:
             elif self._has_state(self._steps[name]):
                 has_state = True
                 step = self._steps[name]
-                marks = sorted(self._streams.of_inputs(step, self._graph))
-                facts[f"step {name}"] = step_text(step, marks[0] if marks else None)
+                facts[f"step {name}"] = step_text(step, self._event_times(step))
                 types |= key_types(f"step {name}", step.operation, self._columns)
         ends: list[Sink | View] = [*flow.sinks, *flow.views]
         for end in ends:
@@ -232,6 +236,13 @@ class Reader:
         if has_state:
             facts |= {noun: self._settings[key] for key, noun in STATE_SETTINGS.items() if key in self._settings}
         return Fingerprint(self._hidden(facts), types)
+
+    def _event_times(self, step: Step) -> list[str]:
+        """The columns that `within` compares: of a deduplication's input, or of both sides of a join."""
+        if isinstance(step.operation, StreamJoin):
+            sides = (step.operation.input, step.operation.stream)
+            return [min(self._streams.watermarks.get(name) or (NOTHING,)) for name in sides]
+        return sorted(self._streams.of_inputs(step, self._graph))[:1]
 
     def _hidden(self, facts: Mapping[str, str]) -> dict[str, str]:
         """Facts without the values of secrets: they are stored."""
@@ -273,14 +284,17 @@ def files_text(target: FilesTarget) -> str:
     return f"{target.format} in {target.path}{by}"
 
 
-def step_text(step: Step, event_time: str | None) -> str:
+def step_text(step: Step, event_times: Sequence[str]) -> str:
     """What determines the state of a step."""
     operation = step.operation
     if isinstance(operation, Aggregation):
         return window_text(operation) + groups_text(operation.by, operation.aggregates)
     if isinstance(operation, Deduplication):
-        within = "" if operation.within is None else f" within {operation.within} of {event_time}"
+        within = "" if operation.within is None else f" within {operation.within} of {', '.join(event_times)}"
         return f"deduplicated by {', '.join(operation.key)}{within or ' for ever'}"
+    if isinstance(operation, StreamJoin):
+        sides = f"{operation.input} and {operation.stream} on {', '.join(operation.on)}"
+        return f"{operation.how} join of {sides} within {operation.within} of {' and '.join(event_times)}"
     if isinstance(operation, KeyedState):
         return f"{operation.processor} by {', '.join(operation.key)} in {operation.clock} time"
     if isinstance(operation, Sql):
@@ -290,6 +304,8 @@ def step_text(step: Step, event_time: str | None) -> str:
 
 def window_text(operation: Operation) -> str:
     window = operation.window if isinstance(operation, Aggregation) else None
+    if window is not None and window.gap is not None:
+        return f"sessions with a gap of {window.gap} of {window.column}, "
     slide = "" if window is None or window.slide is None else f" every {window.slide}"
     return "" if window is None else f"windows of {window.size}{slide} of {window.column}, "
 
@@ -299,9 +315,12 @@ def groups_text(by: Iterable[str], aggregates: Iterable[NamedExpression]) -> str
 
 
 def key_types(what: str, operation: Operation, columns: Mapping[str, Columns | None]) -> dict[str, str]:
-    if not isinstance(operation, Aggregation | Deduplication | KeyedState):
+    if not isinstance(operation, Aggregation | Deduplication | KeyedState | StreamJoin):
         return {}
     known = lookup(columns, operation.input)
-    names = operation.by if isinstance(operation, Aggregation) else operation.key
+    if isinstance(operation, StreamJoin):
+        names = operation.on
+    else:
+        names = operation.by if isinstance(operation, Aggregation) else operation.key
     types = {name: None if known is None else known.type_of(name) for name in names}
     return {f"type of {name} in {what}": each.ddl for name, each in types.items() if each is not None}

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Aggregation, Sql
+from odradek.pipelines.definition.operations import Aggregation, Sql
 from odradek.pipelines.planning.queries import query_of
 from odradek.pipelines.planning.sql_parts import normalised
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from odradek.pipelines.definition.model import NamedExpression, Step
+    from odradek.pipelines.definition.model import Step
+    from odradek.pipelines.definition.references import NamedExpression
 
     Facts = Mapping[str, str]
 

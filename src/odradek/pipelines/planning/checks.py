@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 from odradek.pipelines.definition.checks import check_definition
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import Engine
+from odradek.pipelines.planning.late_rows import check_late_rows
 from odradek.pipelines.planning.realtime_checks import check_realtime_steps
 from odradek.pipelines.planning.stream_checks import check_streams, check_within
+from odradek.pipelines.planning.stream_join_checks import check_stream_join
 from odradek.pipelines.planning.streams import Streams
 
 if TYPE_CHECKING:
@@ -24,7 +26,9 @@ def check_pipeline(parsed: Parsed, problems: Problems) -> None:
     streams = Streams.of(pipeline, graph)
     for step in pipeline.steps:
         check_within(step, graph, streams, problems)
+        check_stream_join(step, graph, streams, problems)
     if pipeline.engine is not Engine.BATCH:
         check_streams(pipeline, graph, streams, problems)
+        check_late_rows(pipeline, graph, streams, problems)
     if pipeline.engine is Engine.REALTIME:
         check_realtime_steps(pipeline, graph, streams, problems)

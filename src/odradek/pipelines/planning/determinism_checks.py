@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import Aggregation, RunningAggregate, Sql, TopicTarget
+from odradek.pipelines.definition.model import RunningAggregate, TopicTarget
+from odradek.pipelines.definition.operations import Aggregation, Sql
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.planning.sql_parts import calls_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from odradek.pipelines.definition.model import NamedExpression, Pipeline, Sink, Step, View
+    from odradek.pipelines.definition.model import Pipeline, Sink, Step, View
     from odradek.pipelines.definition.places import Place, Problems
+    from odradek.pipelines.definition.references import NamedExpression
     from odradek.pipelines.planning.streams import Streams
 
 RANDOM = frozenset(("rand", "random", "randn", "randstr", "uuid", "shuffle", "uniform"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import Aggregation, Changes, RunningAggregate, Sink
+from odradek.pipelines.definition.model import Changes, RunningAggregate, Sink
+from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode
 from odradek.pipelines.planning.kept_rows import check_kept_rows, is_keyed
@@ -40,11 +41,15 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
     path = [steps[name] for name in graph.upstream(end.input) if name in steps and name in streams.names]
     states = {step.name: state_of(step, streams.names) for step in path}
     grouped = [step for step in path if State.AGGREGATION in states[step.name]]
-    if end.mode is SinkMode.APPEND if isinstance(end, Sink) else isinstance(end.content, Changes):
+    is_grouping = not isinstance(end, Sink) and isinstance(end.content, RunningAggregate)
+    sessions = next((step for step in path if State.SESSIONS in states[step.name]), None)
+    if sessions is not None and not is_grouping:
+        check_sessions(sessions, end, problems)
+    appends = end.mode is SinkMode.APPEND if isinstance(end, Sink) else isinstance(end.content, Changes)
+    if appends or (sessions is not None and not is_grouping):
         for step in grouped:
             check_finishes(step, end, graph, streams, problems)
         return
-    is_grouping = not isinstance(end, Sink) and isinstance(end.content, RunningAggregate)
     for step in grouped:
         after = [other for other in path if states[other.name] and step.name in graph.upstream(other.name)[:-1]]
         if after or is_grouping:
@@ -66,24 +71,44 @@ def check_end(pipeline: Pipeline, end: Sink | View, graph: Graph, streams: Strea
         )
 
 
+def check_sessions(step: Step, end: Sink | View, problems: Problems) -> None:
+    """Checks what Spark cannot do with sessions of a stream."""
+    if isinstance(end, Sink) and end.mode is SinkMode.UPDATE:
+        problems.error(
+            place_of(end, "mode"),
+            f"sink '{end.name}' (mode: update) reads the sessions of '{step.name}', which Spark writes once they ended",
+            "set mode: append",
+        )
+    if isinstance(step.operation, Aggregation) and not step.operation.by:
+        problems.error(
+            place_of(step, "window", "gap"),
+            f"step '{step.name}' has sessions of all rows of a stream, which Spark does not support",
+            "add the columns that a session belongs to: by: [user]",
+        )
+
+
 def check_finishes(step: Step, end: Sink | View, graph: Graph, streams: Streams, problems: Problems) -> None:
     """Checks that groups become final: `append` writes a group once the watermark has passed its event time."""
     what = f"step '{step.name}' aggregates a stream"
-    is_changes = changes_of(end) is not None
-    name = f"'{end.name}' (changes)" if is_changes else f"sink '{end.name}' (mode: append)"
-    instead = "or use key: instead of changes:" if is_changes else "or set mode: update on the sink"
+    if changes_of(end) is not None:
+        writer, instead = f"'{end.name}' (changes)", ", or use key: instead of changes:"
+    elif isinstance(end, Sink):
+        can_update = State.SESSIONS not in state_of(step, streams.names)
+        writer, instead = f"sink '{end.name}' (mode: append)", ", or set mode: update on the sink" if can_update else ""
+    else:
+        writer, instead = f"view '{end.name}' of sessions", ""
     marks = streams.of_inputs(step, graph)
     if not marks:
         problems.error(
             step.place,
-            f"{what} without a watermark, and {name} writes final groups only",
-            f"{WATERMARK_HINT}, {instead}",
+            f"{what} without a watermark, and {writer} writes final groups only",
+            f"{WATERMARK_HINT}{instead}",
         )
     elif not groups_by_time(step, marks):
         problems.error(
             step.place,
-            f"{what} without grouping by event time, so no group becomes final for {name}",
-            f"add window: {{column: {min(marks)}, size: …}}, {instead}",
+            f"{what} without grouping by event time, so no group becomes final for {writer}",
+            f"add window: {{column: {min(marks)}, size: …}}{instead}",
         )
 
 

@@ -102,6 +102,7 @@ class Splitter:
         self.streaming = streaming_names(pipeline, graph)
         states = {each.name: state_of(each, self.streaming) for each in pipeline.steps}
         self.stateful = {name for name, state in states.items() if state}
+        self.final = {name for name, state in states.items() if State.SESSIONS in state}
         self.updating = {name for name, state in states.items() if State.AGGREGATION in state}
 
     def refusing(self) -> Iterable[str]:
@@ -114,8 +115,10 @@ class Splitter:
         ]
 
     def mode_of(self, name: str, wanted: SinkMode) -> SinkMode:
-        """The output mode: only results of an aggregation can change."""
-        changes = self.updating.intersection(self.graph.upstream(name)) and wanted is not SinkMode.APPEND
+        """The output mode: only results of an aggregation can change, and not those of sessions."""
+        path = self.graph.upstream(name)
+        is_final = wanted is SinkMode.APPEND or self.final.intersection(path)
+        changes = self.updating.intersection(path) and not is_final
         return SinkMode.UPDATE if changes else SinkMode.APPEND
 
     def flow_to(self, name: str, mode: SinkMode) -> Flow:

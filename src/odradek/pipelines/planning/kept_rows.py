@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Aggregation, LatestRows, Sink
+from odradek.pipelines.definition.model import LatestRows, Sink
+from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.definition.sql_text import SqlError, parse_expression
 from odradek.pipelines.definition.vocabulary import Otherwise, SinkMode
 from odradek.pipelines.planning.queries import is_aggregate, query_facts, query_of

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Sql
-from odradek.pipelines.definition.sql_text import SqlError, parse_query
+from odradek.pipelines.definition.operations import Sql
+from odradek.pipelines.definition.sql_text import WINDOW_STAND_IN, SqlError, parse_query
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -208,6 +208,19 @@ def own_queries(node: exp.Expr) -> list[exp.Expr]:
     from sqlglot import exp  # noqa: PLC0415
 
     return [each for each in own_nodes(node) if isinstance(each, exp.Query)]
+
+
+def groups_sessions(node: exp.Expr) -> bool:
+    """Whether a SELECT groups by `session_window(…)`."""
+    group = node.args.get("group")
+    return group is not None and any(call.name.lower() == "session_window" for call in window_calls(group))
+
+
+def window_calls(node: exp.Expr) -> list[exp.Expr]:
+    """The calls of `window` and `session_window`."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    return [each for each in node.find_all(exp.Anonymous) if each.name.lower() in {WINDOW_STAND_IN, "session_window"}]
 
 
 def has_aggregates(node: exp.Expr) -> bool:

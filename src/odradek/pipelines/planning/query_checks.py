@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
     from odradek.pipelines.definition.graph import Graph
-    from odradek.pipelines.definition.model import Sql, Step
+    from odradek.pipelines.definition.model import Step
+    from odradek.pipelines.definition.operations import Sql
     from odradek.pipelines.definition.places import Place, Problems
     from odradek.pipelines.planning.queries import JoinFound
     from odradek.pipelines.planning.streams import Streams

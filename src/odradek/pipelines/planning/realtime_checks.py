@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.checks_engines import add_realtime_error
-from odradek.pipelines.definition.model import PythonFunction
+from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.planning.state import State, state_of
 
 if TYPE_CHECKING:

@@ -8,8 +8,14 @@ from __future__ import annotations
 from enum import Flag, auto
 from typing import TYPE_CHECKING
 
-from odradek.pipelines.definition.model import Aggregation, Deduplication, KeyedState, PythonFunction
-from odradek.pipelines.planning.queries import query_facts, query_of
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    KeyedState,
+    PythonFunction,
+    StreamJoin,
+)
+from odradek.pipelines.planning.queries import groups_sessions, query_facts, query_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -25,6 +31,7 @@ class State(Flag):
     DEDUPLICATION = auto()
     KEYED = auto()
     STREAM_JOIN = auto()
+    SESSIONS = auto()  # with AGGREGATION; Spark writes a session once it has ended
     FUNCTION = auto()  # of a Python function; with AGGREGATION if it aggregates
 
 
@@ -34,7 +41,10 @@ def state_of(step: Step, streaming: Collection[str]) -> State:
     if step.name not in streaming:
         return State.NONE
     if isinstance(operation, Aggregation):
-        return State.AGGREGATION
+        has_sessions = operation.window is not None and operation.window.gap is not None
+        return State.AGGREGATION | State.SESSIONS if has_sessions else State.AGGREGATION
+    if isinstance(operation, StreamJoin):
+        return State.STREAM_JOIN
     if isinstance(operation, Deduplication):
         return State.DEDUPLICATION
     if isinstance(operation, KeyedState):
@@ -47,4 +57,5 @@ def state_of(step: Step, streaming: Collection[str]) -> State:
         return State.NONE
     facts = query_facts(query, streaming)
     state = State.AGGREGATION if facts.aggregations else State.NONE
+    state |= State.SESSIONS if any(map(groups_sessions, facts.aggregations)) else State.NONE
     return state | State.STREAM_JOIN if facts.joins_streams else state

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import needs_schema
 from odradek.pipelines.definition.graph import place_of
-from odradek.pipelines.definition.model import Deduplication, Join, KeyedState, Sql
+from odradek.pipelines.definition.operations import Deduplication, Join, KeyedState, Sql
 from odradek.pipelines.definition.vocabulary import StateClock
 from odradek.pipelines.planning.determinism_checks import check_determinism
 from odradek.pipelines.planning.end_checks import check_ends
@@ -49,7 +49,7 @@ def check_stream_step(step: Step, graph: Graph, streams: Streams, problems: Prob
         problems.error(
             place_of(step, "join", "table"),
             f"{what} joins with '{operation.table}', which is a stream",
-            "join two streams in a SQL step, or make the table's source static: stream: false",
+            f"write join: {{stream: {operation.table}, on: …, within: …}}, or set stream: false on the table's source",
         )
     if step.watermark is not None and marks:
         problems.error(

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.columns import known_columns, lookup
-from odradek.pipelines.planning.queries import query_of
+from odradek.pipelines.definition.operations import Aggregation, StreamJoin
+from odradek.pipelines.definition.vocabulary import StreamJoinKind
+from odradek.pipelines.planning.queries import query_of, window_calls
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from sqlglot import exp
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step
@@ -58,10 +62,50 @@ def watermark_columns(
             marks[name] = frozenset({own.column.lower()})
             continue
         columns = lookup(known, name)
-        inherited = {column for each in graph.inputs.get(name, ()) for column in marks.get(each, frozenset())}
-        inherited |= renamed(steps[name], inherited)
-        marks[name] = frozenset(column for column in inherited if columns is None or column in columns)
+        kept = kept_marks(steps[name], graph.inputs.get(name, ()), marks)
+        marks[name] = frozenset(column for column in kept if columns is None or column in columns)
     return marks
+
+
+def kept_marks(step: Step, inputs: Collection[str], marks: Mapping[str, frozenset[str]]) -> set[str]:
+    """The columns of event time that a step passes on; a row of a join has the event time of the side that it keeps."""
+    inherited = {column for each in inputs for column in marks.get(each, ())}
+    operation = step.operation
+    if isinstance(operation, StreamJoin):
+        kept = {StreamJoinKind.FULL: (), StreamJoinKind.RIGHT: marks.get(operation.stream, ())}
+        return set(kept.get(operation.how, marks.get(operation.input, ())))
+    if isinstance(operation, Aggregation):
+        return inherited & {each.lower() for each in operation.by} | window_ends(step, inherited)
+    return inherited | renamed(step, inherited) | window_ends(step, inherited)
+
+
+def window_ends(step: Step, columns: Collection[str]) -> set[str]:
+    """The names of the ends of windows over these columns of event time: when a window ends, its row is final."""
+    from sqlglot import exp  # noqa: PLC0415 - parsed already
+
+    if isinstance(step.operation, Aggregation):
+        window = step.operation.window
+        return {"window_end"} if window is not None and window.column.lower() in columns else set()
+    query = query_of(step)
+    group = None if query is None else query.args.get("group")
+    if query is None or group is None:
+        return set()
+    over = {column.name.lower() for call in window_calls(group) for column in call.find_all(exp.Column)}
+    ends = [each for each in query.expressions if is_window_end(each.unalias())]
+    return {each.alias_or_name.lower() for each in ends} if over.intersection(columns) else set()
+
+
+def is_window_end(node: exp.Expr) -> bool:
+    """Whether this is `window.end`, `session_window.end` or `window(…).end`."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    if isinstance(node, exp.Dot):
+        return node.name.lower() == "end" and bool(window_calls(node.this))
+    return (
+        isinstance(node, exp.Column)
+        and node.name.lower() == "end"
+        and node.table.lower() in {"window", "session_window"}
+    )
 
 
 def renamed(step: Step, columns: Collection[str]) -> set[str]:

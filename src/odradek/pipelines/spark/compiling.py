@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.definition.model import Deduplication, Source
+from odradek.pipelines.definition.model import Source
+from odradek.pipelines.definition.operations import Deduplication, StreamJoin
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.streams import Streams
+from odradek.pipelines.planning.streams import Streams, window_ends
+from odradek.pipelines.spark.event_time import with_window_ends
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
 from odradek.pipelines.spark.hidden_columns import user_expression
@@ -88,8 +90,10 @@ class Tables:
             inputs = {each: self.rows(each) for each in self._graph.inputs.get(name, ())}
             with errors_naming(step):
                 self._unjudged[name] = run_step(
-                    self._session, step, inputs, self._mode, self._pipeline.directory, self._event_time(step)
+                    self._session, step, inputs, self._mode, self._pipeline.directory, self._event_times(step)
                 )
+                ends = window_ends(step, self._streams.of_inputs(step, self._graph))
+                self._unjudged[name] = with_window_ends(self._unjudged[name], inputs.values(), ends)
         return self._unjudged[name]
 
     def judged(self, name: str) -> DataFrame:
@@ -110,11 +114,14 @@ class Tables:
     def _streams(self) -> Streams:
         return Streams.of(self._pipeline, self._graph)
 
-    def _event_time(self, step: Step) -> str | None:
-        """The column of event time of a deduplication with `within`; the checks guarantee that there is one."""
-        if not isinstance(step.operation, Deduplication) or step.operation.within is None:
-            return None
-        return min(self._streams.of_inputs(step, self._graph))
+    def _event_times(self, step: Step) -> list[str]:
+        """The columns of event time that `within` compares; the checks guarantee that each input has one."""
+        operation = step.operation
+        if isinstance(operation, StreamJoin):
+            return [min(self._streams.watermarks[name]) for name in (operation.input, operation.stream)]
+        if not isinstance(operation, Deduplication) or operation.within is None:
+            return []
+        return [min(self._streams.of_inputs(step, self._graph))]
 
 
 class errors_naming:  # noqa: N801 - used as a context manager, like a function

@@ -8,22 +8,20 @@ A key is forgotten when the watermark passes the end of its period, after which 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.spark.event_time import WATERMARK_DELAY, actual_name, retimed
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from odradek.pipelines.definition.model import Deduplication
+    from odradek.pipelines.definition.operations import Deduplication
 
 PERIOD, RANK = "__period", "__rank"
-# Spark's mark of a column of event time: state whose key has one is removed when the watermark has passed it. Without
-# it, or by another name, the results are the same, and no key is forgotten.
-WATERMARK_DELAY = "spark.watermarkDelayMs"
 
 
 def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | None) -> DataFrame:
@@ -31,7 +29,7 @@ def deduplicate(frame: DataFrame, operation: Deduplication, event_time: str | No
     key = list(operation.key)
     if operation.within is None or event_time is None:
         return first_rows(frame, key)
-    name = next(each for each in frame.columns if each.lower() == event_time.lower())
+    name = actual_name(frame, event_time)
     within_ms = operation.within.milliseconds
     for shift_ms in (0, within_ms):
         frame = first_in_periods(frame, key, name, 2 * within_ms, shift_ms)
@@ -47,13 +45,6 @@ def first_in_periods(frame: DataFrame, key: list[str], time: str, size_ms: int, 
     # Spark refuses a stateful operator with two columns of event time, so the input's column has no mark there.
     marked = first_rows(retimed(frame, time, others, end), [*key, PERIOD])
     return retimed(marked.drop(PERIOD), time, metadata)
-
-
-def retimed(frame: DataFrame, time: str, metadata: dict[str, Any], *more: Column) -> DataFrame:
-    """The frame with other metadata of its column of event time, and with more columns."""
-    columns = [F.col(quoted(each)) for each in frame.columns]
-    columns[frame.columns.index(time)] = F.col(quoted(time)).alias(time, metadata=metadata)
-    return frame.select(*columns, *more)
 
 
 def first_rows(frame: DataFrame, key: list[str]) -> DataFrame:

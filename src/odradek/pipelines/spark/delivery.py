@@ -18,7 +18,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import PythonFunction
+from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.vocabulary import Delivery
 from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.failures import PipelineError

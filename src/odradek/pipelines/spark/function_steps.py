@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import PythonFunction
+from odradek.pipelines.definition.operations import PythonFunction
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.planning.end_checks import check_ends
 from odradek.pipelines.planning.streams import Streams, streaming_names

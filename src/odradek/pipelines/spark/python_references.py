@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import ModuleType
 
-    from odradek.pipelines.definition.model import PythonReference
+    from odradek.pipelines.definition.references import PythonReference
 
 _LOCK = threading.Lock()  # several flows may load concurrently
 

@@ -14,7 +14,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import KeyedState, RunningAggregate, Sink, Start, TableTarget, TopicOrigin, View
+from odradek.pipelines.definition.model import (
+    RunningAggregate,
+    Sink,
+    Start,
+    TableTarget,
+    TopicOrigin,
+    View,
+)
+from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.parsing_changes import changes_of
 from odradek.pipelines.definition.vocabulary import SinkMode, StartAt
 from odradek.pipelines.operating.checkpoint_files import Checkpoints

@@ -7,20 +7,30 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import Aggregation, Deduplication, Join, KeyedState, PythonFunction, Sql
+from odradek.pipelines.definition.operations import (
+    Aggregation,
+    Deduplication,
+    Join,
+    KeyedState,
+    PythonFunction,
+    Sql,
+    StreamJoin,
+)
 from odradek.pipelines.definition.vocabulary import SinkMode, StateClock
 from odradek.pipelines.spark.deduplication import deduplicate
 from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.hidden_columns import quoted, without_hidden
 from odradek.pipelines.spark.python_references import load_reference
 from odradek.pipelines.spark.steps_sql import run_query
+from odradek.pipelines.spark.stream_joins import join_streams
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
     from odradek.pipelines.definition.model import Step, Watermark
+    from odradek.pipelines.definition.operations import Window
 
 
 class StepBroken(PipelineError):
@@ -33,11 +43,11 @@ def run_step(
     tables: Mapping[str, DataFrame],
     mode: SinkMode,
     directory: str,
-    event_time: str | None = None,
+    event_times: Sequence[str] = (),
 ) -> DataFrame:
     """The rows of a step before its expectations. `tables` has its inputs; `mode` is used by keyed state only.
 
-    `event_time` is the input's column of event time, for a deduplication with `within`."""
+    `event_times` are the columns that `within` compares: of a deduplication's input, or of both sides of a join."""
     operation = step.operation
     if isinstance(operation, Sql):
         frame = run_query(session, operation.text, tables)
@@ -46,7 +56,9 @@ def run_step(
     elif isinstance(operation, Aggregation):
         frame = aggregate(tables[operation.input], operation)
     elif isinstance(operation, Deduplication):
-        frame = deduplicate(tables[operation.input], operation, event_time)
+        frame = deduplicate(tables[operation.input], operation, event_times[0] if event_times else None)
+    elif isinstance(operation, StreamJoin):
+        frame = join_streams(tables[operation.input], tables[operation.stream], operation, *event_times)
     elif isinstance(operation, Join):
         frame = join(tables[operation.input], tables[operation.table], operation)
     else:
@@ -75,12 +87,18 @@ def aggregate(frame: DataFrame, operation: Aggregation) -> DataFrame:
     window = operation.window
     if window is None:
         return frame.groupBy(*by).agg(*aggregates)
-    slide = None if window.slide is None else window.slide.spark
-    span = F.window(F.col(quoted(window.column)), window.size.spark, slide).alias("__window")
-    grouped = frame.groupBy(span, *by).agg(*aggregates)
+    grouped = frame.groupBy(span_of(window).alias("__window"), *by).agg(*aggregates)
     edges = [F.col("__window.start").alias("window_start"), F.col("__window.end").alias("window_end")]
     names = [*operation.by, *(each.name for each in operation.aggregates)]
     return grouped.select(*edges, *(F.col(quoted(name)) for name in names))
+
+
+def span_of(window: Window) -> Column:
+    time = F.col(quoted(window.column))
+    if window.gap is not None:
+        return F.session_window(time, window.gap.spark)
+    assert window.size is not None
+    return F.window(time, window.size.spark, None if window.slide is None else window.slide.spark)
 
 
 def join(frame: DataFrame, table: DataFrame, operation: Join) -> DataFrame:

@@ -74,7 +74,9 @@ def check_transactions(pipeline: Pipeline, servers: str, settings: dict[str, str
         if refusals.is_refused
         else f"no transaction could be started within {CHECK_S:.0f} s"
     )
-    raise TransactionsMissing(f"{failure_of(pipeline, servers)}: {why}; use delivery: at_least_once, or Apache Kafka")
+    raise TransactionsMissing(
+        f"{failure_of(pipeline, servers)}: {why}; use delivery: at_least_once, or a broker with transactions"
+    )
 
 
 def failure_of(pipeline: Pipeline, servers: str) -> str:

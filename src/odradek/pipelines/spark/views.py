@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from pyspark.sql import types as T  # noqa: N812 - its usual name
 
-from odradek.pipelines.definition.model import Aggregation, LatestRows, RunningAggregate
+from odradek.pipelines.definition.model import LatestRows, RunningAggregate
+from odradek.pipelines.definition.operations import Aggregation
 from odradek.pipelines.spark.hidden_columns import ORIGIN, has_origin, quoted, visible_columns
 from odradek.pipelines.spark.steps import aggregate
 

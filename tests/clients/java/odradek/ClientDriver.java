@@ -33,6 +33,7 @@ public final class ClientDriver {
             Map<String, Verb> verbs = new LinkedHashMap<>();
             new AdminVerbs(admin).addTo(verbs);
             new RecordVerbs(args[0]).addTo(verbs);
+            new TransactionVerbs(args[0], admin).addTo(verbs);
             for (String line = steps.readLine(); line != null; line = steps.readLine()) {
                 JsonNode step = mapper.readTree(line);
                 Object answer;

@@ -41,7 +41,7 @@ final class RecordVerbs {
         verbs.put("consume_new", this::consumeNew);
     }
 
-    private static byte[] writtenBytes(JsonNode value) {
+    static byte[] writtenBytes(JsonNode value) {
         if (value.isNull()) {
             return null;
         }
@@ -109,10 +109,11 @@ final class RecordVerbs {
         return answer;
     }
 
-    private Consumer<byte[], byte[]> consumer(String reset) {
+    private Consumer<byte[], byte[]> consumer(String reset, String isolation) {
         Map<String, Object> configs = new HashMap<>();
         configs.put("bootstrap.servers", bootstrapServers);
         configs.put("auto.offset.reset", reset);
+        configs.put("isolation.level", isolation);
         configs.put("enable.auto.commit", false);
         configs.put("allow.auto.create.topics", false);
         return new KafkaConsumer<>(configs, new ByteArrayDeserializer(), new ByteArrayDeserializer());
@@ -120,7 +121,8 @@ final class RecordVerbs {
 
     private Object consume(JsonNode arguments) {
         String topic = arguments.get("topic").asText();
-        try (Consumer<byte[], byte[]> consumer = consumer(arguments.get("reset").asText())) {
+        String isolation = arguments.path("isolation").asText("read_uncommitted");
+        try (Consumer<byte[], byte[]> consumer = consumer(arguments.get("reset").asText(), isolation)) {
             Map<TopicPartition, JsonNode> starts = new LinkedHashMap<>();
             for (JsonNode each : arguments.get("assignments")) {
                 starts.put(new TopicPartition(topic, each.get(0).asInt()), each.get(1));
@@ -144,7 +146,7 @@ final class RecordVerbs {
 
     private Object consumeNew(JsonNode arguments) throws Exception {
         TopicPartition partition = new TopicPartition(arguments.get("topic").asText(), arguments.get("partition").asInt());
-        try (Consumer<byte[], byte[]> consumer = consumer("none")) {
+        try (Consumer<byte[], byte[]> consumer = consumer("none", "read_uncommitted")) {
             consumer.assign(List.of(partition));
             consumer.seekToEnd(List.of(partition));
             consumer.position(partition);

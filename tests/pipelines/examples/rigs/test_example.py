@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from odradek.pipelines.definition.loading import load_yaml
-from odradek.pipelines.definition.model import Pipeline, Sql, TopicTarget
+from odradek.pipelines.definition.model import Pipeline, TopicTarget
+from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import Engine
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.live_view.loading import load_view

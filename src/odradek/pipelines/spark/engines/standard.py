@@ -8,7 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.pipelines.definition.graph import build_graph
-from odradek.pipelines.definition.model import FilesTarget, KeyedState, RunningAggregate
+from odradek.pipelines.definition.model import FilesTarget, RunningAggregate
+from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
@@ -22,6 +23,7 @@ from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
+from odradek.pipelines.spark.late_rows import LateRows
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
@@ -122,13 +124,16 @@ class StandardEngine:
         frame = stream_of(self._session, self._pipeline, graph, flow, load)
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             return Prepared(self._file_writer(flow, frame, flow.files.target), {})
+        late = LateRows(self._pipeline, graph, flow, self._partitions)
         try:
+            if late:
+                raise NotLiftable("late rows are read again")
             is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, flow))
             made = replace(whole_pass(self._pipeline, flow, frame), is_checked_before=is_checked_before)
             passes[flow.name] = made
         except NotLiftable:
             self._check_steps(flow, graph, frame)
-            fan_out = FanOut(self._pipeline, graph, flow, self._load_static)
+            fan_out = FanOut(self._pipeline, graph, flow, self._load_static, late=late.of_batch)
 
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
                 self._report(fan_out(batch, stamp.number, stamp))

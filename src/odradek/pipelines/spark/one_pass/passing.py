@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.function_calls import called_functions
-from odradek.pipelines.definition.model import Sql, TopicTarget
+from odradek.pipelines.definition.model import TopicTarget
+from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
 from odradek.pipelines.spark.expectations import STOPS, Violations, unmet_reason

@@ -13,9 +13,9 @@ from odradek.pipelines.definition.model import (
     RecordSchema,
     Sink,
     Source,
-    Sql,
     TopicTarget,
 )
+from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import FileFormat
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import streaming_names

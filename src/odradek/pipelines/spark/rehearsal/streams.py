@@ -12,7 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from odradek.pipelines.definition.model import KeyedState, PythonReference, TableTarget, TopicOrigin
+from odradek.pipelines.definition.model import TableTarget, TopicOrigin
+from odradek.pipelines.definition.operations import KeyedState
+from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.definition.vocabulary import Engine, Otherwise, StateClock
 from odradek.pipelines.spark.engines.batch import run_batch
 from odradek.pipelines.spark.engines.standard import StandardEngine

@@ -1,0 +1,98 @@
+"""`odradek transaction list`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.cli.client.options import cluster_options
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.output import print_columns, print_json, say
+from odradek.cli.framework.parameter_types import INT64_MAX, TEXT, NumberType
+from odradek.cli.framework.times import DurationType
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort", "PrepareEpochFence")
+STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
+
+
+@command(
+    "list",
+    examples=[
+        ("every transactional id", "odradek transaction list"),
+        ("transactions that have been open for a minute", "odradek transaction list --open-for 1m"),
+        ("by a regular expression", "odradek transaction list --pattern 'billing-.*' --state Ongoing"),
+    ],
+)
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice(STATES, case_sensitive=False),
+    metavar="STATE",
+    multiple=True,
+    help=f"Only transactions in this state: {', '.join(STATES[:-1])} or {STATES[-1]}. Repeatable.",
+)
+@click.option(
+    "--producer-id",
+    "producer_ids",
+    type=NumberType(0, INT64_MAX),
+    metavar="N",
+    multiple=True,
+    help="Only the transactions of this producer id. Repeatable.",
+)
+@click.option(
+    "--open-for",
+    "open_for_ms",
+    type=DurationType(),
+    metavar="DURATION",
+    help="Only transactions that have been open for longer, such as 30s or 1h.",
+)
+@click.option(
+    "--pattern",
+    type=TEXT,
+    metavar="REGEX",
+    help="Only transactional ids that match this regular expression (RE2) as a whole.",
+)
+@cluster_options
+def list_transactions(
+    states: tuple[str, ...],
+    producer_ids: tuple[int, ...],
+    open_for_ms: int | None,
+    pattern: str | None,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
+    """List the transactional ids of the cluster, with coordinator, producer id and state."""
+    from odradek.cli.client import transactions as requests  # noqa: PLC0415 - help does not need it
+
+    found = requests.list_transactions(
+        requests.read_brokers(cluster).values(),
+        # Brokers compare the time since the last start, also of transactions that have ended.
+        states=states or (OPEN_STATES if open_for_ms is not None else ()),
+        producer_ids=producer_ids,
+        open_for_ms=-1 if open_for_ms is None else open_for_ms,
+        pattern=pattern,
+    )
+    if as_json:
+        for each in found:
+            print_json(
+                {
+                    "transactional_id": each.transactional_id,
+                    "coordinator": each.coordinator.broker_id,
+                    "producer_id": each.producer_id,
+                    "state": each.state,
+                }
+            )
+    elif found:
+        print_columns(
+            ["TRANSACTIONAL ID", "COORDINATOR", "PRODUCER ID", "STATE"],
+            [(each.transactional_id, each.coordinator.broker_id, each.producer_id, each.state) for each in found],
+        )
+    else:
+        is_filtered = bool(states or producer_ids or open_for_ms is not None or pattern)
+        say(
+            "no such transactions" if is_filtered else "no transactions; a producer with a transactional.id begins them"
+        )

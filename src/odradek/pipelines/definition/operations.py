@@ -1,0 +1,100 @@
+"""The operations of steps: SQL, Python functions, aggregations, deduplication, joins, keyed state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from odradek.pipelines.definition.places import NOWHERE, Place
+from odradek.pipelines.definition.vocabulary import Duration, JoinKind, StateClock, StreamJoinKind
+
+if TYPE_CHECKING:
+    from odradek.pipelines.definition.column_types import Column
+    from odradek.pipelines.definition.references import NamedExpression, PythonReference
+
+
+@dataclass(frozen=True, slots=True)
+class Sql:
+    """A query whose tables are sources and other steps."""
+
+    text: str
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonFunction:
+    """A function of one DataFrame for each input, in their order, that returns a DataFrame."""
+
+    inputs: tuple[str, ...]
+    function: PythonReference
+    columns: tuple[Column, ...] | None = None  # the columns of its result, if declared
+    keeps_state: bool | None = None  # over a stream; None until Spark has analysed its plan
+    updates_rows: bool = False  # whether its state is an aggregation, whose rows change with later records
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A time window over a column of event time: tumbling, sliding if `slide` is set, or a session if `gap` is.
+
+    A session ends when a group has no row for the length of the gap."""
+
+    column: str
+    size: Duration | None = None
+    slide: Duration | None = None
+    gap: Duration | None = None
+    place: Place = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregation:
+    """A row per group; with a window also `window_start` and `window_end`."""
+
+    input: str
+    aggregates: tuple[NamedExpression, ...]
+    by: tuple[str, ...] = ()
+    window: Window | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deduplication:
+    """The first row of each key; with `within`, a key is dropped from state after that much event time."""
+
+    input: str
+    key: tuple[str, ...]
+    within: Duration | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """A join with a static table on columns of the same name."""
+
+    input: str
+    table: str
+    on: tuple[str, ...]
+    how: JoinKind = JoinKind.INNER
+
+
+@dataclass(frozen=True, slots=True)
+class StreamJoin:
+    """A join of two streams on columns of the same name; event times of matching rows differ by at most `within`."""
+
+    input: str
+    stream: str
+    on: tuple[str, ...]
+    within: Duration
+    how: StreamJoinKind = StreamJoinKind.INNER
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedState:
+    """A `StatefulProcessor` by import path, run by `transformWithState` for the rows of each key."""
+
+    input: str
+    key: tuple[str, ...]
+    processor: PythonReference
+    timeout: Duration | None = None
+    clock: StateClock = StateClock.PROCESSING
+    columns: tuple[Column, ...] | None = None  # the columns of its result; if None, the class declares them
+
+
+Operation = Sql | PythonFunction | Aggregation | Deduplication | Join | StreamJoin | KeyedState

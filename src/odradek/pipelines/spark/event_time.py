@@ -1,0 +1,45 @@
+"""Columns of event time in frames: Spark marks them in the metadata of the column."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
+from odradek.pipelines.spark.hidden_columns import quoted
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from pyspark.sql import Column, DataFrame
+
+# Spark's mark of a column of event time: state whose key has one is removed when the watermark has passed it. Without
+# it, or by another name, deduplication has the same results and forgets no key, and windows over windows are refused.
+WATERMARK_DELAY = "spark.watermarkDelayMs"
+
+
+def actual_name(frame: DataFrame, name: str) -> str:
+    """The column's name as the frame spells it."""
+    return next(each for each in frame.columns if each.lower() == name.lower())
+
+
+def retimed(frame: DataFrame, time: str, metadata: dict[str, Any], *more: Column) -> DataFrame:
+    """The frame with other metadata of its column of event time, and with more columns."""
+    columns = [F.col(quoted(each)) for each in frame.columns]
+    columns[frame.columns.index(time)] = F.col(quoted(time)).alias(time, metadata=metadata)
+    return frame.select(*columns, *more)
+
+
+def with_window_ends(frame: DataFrame, inputs: Iterable[DataFrame], names: Collection[str]) -> DataFrame:
+    """Marks the ends of windows as event time, so that operators behind an aggregation can use them.
+
+    Spark marks the window, not its end: the row of a window is final when the watermark passes the end."""
+    delays = [
+        field.metadata[WATERMARK_DELAY]
+        for each in inputs
+        for field in each.schema.fields
+        if WATERMARK_DELAY in field.metadata
+    ]
+    for name in sorted(names) if delays and frame.isStreaming else ():
+        frame = retimed(frame, actual_name(frame, name), {WATERMARK_DELAY: max(delays)})
+    return frame

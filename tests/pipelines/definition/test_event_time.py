@@ -1,0 +1,81 @@
+"""Joins of streams, sessions and late rows: YAML and Python give the same model, and recipes of the docs are sound."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from odradek.pipelines import Pipeline
+from odradek.pipelines.definition.model import Watermark
+from odradek.pipelines.definition.operations import Aggregation, StreamJoin, Window
+from odradek.pipelines.definition.vocabulary import Duration, Late, StreamJoinKind
+from tests.pipelines.definition.definitions import sound
+
+DOCS = Path(__file__).parents[3] / "docs" / "pipelines.md"
+YAML = """
+pipeline: p
+dead_letters: dead
+sources:
+  shown:
+    topic: shown
+    schema: "id BIGINT, shown_at TIMESTAMP"
+    watermark: {column: shown_at, delay: 1 minute, late: dead_letters}
+  clicks: {topic: clicks, schema: "id BIGINT, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
+steps:
+  pairs: {from: shown, join: {stream: clicks, on: [id], within: 1 hour, how: full}}
+  visits: {from: clicks, by: [id], window: {column: at, gap: 30 minutes}, aggregate: {n: count(*)}}
+sinks:
+  pairs: {from: pairs, topic: pairs}
+  visits: {from: visits, topic: visits}
+"""
+PAGE_VIEWS = """
+sources:
+  page_views:
+    topic: v
+    schema: "user STRING, page STRING, at TIMESTAMP"
+    watermark: {column: at, delay: 1 minute}
+"""
+
+
+def test_python_and_yaml_give_the_same_model() -> None:
+    p = Pipeline("p", dead_letters="dead")
+    late = {"column": "shown_at", "delay": "1 minute", "late": "dead_letters"}
+    p.source("shown", topic="shown", schema="id BIGINT, shown_at TIMESTAMP", watermark=late)
+    mark = {"column": "at", "delay": "1 minute"}
+    p.source("clicks", topic="clicks", schema="id BIGINT, at TIMESTAMP", watermark=mark)
+    join = {"stream": "clicks", "on": ["id"], "within": timedelta(hours=1), "how": "full"}
+    p.step("pairs", from_="shown", join=join)
+    window = {"column": "at", "gap": "30 minutes"}
+    p.step("visits", from_="clicks", by=["id"], window=window, aggregate={"n": "count(*)"})
+    p.sink("pairs", from_="pairs", topic="pairs")
+    p.sink("visits", from_="visits", topic="visits")
+    defined = p.define()
+    assert defined.is_sound, defined.problems
+    pipeline = sound(YAML)
+    assert defined.pipeline == pipeline
+    pairs, visits = (each.operation for each in pipeline.steps)
+    assert pairs == StreamJoin("shown", "clicks", ("id",), Duration(3_600_000), StreamJoinKind.FULL)
+    assert isinstance(visits, Aggregation)
+    assert visits.window == Window("at", gap=Duration(1_800_000))
+    assert pipeline.sources[0].watermark == Watermark("shown_at", Duration(60_000), Late.DEAD_LETTERS)
+
+
+@pytest.mark.parametrize(
+    ("heading", "head", "sinks"),
+    [
+        ("Joins of streams", "", "sinks: {o: {from: rates, topic: o}}\n"),
+        (
+            "Windows and sessions",
+            PAGE_VIEWS,
+            "sinks: {o: {from: visits_per_hour, topic: o}, v: {from: visits, topic: v2}}\n",
+        ),
+    ],
+)
+def test_the_recipes_of_the_docs_are_sound(heading: str, head: str, sinks: str) -> None:
+    section = DOCS.read_text(encoding="utf-8").split(f"### {heading}\n")[1].split("\n### ")[0]
+    recipe = re.search(r"```yaml\n(.*?)```", section, re.DOTALL)
+    assert recipe is not None
+    sound(f"pipeline: p\n{head}{recipe[1]}{sinks}")

@@ -1,0 +1,114 @@
+"""Sessions: what is refused, when their rows are written, and which column is the event time behind windows."""
+
+from __future__ import annotations
+
+import pytest
+
+from odradek.pipelines.definition.graph import build_graph
+from odradek.pipelines.definition.lineage import lineage_of
+from odradek.pipelines.definition.vocabulary import Engine, SinkMode
+from odradek.pipelines.operating.fingerprints import Reader
+from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.planning.state import State, state_of
+from odradek.pipelines.planning.streams import Streams
+from tests.pipelines.definition.definitions import sound, told_of
+
+HEAD = """
+pipeline: p
+warehouse: sqlite:///w.db
+sources:
+  views: {topic: views, schema: "user STRING, at TIMESTAMP", watermark: {column: at, delay: 1 minute}}
+  bare: {topic: bare, schema: "user STRING, at TIMESTAMP"}
+"""
+SESSIONS = "  s: {from: views, by: [user], window: {column: at, gap: 30 minutes}, aggregate: {n: count(*)}}\n"
+BY_SQL = (
+    '  s: {sql: "select user, session_window.start as since, session_window.end as until, count(*) n from views '
+    "group by user, session_window(at, '30 minutes')\"}\n"
+)
+TOPIC = "sinks: {o: {from: s, topic: o}}\n"
+HOURLY = "  h: {from: s, window: {column: window_end, size: 1 hour}, aggregate: {n: sum(n)}}\n"
+
+
+def errors(steps: str, ends: str, engine: Engine | None = None) -> list[str]:
+    found = told_of(f"steps:\n{steps}{ends}", head=HEAD, engine=engine)
+    return [line for line in found if line.startswith("error")]
+
+
+@pytest.mark.parametrize("steps", [SESSIONS, BY_SQL])
+@pytest.mark.parametrize(
+    "ends", [TOPIC, "views: {v: {from: s, key: [user]}}\n", "sinks: {o: {from: s, table: t, key: [user]}}\n"]
+)
+def test_sessions_are_written_when_they_have_ended(steps: str, ends: str) -> None:
+    assert errors(steps, ends) == []
+    pipeline = sound(f"{HEAD}steps:\n{steps}{ends}")
+    graph = build_graph(pipeline)
+    assert state_of(pipeline.steps[0], Streams.of(pipeline, graph).names) == State.AGGREGATION | State.SESSIONS
+    assert [flow.mode for flow in split_flows(pipeline, graph) if flow.root == "s"] == [SinkMode.APPEND]
+
+
+@pytest.mark.parametrize(
+    ("steps", "ends", "message"),
+    [
+        (SESSIONS, "sinks: {o: {from: s, topic: o, mode: update}}\n", "which Spark writes once they ended"),
+        (BY_SQL, "sinks: {o: {from: s, topic: o, mode: update}}\n", "which Spark writes once they ended"),
+        (SESSIONS.replace("by: [user], ", ""), TOPIC, "sessions of all rows of a stream"),
+        (SESSIONS.replace("views", "bare"), TOPIC, "without a watermark, and sink 'o'"),
+        (
+            SESSIONS.replace("views", "bare"),
+            "views: {v: {from: s, key: [user]}}\n",
+            "without a watermark, and view 'v'",
+        ),
+        (SESSIONS, "views: {v: {from: s, by: [user], aggregate: {n: sum(n)}}}\n", "keeps state over the updated rows"),
+        (SESSIONS.replace("gap", "slide: 1 minute, gap"), TOPIC, "slide of window of step 's' applies to size"),
+        (SESSIONS.replace("gap", "size: 1 minute, gap"), TOPIC, "has both size and gap"),
+        (SESSIONS.replace("30 minutes", "0 s"), TOPIC, "longer than 0"),
+        (SESSIONS.replace(", gap: 30 minutes", ""), TOPIC, "has none of size, gap"),
+        (
+            SESSIONS + HOURLY.replace("window_end", "window_start"),
+            "sinks: {o: {from: h, topic: o}}\n",
+            "no group becomes final",
+        ),
+    ],
+)
+def test_what_spark_cannot_do_with_sessions_is_refused(steps: str, ends: str, message: str) -> None:
+    found = errors(steps, ends)
+    assert [line for line in found if message in line], found
+
+
+def test_a_batch_has_sessions_of_all_rows() -> None:
+    assert errors(SESSIONS.replace("by: [user], ", ""), TOPIC, Engine.BATCH) == []
+
+
+def test_the_end_of_a_window_is_the_event_time_behind_it() -> None:
+    pipeline = sound(f"{HEAD}steps:\n{SESSIONS}{HOURLY}sinks: {{o: {{from: h, topic: o}}}}\n")
+    marks = Streams.of(pipeline, build_graph(pipeline)).watermarks
+    assert marks["s"] == marks["h"] == {"window_end"}
+    named = SESSIONS.replace("n: count(*)", "at: max(at)")
+    pipeline = sound(f"{HEAD}steps:\n{named}{TOPIC}")
+    assert Streams.of(pipeline, build_graph(pipeline)).watermarks["s"] == {"window_end"}
+
+
+@pytest.mark.parametrize(
+    ("sql", "marks"),
+    [
+        ("select user, window.start, window.end, count(*) n from views group by user, window(at, '1 minute')", {"end"}),
+        ("select window.end as e, count(*) n from views group by window(at, '10 minutes', '5 minutes')", {"e"}),
+        ("select session_window.end as e, user from views group by session_window(at, '1 minute'), user", {"e"}),
+        ("select window(at, '1 minute').end as e, count(*) n from views group by window(at, '1 minute')", {"e"}),
+        ("select window.start as s, count(*) n from views group by window(at, '1 minute')", set()),
+        ("select window.end as e, count(*) n from bare group by window(at, '1 minute')", set()),
+    ],
+)
+def test_the_end_of_a_window_in_sql(sql: str, marks: set[str]) -> None:
+    sink = "sinks: {o: {from: s, topic: o, mode: update}}\n" if "session" not in sql else TOPIC
+    pipeline = sound(f'{HEAD}steps:\n  s: {{sql: "{sql}"}}\n{sink}')
+    assert Streams.of(pipeline, build_graph(pipeline)).watermarks["s"] == marks
+
+
+def test_sessions_are_drawn_and_have_a_fingerprint() -> None:
+    pipeline = sound(f"{HEAD}steps:\n{SESSIONS}{TOPIC}")
+    assert [each.detail for each in lineage_of(pipeline) if each.name == "s"] == [
+        "aggregate by user, sessions with a gap of 30 minutes"
+    ]
+    facts = Reader(pipeline, build_graph(pipeline), {}, {}).read().flows["s"].facts
+    assert facts["step s"] == "sessions with a gap of 30 minutes of at, by user: count(*)"

@@ -1,0 +1,111 @@
+"""Sessions and windows over them have the rows of a batch; windows are written in SQL as Spark's users write them.
+
+The source is a folder of files, of which each is one micro-batch. The expected rows are computed in Python.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections import Counter
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.pipelines.spark.file_batches import NOON, give_files, seconds_after_noon
+
+if TYPE_CHECKING:
+    from tests.pipelines.spark.stage import Stage
+
+pytestmark = pytest.mark.spark
+
+GAP_S, DELAY_S = 30, 40
+PIPELINE = f"""
+warehouse: sqlite:///w.db
+sources:
+  views:
+    files: {{path: views, format: json, options: {{maxFilesPerTrigger: 1}}}}
+    stream: true
+    schema: "user BIGINT, at TIMESTAMP"
+    watermark: {{column: at, delay: {DELAY_S} seconds}}
+steps:
+  sessions: {{from: views, by: [user], window: {{column: at, gap: {GAP_S} s}}, aggregate: {{n: count(*)}}}}
+  minutes: {{from: sessions, window: {{column: window_end, size: 1 minute}}, aggregate: {{n: count(*), rows: sum(n)}}}}
+  by_sql:
+    sql: |
+      select user, session_window.start as window_start, session_window.end as window_end, count(*) as n
+      from views group by user, session_window(at, '{GAP_S} seconds')
+  over_sql:
+    sql: |
+      select window.end as window_end, count(*) as n, sum(n) as rows
+      from by_sql group by window(window_end, '1 minute')
+  tumbling:
+    sql: select window.start as window_start, window.end, count(*) as n from views group by window(at, '10 seconds')
+sinks:
+  sessions: {{from: sessions, table: sessions}}
+  minutes: {{from: minutes, table: minutes}}
+  by_sql: {{from: by_sql, table: by_sql, key: [user, window_start]}}
+  over_sql: {{from: over_sql, table: over_sql}}
+  tumbling: {{from: tumbling, table: tumbling}}
+views:
+  last: {{from: sessions, key: [user], order_by: window_end}}
+"""
+
+
+def drawn(seed: random.Random, batches: int) -> list[list[tuple[int, float]]]:
+    """Views of a few users out of order, none of them late."""
+    return [
+        [(seed.choice((1, 2, 3)), batch * 60 + seed.uniform(-DELAY_S / 2, DELAY_S / 2 - 1)) for _ in range(8)]
+        for batch in range(batches)
+    ]
+
+
+def sessions_of(rows: list[tuple[int, float]]) -> set[tuple[int, str, str, int]]:
+    """User, start, end and number of views of each session."""
+    found: list[tuple[int, float, float, int]] = []
+    for user, at in sorted(rows):
+        if found and found[-1][0] == user and at <= found[-1][2]:
+            _, start, _, count = found.pop()
+            found.append((user, start, at + GAP_S, count + 1))
+        else:
+            found.append((user, at, at + GAP_S, 1))
+    return {(user, shown(start), shown(end), count) for user, start, end, count in found}
+
+
+def shown(seconds: float) -> str:
+    """A time as SQLite has it."""
+    return (NOON + timedelta(seconds=seconds)).strftime("%Y-%m-%d %H:%M:%S.%f")
+
+
+def read(stage: Stage, query: str) -> list[tuple[Any, ...]]:
+    with sqlite3.connect(stage.folder / "w.db") as connection:
+        return connection.execute(query).fetchall()
+
+
+def test_a_stream_and_a_batch_have_the_same_sessions(stage: Stage) -> None:
+    batches = drawn(random.Random(5), 4)
+    batches[1] += [(4, 60.0), (4, 60.0 + GAP_S), (5, 60.0), (5, 60.001 + GAP_S)]  # the gap exactly, and a little more
+    rows = [row for batch in batches for row in batch]
+    ends = [[(99, 1000.0 * n)] for n in (1, 2, 3)]  # advance the watermark past all rows
+    objects = [[{"user": user, "at": seconds_after_noon(at)} for user, at in batch] for batch in batches + ends]
+    give_files(stage.folder / "views", objects)
+    stage.run(stage.pipeline(PIPELINE))
+    expected = sessions_of(rows)
+    for table in ("sessions", "by_sql"):
+        found = read(stage, f"select user, window_start, window_end, n from {table} where user < 90")
+        assert len(found) == len(expected), table
+        assert set(found) == expected, table
+    last = {user: max(end for other, _, end, _ in expected if other == user) for user in (1, 2, 3, 4, 5)}
+    assert dict(read(stage, "select user, window_end from last where user < 90")) == last
+    per_minute = Counter(end[:16] for _, _, end, _ in expected)  # of the minutes in which sessions ended
+    views_per_minute = Counter(dict.fromkeys(per_minute, 0))
+    for _, _, end, count in expected:
+        views_per_minute[end[:16]] += count
+    wanted = {minute: (per_minute[minute], views_per_minute[minute]) for minute in per_minute}
+    minutes = read(stage, "select window_start, n, rows from minutes where window_start < '2026-01-01 12:15'")
+    assert {start[:16]: (n, total) for start, n, total in minutes} == wanted
+    over = read(stage, "select n, rows from over_sql where window_end < '2026-01-01 12:15'")
+    assert sorted(over) == sorted(wanted.values())
+    tens = read(stage, "select n from tumbling where window_start < '2026-01-01 12:15'")
+    assert sum(n for (n,) in tens) == len(rows)

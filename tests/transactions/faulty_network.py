@@ -1,0 +1,100 @@
+"""The way between clients and a broker: requests and answers are late, lost, repeated, and overtake others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from tests.transactions.requests import Lost
+from tests.wire import decode_response, encode_request
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+
+    from odradek.protocol.schema import Request, Response
+
+AnyResponse = TypeVar("AnyResponse", bound="Response")
+
+LONGEST_ANSWER_S = 20.0
+
+
+class Broker(Protocol):
+    async def handle(self, frame: bytes) -> bytes | None:
+        """The answer, with its size in front; None when the connection ends without one."""
+
+
+class FaultyNetwork:
+    """A client waits `client_timeout_s` for a request that is lost; one that is late comes up to `latest_s` later."""
+
+    def __init__(
+        self, broker: Broker, chance: random.Random, *, client_timeout_s: float = 3.0, latest_s: float = 15.0
+    ) -> None:
+        self._broker = broker
+        self._client_timeout_s = client_timeout_s
+        self._latest_s = latest_s
+        self._chance = chance
+        self.is_faulty = True
+        self.requests = 0
+        self._late: set[asyncio.Task[bytes | None]] = set()
+
+    def connect(self, on_late_request: Callable[[], None] = lambda: None) -> FaultyConnection:
+        return FaultyConnection(self, on_late_request)
+
+    async def carry(self, frame: bytes, on_late_request: Callable[[], None]) -> bytes:
+        """One request and its answer."""
+        self.requests += 1
+        chance = self._chance
+        fate = chance.random() if self.is_faulty else 1.0
+        if fate < 0.015:  # the request is lost
+            await asyncio.sleep(self._client_timeout_s)  # a poll's pause
+            raise Lost
+        if fate < 0.035:  # it arrives after the client has given up
+            on_late_request()
+            self._deliver_late(frame, self._client_timeout_s + chance.random() * self._latest_s)
+            await asyncio.sleep(self._client_timeout_s)  # a poll's pause
+            raise Lost
+        delivery = asyncio.ensure_future(self._deliver(frame, chance.random() * 0.01))
+        done, _ = await asyncio.wait([delivery], timeout=LONGEST_ANSWER_S)
+        if not done:
+            on_late_request()
+            self._keep(delivery)
+            raise Lost
+        answer = delivery.result()
+        if fate < 0.055:  # it arrives twice
+            on_late_request()
+            self._deliver_late(frame, chance.random() * self._latest_s)
+        if fate > 0.98 and self.is_faulty:  # the answer is lost
+            await asyncio.sleep(self._client_timeout_s)  # a poll's pause
+            raise Lost
+        if answer is None:
+            await asyncio.sleep(0.1)  # a poll's pause
+            raise Lost
+        await asyncio.sleep(chance.random() * 0.01)  # a poll's pause
+        return answer
+
+    async def wait_for_late_requests(self) -> None:
+        while self._late:
+            await asyncio.wait(self._late)
+
+    async def _deliver(self, frame: bytes, delay_s: float) -> bytes | None:
+        await asyncio.sleep(delay_s)  # a poll's pause
+        return await self._broker.handle(frame)
+
+    def _deliver_late(self, frame: bytes, delay_s: float) -> None:
+        self._keep(asyncio.ensure_future(self._deliver(frame, delay_s)))
+
+    def _keep(self, task: asyncio.Task[bytes | None]) -> None:
+        self._late.add(task)
+        task.add_done_callback(self._late.discard)
+
+
+class FaultyConnection:
+    def __init__(self, network: FaultyNetwork, on_late_request: Callable[[], None]) -> None:
+        self._network = network
+        self._on_late_request = on_late_request
+
+    async def call(self, request: Request, response: type[AnyResponse], version: int) -> AnyResponse:
+        frame = encode_request(request, version)[4:]
+        data = await self._network.carry(frame, self._on_late_request)
+        return decode_response(response, data[4:], version)

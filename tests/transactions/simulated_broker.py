@@ -1,0 +1,137 @@
+"""A broker on a simulated host that can die in the middle of anything while its clients go on.
+
+Every task and timer of one life of the broker carries the number of that life in its context, so a death ends these and
+no others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from itertools import count
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from odradek.configuration.broker_configs import BrokerConfig
+from odradek.configuration.listeners import Endpoint
+from odradek.handlers.context import ClientConnection
+from odradek.server.node import Node
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from tests.simulation.simulated_host import Simulation
+
+_LIFE: contextvars.ContextVar[int] = contextvars.ContextVar("life", default=0)
+
+
+class Died(BaseException):
+    """The power failed in the middle of a disk operation; nothing in the broker may catch this."""
+
+
+class SimulatedBroker:
+    def __init__(self, simulation: Simulation, properties: Mapping[str, str]) -> None:
+        self._simulation = simulation
+        self._config = BrokerConfig.from_properties(dict(properties))
+        self._client = ClientConnection("PLAINTEXT", "simulated")
+        self.life = 0
+        self.is_up = False
+        self.node: Node | None = None
+        self._tasks: WeakKeyDictionary[asyncio.Task[Any], tuple[int, int]] = WeakKeyDictionary()  # number, life
+        self._numbers = count()
+        self._requests: dict[int, asyncio.Event] = {}  # that are waited for, by the number of their API
+        simulation.loop.set_task_factory(self._make_task)  # type: ignore[arg-type]  # the stub lacks `context`
+
+    def _make_task(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        coroutine: Coroutine[Any, Any, Any],
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, context=context)
+        self._tasks[task] = next(self._numbers), _LIFE.get() if context is None else context.get(_LIFE, 0)
+        return task
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        context = contextvars.Context()
+        context.run(_LIFE.set, self.life)
+        return self._simulation.loop.create_task(coroutine, context=context)
+
+    async def start(self) -> None:
+        self.life += 1
+        await self._spawn(self._start())
+        self.is_up = True
+
+    async def _start(self) -> None:
+        self.node = Node(self._config, self._simulation.host)
+        await self.node.start()
+        await self.node.serve({"PLAINTEXT": Endpoint("simulated", 9092)})
+
+    async def stop(self) -> None:
+        """Shut down in order, with clients in the middle of their requests."""
+        assert self.node is not None
+        self.is_up = False
+        self.node.release_waiting_requests()
+        await self._spawn(self.node.stop())
+        self._end_life()
+
+    def die(self, *, loses_power: bool) -> None:
+        self.is_up = False
+        disk = self._simulation.disk
+        disk.interruption = disk.operations_left = None
+        if loses_power:
+            self._simulation.crash()
+        else:
+            disk.kill()
+        self._end_life()
+
+    def _end_life(self) -> None:
+        loop = self._simulation.loop
+        for handle in list(loop._scheduled):  # type: ignore[attr-defined]  # asyncio has no other way to find timers
+            if handle._context.get(_LIFE) == self.life:
+                handle.cancel()
+        own = [task for task in asyncio.all_tasks(loop) if self._tasks.get(task, (0, 0))[1] == self.life]
+        for task in sorted(own, key=lambda task: self._tasks[task][0]):
+            task.cancel()
+
+    async def handle(self, frame: bytes) -> bytes | None:
+        """The answer; None when the connection ends without one."""
+        if not self.is_up or self.is_dying:
+            return None
+        life = self.life
+        self._requests.pop(int.from_bytes(frame[:2], "big"), asyncio.Event()).set()
+        task = self._spawn(self._handle(bytearray(frame)))
+        await asyncio.wait([task])
+        if task.cancelled() or self.life != life or not self.is_up or self.is_dying:
+            if not task.cancelled():
+                task.exception()  # or it would be reported as never retrieved
+            return None
+        return None if task.exception() is not None else task.result()
+
+    def end_offset(self, topic: str, index: int) -> int:
+        """The log end, which no request shows."""
+        assert self.node is not None
+        partition = self.node.dispatcher._services.partitions.find(topic, index)  # see above
+        assert partition is not None
+        return partition.log.log_end_offset
+
+    async def next_request(self, api_key: int) -> None:
+        await self._requests.setdefault(api_key, asyncio.Event()).wait()
+
+    @property
+    def is_dying(self) -> bool:
+        """Whether a disk operation was interrupted."""
+        left = self._simulation.disk.operations_left
+        return left is not None and left < 0
+
+    async def _handle(self, frame: bytearray) -> bytes | None:
+        assert self.node is not None
+        answer = self.node.dispatcher.handle(memoryview(frame), self._client)
+        if answer is not None and not isinstance(answer, list):
+            frame[:] = bytes(len(frame))  # the receive buffer is used again
+            answer = await answer
+        if answer is None:
+            return None
+        return b"".join(
+            bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in answer
+        )

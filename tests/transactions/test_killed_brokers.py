@@ -1,0 +1,74 @@
+"""Concurrent transactions on a broker process that is killed again and again, with late and repeated requests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from odradek.testing import broker
+from tests.transactions.broker_process import BrokerProcess
+from tests.transactions.checks import anomalies
+from tests.transactions.faulty_network import FaultyNetwork
+from tests.transactions.history import Ending, History
+from tests.transactions.workload import look, make_clients, prepare
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROUNDS = int(os.environ.get("TRANSACTION_KILLS", "15"))
+SEED = int(os.environ.get("CRASH_SEED", "1"))
+LONGEST_LIFE_S = 2.0
+TRANSACTION_TIMEOUT_MS = 3_000
+QUIET_S = 30.0
+
+PROPERTIES = {
+    "transaction.state.log.num.partitions": 2,
+    "offsets.topic.num.partitions": 2,
+    "log.roll.ms": 300,
+    "log.flush.offset.checkpoint.interval.ms": 200,
+}
+
+
+async def run(process: BrokerProcess, chance: random.Random) -> History:
+    history = History()
+    network = FaultyNetwork(process, chance, client_timeout_s=0.5, latest_s=3.0)
+    network.is_faulty = False
+    await prepare(network.connect())
+    network.is_faulty = True
+    clients = make_clients(
+        network, history, chance, lambda: time.time_ns() // 1_000_000, [TRANSACTION_TIMEOUT_MS], pause_ms=20.0
+    )
+    running = [asyncio.ensure_future(client.run()) for client in clients]
+    for _ in range(ROUNDS):
+        await asyncio.sleep(chance.random() * LONGEST_LIFE_S)  # a poll's pause: the random instant
+        await process.kill()
+        await process.start()
+    network.is_faulty = False
+    await asyncio.sleep(1)  # a poll's pause: a time without faults
+    for client in clients:
+        client.is_stopping = True
+    await asyncio.gather(*running)
+    await network.wait_for_late_requests()
+    await look(network.connect(), history, QUIET_S)
+    await process.close()
+    return history
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(120 + 20 * ROUNDS)
+async def test_transactions_are_whole_when_the_broker_is_killed(
+    record_property: Callable[[str, object], None],
+) -> None:
+    chance = random.Random(SEED)
+    with broker(PROPERTIES) as running:
+        history = await run(BrokerProcess(running), chance)
+    committed = sum(each.ending is Ending.COMMITTED for each in history.transactions)
+    record_property("transactions", len(history.transactions))
+    print(f"{ROUNDS} kills, {len(history.transactions)} transactions, {committed} committed")
+    assert not anomalies(history)
+    assert committed > 10

@@ -1,0 +1,80 @@
+"""Concurrent transactions on a simulated broker that is killed, restarted, and whose requests are late and repeated.
+
+`ODRADEK_TRANSACTION_SEEDS=0-2999` runs other seeds; a failing seed replays exactly.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.transactions.mutations import MUTATIONS
+from tests.transactions.story import tell
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_SEEDS = 300
+
+# A death in the middle of a disk operation leaves coroutines of markers that nobody awaits.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture(autouse=True)
+def nothing_fails_unseen() -> None:
+    """The disk fails here."""
+
+
+def seeds(otherwise: str) -> range:
+    first, _, last = os.environ.get("ODRADEK_TRANSACTION_SEEDS", otherwise).partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+@pytest.mark.parametrize("seed", seeds("0-23"))
+def test_transactions_are_whole(seed: int) -> None:
+    result = tell(seed)
+    assert not result.anomalies
+    assert result.lives > 1
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("part", range(10))
+def test_transactions_are_whole_with_thousands_of_seeds(
+    part: int, record_property: Callable[[str, object], None]
+) -> None:
+    """3,000 seeds, unless others are chosen."""
+    chosen = seeds("1000-3999")
+    found = {seed: result for seed in chosen[part::10] if (result := tell(seed).anomalies)}
+    record_property("seeds", len(chosen[part::10]))
+    assert not found
+
+
+def test_a_seed_replays_exactly() -> None:
+    first, second = tell(7), tell(7)
+    assert first.history.transactions == second.history.transactions
+    assert first.history.readings == second.history.readings
+    assert first.requests == second.requests
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_a_planted_bug_is_found(
+    mutation: Callable[[pytest.MonkeyPatch], None], record_property: Callable[[str, object], None]
+) -> None:
+    for seed in range(MOST_SEEDS):
+        with pytest.MonkeyPatch.context() as patch:
+            mutation(patch)
+            found = tell(seed).anomalies
+        if found:
+            kinds = sorted({each.partition(":")[0] for each in found})
+            record_property("seeds", seed + 1)
+            print(f"{mutation.__name__}: {seed + 1} seeds, {', '.join(kinds)}")
+            return
+    pytest.fail(f"{mutation.__name__} was not found in {MOST_SEEDS} seeds")
