@@ -73,7 +73,17 @@ def test_every_option_is_explained(path: str) -> None:
             assert parameter.help, f"{path} {parameter.opts}"
 
 
-WITHOUT_A_CLUSTER = {"broker", "log dump", "log verify", "log repair", "demo", "up", "completion"} | {
+WITHOUT_A_CLUSTER = {
+    "broker",
+    "log dump",
+    "log verify",
+    "log repair",
+    "demo",
+    "up",
+    "example copy",
+    "example list",
+    "completion",
+} | {
     path
     for path in LEAVES
     if path.startswith("pipeline ")  # their definitions say which

@@ -1,7 +1,7 @@
 """Concurrent transactions on a simulated broker that is killed, restarted, and whose requests are late and repeated.
 
-`ODRADEK_TRANSACTION_SEEDS=0-2999` runs other seeds. A failing seed mostly replays: the order in some sets of objects is not
-that of the seed.
+`ODRADEK_TRANSACTION_SEEDS=0-2999` runs other seeds. A failing seed mostly replays: the order in some
+sets of objects is not that of the seed.
 """
 
 from __future__ import annotations

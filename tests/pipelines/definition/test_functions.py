@@ -23,7 +23,7 @@ functions:
 sources: {s: {topic: t, schema: "a DOUBLE", columns: {b: level(a)}}}
 steps:
   x: {sql: "select a, 'level(a)' as c from s", expect: {e: SCALED (a) > 0}}
-  y: {sql: "select my_level(a) as d from s"}
+  y: {sql: "select a as my_level from s"}
 sinks: {o: {from: x, topic: out, key: level(a)}, z: {from: y, topic: other}}
 """
 

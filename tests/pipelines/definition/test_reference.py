@@ -36,7 +36,7 @@ def test_every_key_is_in_its_section(section: str, keys: tuple[str, ...]) -> Non
 
 
 def test_the_examples_are_sound(tmp_path: Path) -> None:
-    (yaml_text,) = re.findall(r"```yaml\n(.*?)```", REFERENCE, re.DOTALL)
+    yaml_text, *_recipes = re.findall(r"```yaml\n(.*?)```", REFERENCE, re.DOTALL)
     (tmp_path / "pipeline.yml").write_text(yaml_text)
     assert load_yaml(str(tmp_path / "pipeline.yml"), {}).problems == ()
     (python_text,) = re.findall(r"```python\n(.*?)```", REFERENCE, re.DOTALL)

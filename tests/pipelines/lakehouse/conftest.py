@@ -27,6 +27,7 @@ spark:
   spark.sql.catalog.lake.warehouse: {warehouse}
   spark.sql.session.timeZone: UTC
   spark.sql.shuffle.partitions: "1"
+  spark.databricks.delta.snapshotPartitions: "1"
   spark.sql.warehouse.dir: {warehouse}/spark
 sources:
   rows:

@@ -74,7 +74,7 @@ def kept(stage: Stage, table: str) -> list[int]:
 
 
 def test_each_row_is_in_a_window_or_among_the_dead_letters(stage: Stage) -> None:
-    rows = drawn(6, 4)
+    rows = drawn(25, 4)
     stage.create("views", 1)
     stage.create("dead", 1)
     stage.produce("views", objects(rows + flush(3), "at"))

@@ -28,7 +28,7 @@ def known_functions(pipeline: Pipeline) -> Functions | None:
     """The functions; None if the definition's settings change what Spark accepts, so that nothing can be said."""
     if any(key.lower().startswith(CHANGES_ANALYSIS) for key in pipeline.spark):
         return None
-    declared = frozenset(str(each.name).lower() for each in getattr(pipeline, "functions", ()))
+    declared = frozenset(str(each.name).lower() for each in pipeline.functions)
     return Functions(declared, is_open=any(registers_functions(file) for file in python_files(pipeline)))
 
 

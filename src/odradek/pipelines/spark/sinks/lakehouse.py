@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
 from odradek.pipelines.definition.model import LakehouseTarget, LatestRows
 from odradek.pipelines.definition.vocabulary import LakehouseFormat, SinkMode
 from odradek.pipelines.spark.change_data import changes_in
@@ -114,7 +116,7 @@ def write_changes(
     writing: Writing, deletions: Table, frame: DataFrame, changes: Changes, partition_by: Sequence[str]
 ) -> None:
     """Writes the deletions, then the rows that result from both tables and the batch."""
-    arriving = changes_in(frame, changes).persist()
+    arriving = with_sequence(changes_in(frame, changes), changes.sequence).persist()
     try:
         removed = deletions_of(arriving, changes)
         deletions.create(removed.schema, ())
@@ -137,6 +139,12 @@ def write_changes(
             kept.unpersist()
     finally:
         arriving.unpersist()
+
+
+def with_sequence(arriving: DataFrame, sequence: str) -> DataFrame:
+    """The changes; one without a sequence, which has no place among the others, fails the batch."""
+    refusal = f"the sequence {sequence} is null in a change; remove such rows with an expectation"
+    return arriving.withColumn(sequence, F.coalesce(F.col(quoted(sequence)), F.raise_error(F.lit(refusal))))
 
 
 @dataclass(frozen=True, slots=True)
