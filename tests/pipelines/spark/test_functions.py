@@ -87,6 +87,6 @@ def test_functions_are_called_in_every_expression(stage: Stage) -> None:
         ("high", {"id": 1, "level": "low", "weight": 200.0, "tag": "b"}),
     ]
     (letter,) = stage.read("dead")
-    assert letter.headers["odradek-reason"].startswith("light: ")
+    assert letter.headers["odradek-reason"].startswith("expectation 'light' not met: ")
     stage.run_once(pipeline)
     assert [(each.key, each.json) for each in stage.read("out")][2:] == found

@@ -64,7 +64,7 @@ def names(frame):
     return frame.select(F.lit(" ".join(frame.columns)).alias("names"))
 """
 RECORDS: list[tuple[Any, ...]] = [
-    (b"k", json.dumps({"id": number, "pump": number % 2}).encode(), "in", 0, number, None, []) for number in range(4)
+    (b"k", json.dumps({"id": number, "pump": number % 2}).encode(), "in", 0, number, None, 0, []) for number in range(4)
 ]
 
 

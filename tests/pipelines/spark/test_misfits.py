@@ -40,7 +40,7 @@ REASONS = {
 
 
 def test_a_reason_names_the_field_and_what_was_found(spark: SparkSession) -> None:
-    rows = [(None, text.encode(), "rigs", 0, offset, None, None) for offset, text in enumerate(REASONS)]
+    rows = [(None, text.encode(), "rigs", 0, offset, None, 0, None) for offset, text in enumerate(REASONS)]
     raw = spark.createDataFrame(rows, RECORD_DDL)
     found = rejects_of(decoded(raw, SOURCE), SOURCE).select(F.col("__origin.value").cast("string"), REJECTED).collect()
     expected = {text: f"does not fit the schema: {reason}" for text, reason in REASONS.items() if reason is not None}
