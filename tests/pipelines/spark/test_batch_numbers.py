@@ -23,8 +23,6 @@ def test_a_batch_is_numbered_within_its_query() -> None:
 
 def test_a_batch_without_a_query_id_is_refused() -> None:
     """After a reset it would be taken for a batch of the checkpoint before, and skipped."""
-    with pytest.raises(
-        BatchUnidentified, match=r"query id .* of batch 3 of flow rows: .* use another version"
-    ) as refused:
+    with pytest.raises(BatchUnidentified, match=r"query id .* of batch 3 of flow rows: .* use PySpark") as refused:
         number_of(batch_with({}), "rows", 3)
     assert healing_of(refused.value) is Healing.NEVER
