@@ -208,7 +208,7 @@ def test_a_pipeline_at_work_is_not_reset(offline: Run, file: str, begun: Path) -
         (("backfill", "--from", "rigs:0:1", "--to", "-1h"), "times or offsets, not both"),
         (("backfill", "--from", "earliest", "--only", "odd"), "p has no sink or view odd"),
         (("backfill", "--from", "earliest", "--only", "totals"), "view totals needs the whole log"),
-        (("rebuild", "odd"), "p has no view odd; it has last, totals"),
+        (("rebuild", "odd"), "p has no view or table sink odd; it has added, last, totals"),
         (("run", "--from", "odd"), "is no position in a topic"),
     ],
 )
