@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from py4j.protocol import Py4JJavaError
 
 from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.private_names import private
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JVMView
@@ -24,9 +25,9 @@ class HadoopFiles:
     """Files below a URI such as hdfs://… or s3a://…."""
 
     def __init__(self, session: SparkSession, folder: str) -> None:
-        self._jvm = cast("JVMView", session._jvm)  # noqa: SLF001 - PySpark has no public API for it
+        self._gateway = cast("JVMView", private(session, "jvm"))
         self._folder = folder.rstrip("/")
-        settings = session.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
+        settings = private(private(session.sparkContext, "context"), "file systems")()
         try:
             self._storage: Any = self._path("").getFileSystem(settings)
         except Py4JJavaError as error:
@@ -38,7 +39,7 @@ class HadoopFiles:
                 return None
             stream = self._storage.open(self._path(name))
             try:
-                return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
+                return str(self._gateway.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
             finally:
                 stream.close()
         except Py4JJavaError as error:
@@ -87,7 +88,7 @@ class HadoopFiles:
             stream.close()
 
     def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self._folder}/{name}" if name else self._folder)
+        return self._gateway.org.apache.hadoop.fs.Path(f"{self._folder}/{name}" if name else self._folder)
 
     def _failure(self, name: str, error: Py4JJavaError) -> StorageUnavailable:
         return StorageUnavailable(f"{self._folder}/{name}: {plain_message(error)}")
