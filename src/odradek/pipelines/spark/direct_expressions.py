@@ -235,7 +235,7 @@ def literal(node: exp.Expr, kind: str, column: Any) -> Any:
     from sqlglot import exp  # noqa: PLC0415
 
     if isinstance(node, exp.Boolean) and kind == "boolean":
-        return sa.true() if node.this else sa.false()
+        return sa.literal(bool(node.this), sa.Boolean)
     is_negative = isinstance(node, exp.Neg)
     inner = node.this if is_negative else node
     if isinstance(inner, exp.Literal):
