@@ -1,6 +1,6 @@
 """Looking up by time, as ListOffsets does."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from odradek.log.log_config import LogConfig, TimestampType
 from odradek.log.offset_index import OffsetIndex
+from odradek.log.segment import Segment
+from odradek.log.timestamp_search import find_max_timestamp, find_offset_for_timestamp
 from odradek.protocol.compression import Compression
 from odradek.protocol.records import Record, read_records
 from odradek.protocol.varints import Bytes
@@ -114,3 +116,20 @@ def test_a_batch_is_found_while_its_index_entry_is_written(
     for number in range(65):
         append(log, make_batch(timestamps=[NOW_MS + number]))
     assert seen == [((NOW_MS + 64, 64, 0), (NOW_MS + 64, 64, 0))]
+
+
+@pytest.mark.parametrize(
+    "search",
+    [lambda found: find_offset_for_timestamp(found, 0, NOW_MS), lambda found: find_max_timestamp(found, 0)],
+)
+def test_a_search_leaves_the_indexes_of_a_segment_that_is_cut(
+    simulation: Simulation, search: Callable[[list[Segment]], object]
+) -> None:
+    """A truncation publishes the segment that it cuts before it has written its indexes."""
+    log = open_log(simulation.host, DIRECTORY)
+    append(log, make_batch([b"x"], timestamps=[NOW_MS]), 0)
+    (cut,) = log.segments
+    active = Segment(simulation.host.disk, DIRECTORY, log.log_end_offset)
+    active.create()
+    search([cut, active])
+    assert cut.is_writable

@@ -33,8 +33,7 @@ def find_offset_for_timestamp(
             found = _search_segment(segment, timestamp_ms, log_start_offset)
             segment.check_not_removed()
         finally:
-            if not is_last:
-                segment.release()
+            _release(segment)
         if found is not None:
             return found
     return None
@@ -66,8 +65,7 @@ def find_max_timestamp(segments: Sequence[Segment], log_start_offset: int) -> Ti
         found = _first_with_max_timestamp(newest)
         newest.check_not_removed()
     finally:
-        if newest is not segments[-1]:
-            newest.release()
+        _release(newest)
     return found
 
 
@@ -80,6 +78,13 @@ def _first_with_max_timestamp(newest: Segment) -> TimestampOffset | None:
                 if record.timestamp == timestamp_ms:
                     return TimestampOffset(timestamp_ms, record.offset, header.partition_leader_epoch)
     return None
+
+
+def _release(segment: Segment) -> None:
+    """Not the indexes of a segment that is written to: a truncation, on another thread, has yet to write those of the
+    segment that it cuts, and appends need those of the active one."""
+    if not segment.is_writable:
+        segment.release()
 
 
 def _parse(segment: Segment, position: int, header: BatchHeader) -> Iterator[Record]:
