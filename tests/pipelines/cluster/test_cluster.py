@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.testing import RunningBroker
     from tests.jvm.shared_kafka import KafkaAddress
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
 
 # Two cores of the cluster for each: one of either worker.
 DEFINITION = """
