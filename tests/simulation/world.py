@@ -128,7 +128,7 @@ class World:
 
     def _cancel_all(self) -> None:
         """Also what others begin at their end: a task that never ran would be found, and told, in another test."""
-        while tasks := asyncio.all_tasks(self.simulation.loop):
+        while tasks := self.simulation.loop.unfinished_tasks():
             for task in tasks:
                 task.cancel()
             self.run(_finished(tasks))

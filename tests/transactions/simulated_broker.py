@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from itertools import count
+import hashlib
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -37,8 +37,8 @@ class SimulatedBroker:
         self.life = 0
         self.is_up = False
         self.node: Node | None = None
-        self._tasks: WeakKeyDictionary[asyncio.Task[Any], tuple[int, int]] = WeakKeyDictionary()  # number, life
-        self._numbers = count()
+        self._lives: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
+        self.journal = hashlib.sha256()  # every request that arrives and every answer, with their times
         self._requests: dict[int, asyncio.Event] = {}  # that are waited for, by the number of their API
         simulation.loop.set_task_factory(self._make_task)  # type: ignore[arg-type]  # the stub lacks `context`
 
@@ -49,7 +49,7 @@ class SimulatedBroker:
         context: contextvars.Context | None = None,
     ) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, context=context)
-        self._tasks[task] = next(self._numbers), _LIFE.get() if context is None else context.get(_LIFE, 0)
+        self._lives[task] = _LIFE.get() if context is None else context.get(_LIFE, 0)
         return task
 
     def _spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -90,12 +90,17 @@ class SimulatedBroker:
         for handle in list(loop._scheduled):  # type: ignore[attr-defined]  # asyncio has no other way to find timers
             if handle._context.get(_LIFE) == self.life:
                 handle.cancel()
-        own = [task for task in asyncio.all_tasks(loop) if self._tasks.get(task, (0, 0))[1] == self.life]
-        for task in sorted(own, key=lambda task: self._tasks[task][0]):
-            task.cancel()
+        for task in loop.unfinished_tasks():
+            if self._lives.get(task) == self.life:
+                task.cancel()
 
     async def handle(self, frame: bytes) -> bytes | None:
         """The answer; None when the connection ends without one."""
+        answer = await self._answer(frame)
+        self.journal.update(repr((self._simulation.loop.time(), frame, answer)).encode())
+        return answer
+
+    async def _answer(self, frame: bytes) -> bytes | None:
         if not self.is_up or self.is_dying:
             return None
         life = self.life

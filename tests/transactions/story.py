@@ -1,9 +1,13 @@
-"""One seed: transactions of several clients on a simulated broker, with faults; then quiet, and a last look."""
+"""One seed: transactions of several clients on a simulated broker, with faults; then quiet, and a last look.
+
+`python -m tests.transactions.story SEED …` prints the digest of each history, and the anomalies in it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
 
@@ -42,6 +46,8 @@ class Result(NamedTuple):
     history: History
     requests: int
     lives: int
+    digest: str
+    """Of the history, and of every byte that the broker received and answered."""
 
 
 class SlowFlushes(InlineWorkers):
@@ -87,13 +93,18 @@ class Story:
         asyncio.set_event_loop(None)
         try:
             loop.run_until_complete(self._live())
-            return Result(anomalies(self._history), self._history, self._network.requests, self._broker.life)
+            return self._result()
         finally:
-            while tasks := asyncio.all_tasks(loop):
+            while tasks := loop.unfinished_tasks():
                 for task in tasks:
                     task.cancel()
                 loop.run_until_complete(asyncio.wait(tasks))
             self._simulation.close()
+
+    def _result(self) -> Result:
+        history, journal = self._history, self._broker.journal
+        journal.update(repr(history).encode())
+        return Result(anomalies(history), history, self._network.requests, self._broker.life, journal.hexdigest())
 
     async def _live(self) -> None:
         await self._broker.start()
@@ -167,3 +178,9 @@ class Story:
 
 def tell(seed: int) -> Result:
     return Story(seed).run()
+
+
+if __name__ == "__main__":
+    for number in map(int, sys.argv[1:]):
+        result = tell(number)
+        print(number, result.digest, *result.anomalies, sep="\n")
