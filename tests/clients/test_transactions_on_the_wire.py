@@ -209,7 +209,8 @@ def test_offsets_join_a_transaction(wire: MessageConnection, name: str, topic: s
     assert commit_offset(wire, name, producer, group, topic, 5, version=4) == "NONE"
     assert describe(wire, name)[1:] == ("Ongoing", 1, 1, True)
     assert commit_offset(wire, name, producer, group, topic, 6) == "NONE"
-    assert commit_offset(wire, name, producer, group, topic, 7, member=("m", 3)) == "ILLEGAL_GENERATION"
+    assert commit_offset(wire, name, producer, group, topic, 7, member=("m", 3)) == "UNKNOWN_MEMBER_ID"
+    assert commit_offset(wire, name, producer, f"{group}-x", topic, 7, member=("m", 3)) == "ILLEGAL_GENERATION"
     assert commit_offset(wire, name, producer._replace(epoch=9), group, topic, 7) == "INVALID_PRODUCER_EPOCH"
     assert commit_offset(wire, name, producer, group, "unknown-topic", 7) == "UNKNOWN_TOPIC_OR_PARTITION"
     assert ended(wire, name, producer, commits=True) == ("NONE", 2)
