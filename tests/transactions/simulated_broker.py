@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import hashlib
+import inspect
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -18,8 +19,9 @@ from odradek.handlers.context import ClientConnection
 from odradek.server.node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
+    from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
     from tests.simulation.simulated_host import Simulation
 
 _LIFE: contextvars.ContextVar[int] = contextvars.ContextVar("life", default=0)
@@ -29,9 +31,26 @@ class Died(BaseException):
     """The power failed in the middle of a disk operation; nothing in the broker may catch this."""
 
 
+def delay_verification(transactions: TransactionCoordinator, delay_s: Callable[[], float]) -> None:
+    """What was true when the coordinator answered need not be true when the answer arrives."""
+    original = transactions.verify_partitions
+
+    async def verify(*args: Any) -> Any:
+        answer = original(*args)
+        answer = await answer if inspect.isawaitable(answer) else answer
+        await asyncio.sleep(delay_s())  # simulated
+        return answer
+
+    transactions.verify_partitions = verify  # type: ignore[method-assign, assignment]
+
+
 class SimulatedBroker:
-    def __init__(self, simulation: Simulation, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self, simulation: Simulation, properties: Mapping[str, str], answer_delay_s: Callable[[], float] | None = None
+    ) -> None:
+        """`answer_delay_s`: how long an answer of the coordinator to a partition is under way, as between brokers."""
         self._simulation = simulation
+        self._answer_delay_s = answer_delay_s
         self._config = BrokerConfig.from_properties(dict(properties))
         self._client = ClientConnection("PLAINTEXT", "simulated")
         self.life = 0
@@ -66,6 +85,8 @@ class SimulatedBroker:
         self.node = Node(self._config, self._simulation.host)
         await self.node.start()
         await self.node.serve({"PLAINTEXT": Endpoint("simulated", 9092)})
+        if self._answer_delay_s is not None:
+            delay_verification(self.node.dispatcher._services.transactions, self._answer_delay_s)
 
     async def stop(self) -> None:
         """Shut down in order, with clients in the middle of their requests."""
@@ -116,7 +137,7 @@ class SimulatedBroker:
     def end_offset(self, topic: str, index: int) -> int:
         """The log end, which no request shows."""
         assert self.node is not None
-        partition = self.node.dispatcher._services.partitions.find(topic, index)  # see above
+        partition = self.node.dispatcher._services.partitions.find(topic, index)  # no request shows it
         assert partition is not None
         return partition.log.log_end_offset
 

@@ -35,7 +35,8 @@ Arguments = TypeVarTuple("Arguments")
 OUTPUTS: list[TopicPartition] = [("a", 0), ("a", 1), ("b", 0)]
 SOURCE: TopicPartition = ("input", 0)
 FAULTY_S = 30.0
-SLOWEST_FLUSH_S = 0.05
+SLOWEST_FLUSHES_S = (0.05, 0.5)  # of fast and of slow disks
+SLOWEST_ANSWER_S = 0.5  # between the coordinator and the leader of a partition
 LONGEST_TRANSACTION_MS = 20_000
 QUIET_S = 90.0  # the last transactions reach their timeout, and retries their longest delay
 HOUR_MS = 3_600_000
@@ -53,28 +54,39 @@ class Result(NamedTuple):
 class SlowFlushes(InlineWorkers):
     """An fsync takes time, in which others come and the broker may die."""
 
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__(chance)
+        self.slowest_s = chance.choice(SLOWEST_FLUSHES_S)
+
     def for_directory(self, path: str) -> DirectoryWorkers:
-        return DirectoryWorkers(_SlowWorkers(self._chance), self)
+        return DirectoryWorkers(_SlowWorkers(self._chance, self.slowest_s), self)
 
 
 class _SlowWorkers(InlineWorkers):
+    def __init__(self, chance: random.Random, slowest_s: float) -> None:
+        super().__init__(chance)
+        self._slowest_s = slowest_s
+
     async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
-        await asyncio.sleep(self._chance.random() ** 3 * SLOWEST_FLUSH_S)  # a poll's pause
+        await asyncio.sleep(self._chance.random() ** 3 * self._slowest_s)  # a poll's pause
         return await super().run(function, *args)
 
 
 class Story:
     def __init__(self, seed: int) -> None:
         self._simulation = Simulation(seed)
-        self._simulation.host = replace(
-            self._simulation.host, workers=SlowFlushes(random.Random(self._simulation.chance.getrandbits(64)))
-        )
+        workers = SlowFlushes(random.Random(self._simulation.chance.getrandbits(64)))
+        self._slowest_flush_s = workers.slowest_s
+        self._simulation.host = replace(self._simulation.host, workers=workers)
         self._chance = self._simulation.chance
         self._is_flushed = self._chance.random() < 0.5  # then the broker waits for fsync, and may lose power
         self._history = History()
-        self._broker = SimulatedBroker(self._simulation, self._properties())
+        self._broker = SimulatedBroker(self._simulation, self._properties(), self._answer_delay_s)
         self._network = FaultyNetwork(self._broker, self._chance)
         self._clients: list[Producer | Reader] = []
+
+    def _answer_delay_s(self) -> float:
+        return self._chance.random() ** 3 * SLOWEST_ANSWER_S
 
     def _properties(self) -> dict[str, str]:
         properties = {
@@ -142,7 +154,7 @@ class Story:
             [EndTxnRequest.api_key, EndTxnRequest.api_key, ProduceRequest.api_key, TxnOffsetCommitRequest.api_key]
         )
         await asyncio.wait([asyncio.ensure_future(self._broker.next_request(api_key))], timeout=5)
-        await asyncio.sleep(self._chance.random() ** 2 * 2 * SLOWEST_FLUSH_S)  # a poll's pause
+        await asyncio.sleep(self._chance.random() ** 2 * 2 * self._slowest_flush_s)  # a poll's pause
         self._broker.die(loses_power=self._is_flushed and self._chance.random() < 0.7)
         await self._start_again()
 
