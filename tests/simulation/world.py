@@ -127,7 +127,7 @@ class World:
         self.simulation.close()
 
     def _cancel_all(self) -> None:
-        """Also what others begin at their end: a task that never ran would be found, and told, in another test."""
+        """Also what others begin at their end: a task that never ran would be found, and reported, in another test."""
         while tasks := self.simulation.loop.unfinished_tasks():
             for task in tasks:
                 task.cancel()
