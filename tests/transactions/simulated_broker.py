@@ -38,7 +38,7 @@ def delay_verification(transactions: TransactionCoordinator, delay_s: Callable[[
     async def verify(*args: Any) -> Any:
         answer = original(*args)
         answer = await answer if inspect.isawaitable(answer) else answer
-        await asyncio.sleep(delay_s())  # simulated
+        await asyncio.sleep(delay_s())  # a poll's pause: simulated time
         return answer
 
     transactions.verify_partitions = verify  # type: ignore[method-assign, assignment]

@@ -55,7 +55,7 @@ class Stage:
         self.expiry.start()
 
     async def pass_interval(self) -> None:
-        await asyncio.sleep(INTERVAL_MS / 1000 + 1)  # simulated
+        await asyncio.sleep(INTERVAL_MS / 1000 + 1)  # a poll's pause: simulated time
 
 
 @pytest.fixture
