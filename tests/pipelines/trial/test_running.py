@@ -139,7 +139,7 @@ def test_a_case_passes(results: dict[str, Result], name: str) -> None:
         ("a source without columns", "source 'owners' has no schema; give it at least one row"),
     ],
 )
-def test_what_keeps_a_case_from_running_is_told(results: dict[str, Result], name: str, message: str) -> None:
+def test_what_keeps_a_case_from_running_is_reported(results: dict[str, Result], name: str, message: str) -> None:
     assert [each.kind for each in results[name].differences] == ["error"]
     assert message in results[name].differences[0].message
 
