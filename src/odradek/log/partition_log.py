@@ -213,13 +213,22 @@ class PartitionLog:
         assert not self.is_truncating
         if (error := self.producers.check_marker(marker, transaction_version)) is not None:
             return AppendResult(error)
-        now_ms, offset = self._clock.now_ms(), self.log_end_offset
+        config, now_ms, offset = self.config, self._clock.now_ms(), self.log_end_offset
         batch = build_end_transaction_marker(marker, now_ms, base_offset=offset, leader_epoch=leader_epoch)
         if self._stamps_batches:
             set_append_time(batch, 0, now_ms)
-        if must_roll(self._segments.active, self.config, len(batch), offset, now_ms, now_ms):
+        segment = self._segments.active
+        if must_roll(segment, config, len(batch), offset, now_ms, now_ms):
             self.roll()
-        self._append_run(memoryview(batch), [read_batch_header(batch)])
+            segment = self._segments.active
+        segment.append(memoryview(batch), offset, now_ms, config.index_interval_bytes)
+        if leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, offset)
+        aborted = self.producers.end_transaction(marker, offset, now_ms)
+        if aborted is not None:  # indexed before the last stable offset can pass the marker
+            segment.transaction_index.append(aborted)
+        self.size_bytes += len(batch)
+        self.log_end_offset = offset + 1
         return AppendResult(_NONE, offset, offset, now_ms if self._stamps_batches else NO_TIMESTAMP)
 
     def roll(self) -> None:
