@@ -29,9 +29,9 @@ _VERSION = 0
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
 
-# A marker as a whole, because every commit writes one to each of its partitions. Base offset, length, leader epoch, magic
-# and checksum; then what the checksum covers: the rest of the header; length, attributes and deltas of the record and the
-# length of its key; the key; the length of the value; the value; the number of headers.
+# A marker as a whole, because every commit writes one to each of its partitions. Base offset, length, leader epoch,
+# magic and checksum; then what the checksum covers: the rest of the header; length, attributes and deltas of the record
+# and the length of its key; the key; the length of the value; the value; the number of headers.
 _pack_prefix = struct.Struct(">qiibI").pack
 _pack_checked = struct.Struct(">hiqqqhii 5s hh 1s hi 1s").pack
 _RECORD_START = b"\x20\x00\x00\x00\x08"

@@ -60,6 +60,7 @@ class ShardOfTransactions:
         self.log.append([record])
         self.machine.replay(*record)
         self.shard.activate()
+        self.end_turn()
 
     def fire(self) -> None:
         """The timeout of the transaction, or the pause before a retry, has passed."""
@@ -136,6 +137,7 @@ def test_markers_are_written_once_the_decision_is_committed() -> None:
     shard.clock.run_due()  # a client would get COORDINATOR_NOT_AVAILABLE; the markers wait on
     assert not shard.markers.done
     log.advance_high_watermark(1)
+    shard.end_turn()
     assert len(shard.markers.done) == 1
 
 

@@ -198,11 +198,19 @@ class Shard(Generic[M]):
             if error is _NONE:
                 replay()
             return error
-        size_bytes = sum(map(record_bytes, records))
+        self.collect_write(PendingWrite(records, replay, done))
+        return None
+
+    def collect_write(self, write: PendingWrite) -> None:
+        """Add a write to those that are appended together, by the next operation on this shard or the caller."""
+        size_bytes = sum(map(record_bytes, write.records))
         if not self._pending.has_room(size_bytes, self.log.batch_limit_bytes):
             self.append_pending()
-        self._pending.add(PendingWrite(records, replay, done), size_bytes)
-        return None
+        self._pending.add(write, size_bytes)
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """See `TurnOfWrites.defer`."""
+        self._turn.defer(work)
 
     def fits_in_batch(self, records: Sequence[CoordinatorRecord]) -> bool:
         return len(records) == 1 or sum(map(record_bytes, records)) <= self.log.batch_limit_bytes
