@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
 from odradek.coordinator.transactions.transaction_coordinator import InitResult
 from odradek.handlers.transactional_id_access import may_write
@@ -33,6 +35,8 @@ def handle(request: EndTxnRequest, context: RequestContext) -> EndTxnResponse | 
     )
     if isinstance(result, InitResult):
         return _respond(result, context.api_version)
+    if isinstance(result, WaitingResponse):
+        return result.map(partial(_respond, version=context.api_version))
     return _respond_later(result, context.api_version)
 
 
