@@ -27,13 +27,19 @@ from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, fi
 from odradek.log.transaction_verification import VerificationGuard
 from odradek.log.truncation import TruncationPlan, plan_full_truncation, plan_truncation, truncate_files
 from odradek.log.unsynced_files import UnsyncedFiles
-from odradek.protocol.batch import BatchHeader, assign_offset, read_batch_header, set_append_time
+from odradek.protocol.batch import COMPRESSION_MASK, BatchHeader, assign_offset, read_batch_header, set_append_time
 from odradek.protocol.control_records import EndTransactionMarker, build_end_transaction_marker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_TIMESTAMP
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum is slow
 _new_tuple = tuple.__new__  # half the cost of the constructor; called once per append
+
+
+def _is_stored_as_built(header: BatchHeader, config: LogConfig) -> bool:
+    """Whether a batch of this broker has the codec that the topic asks for."""
+    codec = config.target_compression
+    return codec is None or codec == header.attributes & COMPRESSION_MASK
 
 
 class PartitionLog:
@@ -136,7 +142,7 @@ class PartitionLog:
             verdict = self.producers.check(header, verification)
             if verdict is not None:
                 return not_appended(verdict, self._stamps_batches)
-        if self._converts_batches and not (is_built_here and config.target_compression is None):
+        if self._converts_batches and not (is_built_here and _is_stored_as_built(header, config)):
             converted = convert_batch(batch, header, config)
             if isinstance(converted, ErrorCode):
                 return AppendResult(converted)

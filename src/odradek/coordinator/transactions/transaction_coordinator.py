@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.groups.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.coordinator.runtime.shard import Shard
+    from odradek.coordinator.runtime.waiting_response import WaitingResponse
     from odradek.coordinator.transactions.transaction import Transaction
     from odradek.coordinator.transactions.transaction_rules import Outcome
     from odradek.host.host import Host
@@ -156,7 +157,7 @@ class TransactionCoordinator:
 
     def _decide(
         self, transactional_id: str, decide: Decide, result: MakeResult, new_producer_id: int | None
-    ) -> InitResult | Awaitable[InitResult] | None:
+    ) -> InitResult | WaitingResponse | None:
         """None when the rule needs a new producer id."""
         shard = self._runtime.find_for_shared_write(transactional_id)
         if isinstance(shard, ErrorCode):
@@ -180,7 +181,7 @@ class TransactionCoordinator:
         producer: ProducerIdentity,
         partitions: Collection[TopicPartition],
         version: TransactionVersion,
-    ) -> ErrorCode | Awaitable[ErrorCode]:
+    ) -> ErrorCode | WaitingResponse:
         shard = self._runtime.find_for_shared_write(transactional_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -191,7 +192,7 @@ class TransactionCoordinator:
 
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdentity, partitions: Collection[TopicPartition]
-    ) -> dict[TopicPartition, ErrorCode] | Awaitable[dict[TopicPartition, ErrorCode]]:
+    ) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
         """A partition that has joined is confirmed when that is committed: otherwise a crash could leave what is
         written there without its transaction, open for ever."""
         shard = self._runtime.find_for_shared_write(transactional_id)

@@ -25,7 +25,7 @@ from odradek.protocol.control_records import ControlRecordType, EndTransactionMa
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
+    from collections.abc import Callable, Hashable
 
     from odradek.coordinator.runtime.shard import Shard
     from odradek.coordinator.transactions.markers import MarkerWriter
@@ -73,7 +73,7 @@ class TransactionShard:
         transactional_id: str,
         outcome: Outcome,
         response: Callable[[ErrorCode, Transaction | None], T],
-    ) -> T | Awaitable[T]:
+    ) -> T | WaitingResponse:
         """Write what a rule decided; the response goes out when everything that it rests on is committed."""
         waiting = WaitingResponse(lambda error: response(error, None))
         transaction = outcome.transaction or self.transactions.get(transactional_id)
@@ -88,7 +88,7 @@ class TransactionShard:
             answer(_NONE)
         else:
             self._write(transactional_id, outcome.transaction, answer)
-        result: T | Awaitable[T] = waiting.result()
+        result: T | WaitingResponse = waiting.result()
         return result
 
     def _write(self, transactional_id: str, transaction: Transaction, done: Callable[[ErrorCode], None]) -> None:
