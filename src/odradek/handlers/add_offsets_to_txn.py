@@ -33,7 +33,7 @@ def handle(
     error = _refusal(request, context)
     if error is not ErrorCode.NONE:
         return answer(error)
-    if not context.services.groups.has_topic:
+    if not context.services.groups.topic.exists:
         return _add_with_topic(request, context, answer)
     outcome = _add(request, context)
     return outcome.map(answer) if isinstance(outcome, WaitingResponse) else answer(outcome)
