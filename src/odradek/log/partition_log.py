@@ -10,7 +10,7 @@ from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.host.worker_lock import WorkerLock
 from odradek.log.append_result import AppendResult, not_appended
-from odradek.log.batch_conversion import convert_batch
+from odradek.log.batch_conversion import convert_batch, is_stored_as_built
 from odradek.log.batch_validation import check_batch
 from odradek.log.compaction.cleaned_segment import CleanedSegment
 from odradek.log.follower_append import FollowerAppend, check_follower_batches
@@ -27,7 +27,7 @@ from odradek.log.timestamp_search import TimestampOffset, find_max_timestamp, fi
 from odradek.log.transaction_verification import VerificationGuard
 from odradek.log.truncation import TruncationPlan, plan_full_truncation, plan_truncation, truncate_files
 from odradek.log.unsynced_files import UnsyncedFiles
-from odradek.protocol.batch import COMPRESSION_MASK, BatchHeader, assign_offset, read_batch_header, set_append_time
+from odradek.protocol.batch import BatchHeader, assign_offset, read_batch_header, set_append_time
 from odradek.protocol.control_records import EndTransactionMarker, build_end_transaction_marker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_TIMESTAMP
@@ -36,34 +36,13 @@ _NONE = ErrorCode.NONE  # looking up an attribute of an enum is slow
 _new_tuple = tuple.__new__  # half the cost of the constructor; called once per append
 
 
-def _is_stored_as_built(header: BatchHeader, config: LogConfig) -> bool:
-    """Whether a batch of this broker has the codec that the topic asks for."""
-    codec = config.target_compression
-    return codec is None or codec == header.attributes & COMPRESSION_MASK
-
-
 class PartitionLog:
     __slots__ = (
-        "_clock",
-        "_converts_batches",
-        "_host",
-        "_is_changed",
-        "_opened_end_offset",
-        "_segments",
-        "_snapshots",
-        "_stamps_batches",
-        "_sync_lock",
-        "_unsynced",
-        "config",
-        "directory",
-        "is_truncating",
-        "leader_epochs",
-        "log_end_offset",
-        "log_start_offset",
-        "producers",
-        "recovery_point_offset",
+        "_clock", "_converts_batches", "_host", "_is_changed", "_opened_end_offset", "_segments",
+        "_snapshots", "_stamps_batches", "_sync_lock", "_unsynced", "config", "directory", "is_truncating",
+        "leader_epochs", "log_end_offset", "log_start_offset", "producers", "recovery_point_offset",
         "size_bytes",
-    )
+    )  # fmt: skip
 
     def __init__(self, directory: str, config: LogConfig, host: Host, loaded: LoadedLog) -> None:
         self.directory = directory
@@ -142,7 +121,7 @@ class PartitionLog:
             verdict = self.producers.check(header, verification)
             if verdict is not None:
                 return not_appended(verdict, self._stamps_batches)
-        if self._converts_batches and not (is_built_here and _is_stored_as_built(header, config)):
+        if self._converts_batches and not (is_built_here and is_stored_as_built(header, config)):
             converted = convert_batch(batch, header, config)
             if isinstance(converted, ErrorCode):
                 return AppendResult(converted)
