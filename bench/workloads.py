@@ -29,6 +29,9 @@ RIGS_MEASURED_S = 30
 RIGS_ROUNDS = 2
 RIGS = ("rigs-realtime", "rigs-standard")
 TRANSFORMED_RECORDS = 1_000_000
+JOINED_RECORDS_PER_S = 20_000  # of each stream
+JOIN_WARM_UP_S = 90
+JOIN_MEASURED_S = 60
 TRANSFORM_ROUNDS = 3
 
 THROUGHPUT_METRICS = ["records_per_s", "mb_per_s", "broker_cpu_s_per_gb"]
@@ -104,12 +107,17 @@ SCALES = {
 
 VALIDATE = "validate"
 TRANSFORM = "transform"
+JOIN = "join"
 PIPELINES = {
     "rigs-realtime": ("rigs at 1,000 records/s, event to warning, realtime", ["p50_ms", "p99_ms"]),
     "rigs-standard": ("rigs at 1,000 records/s, event to warning, standard", ["p50_ms", "p99_ms"]),
     TRANSFORM: (
         "topic → JSON → two topics on Spark",
         ["records_per_s", "by_hand_records_per_s", "by_hand_share"],
+    ),
+    JOIN: (
+        "join of two streams of 20,000 records/s",
+        ["sent_per_s", "joined_share", "p50_ms", "p99_ms", "lag_first", "lag_last"],
     ),
     VALIDATE: ("odradek pipeline validate, the rigs", ["validate_s"]),
 }

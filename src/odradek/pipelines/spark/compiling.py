@@ -15,12 +15,12 @@ from odradek.pipelines.spark.event_time import with_window_ends
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
 from odradek.pipelines.spark.hidden_columns import user_expression
-from odradek.pipelines.spark.records import decoded, rows_of
+from odradek.pipelines.spark.records import decoded, rows_of, with_unparsed_counted
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -42,7 +42,9 @@ class Tables:
         graph: Graph,
         load: Callable[[Source], DataFrame],
         mode: SinkMode = SinkMode.APPEND,
+        counted: Collection[str] = (),  # sources whose unparsed records are counted
     ) -> None:
+        self._counted = counted
         self._session = session
         self._pipeline = pipeline
         self._graph = graph
@@ -80,7 +82,8 @@ class Tables:
         """The records of a topic, each parsed or with the reason why it was rejected."""
         if name not in self._decoded:
             source = self._sources[name]
-            self._decoded[name] = decoded(self._load(source), source)
+            frame = decoded(self._load(source), source)
+            self._decoded[name] = with_unparsed_counted(frame, name) if name in self._counted else frame
         return self._decoded[name]
 
     def rows_before_expectations(self, name: str) -> DataFrame:
