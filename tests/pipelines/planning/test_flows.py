@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.planning.flows import split_flows
 from tests.pipelines.definition.definitions import define
+
+if TYPE_CHECKING:
+    from odradek.pipelines.planning.flow import Flow
 
 RIGS = Path(__file__).resolve().parents[3] / "examples" / "rigs" / "pipeline.yml"
 SOURCE = """

@@ -16,6 +16,7 @@ from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
 from odradek.pipelines.spark.hidden_columns import user_expression
 from odradek.pipelines.spark.records import decoded, rows_of, with_unparsed_counted
+from odradek.pipelines.spark.shared_reads import as_whole_rows
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
 
@@ -43,8 +44,11 @@ class Tables:
         load: Callable[[Source], DataFrame],
         mode: SinkMode = SinkMode.APPEND,
         counted: Collection[str] = (),  # sources whose unparsed records are counted
+        *,
+        is_branch: bool = False,  # of a query with several
     ) -> None:
         self._counted = counted
+        self._is_branch = is_branch
         self._session = session
         self._pipeline = pipeline
         self._graph = graph
@@ -111,7 +115,10 @@ class Tables:
             frame = rows_of(self.decoded(source.name), source) if is_topic(source) else self._load(source)
             for each in source.columns:
                 frame = frame.withColumn(each.name, user_expression(frame, each.expression))
-            return watermarked(frame, source.watermark)
+            marked = watermarked(frame, source.watermark)
+            # A filter below the watermark would hide rows from it. The watermark of a query is the smallest of its
+            # branches, so that a branch without rows would hold up the others.
+            return as_whole_rows(marked) if self._is_branch and source.watermark is not None else marked
 
     @cached_property
     def _streams(self) -> Streams:

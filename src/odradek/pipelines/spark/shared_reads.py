@@ -1,9 +1,9 @@
 """Flows that share one streaming query: the source is read once, and each flow is a branch of the query.
 
 All branches begin with the same exchange above the same scan, which Spark then runs once. Two things are done for that.
-The columns of a record are packed into one column that every branch needs as a whole, so that the optimizer makes no
-branch different below the exchange. And watermarks are set above the exchange: for a branch that reuses an exchange,
-Spark does not see watermarks below it.
+Rows go through a generator (`as_whole_rows`) directly above the exchange, so that the optimizer makes no branch
+different below it. And watermarks are set above the exchange: for a branch that reuses an exchange, Spark does not see
+watermarks below it.
 
 The output of a branch is a row with the columns of its outputs, in which the columns of the other branches are null,
 which means no row (`one_pass`). So all branches together are one pass, with one set of outputs.
@@ -20,38 +20,38 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.spark.hidden_columns import quoted
 from odradek.pipelines.spark.one_pass.passing import Pass
-from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES
 from odradek.pipelines.spark.records import OBSERVED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column
 
     from odradek.pipelines.spark.one_pass.row_columns import Table
     from odradek.pipelines.spark.producers import Producer
 
 RECORD = "__record"
 # Spark accepts one aggregation in update mode, because it cannot tell branches from a chain. These are branches.
-OPERATION_CHECK = "spark.sql.streaming.unsupportedOperationCheck"
-# A filter below the watermark of a branch would hide rows from it. The watermark of a query is the smallest of its
-# branches, so that a branch without rows would hold up the others.
-PUSH_DOWN = "org.apache.spark.sql.catalyst.optimizer.PushDownPredicates"
+SETTINGS = {"spark.sql.streaming.unsupportedOperationCheck": "false"}
 SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
-
-
-def query_settings_of(session: SparkSession) -> dict[str, str]:
-    """The Spark settings of a query with several branches."""
-    chosen = session.conf.get(EXCLUDED_RULES, "") or ""
-    return {OPERATION_CHECK: "false", EXCLUDED_RULES: ",".join(filter(None, [chosen, PUSH_DOWN]))}
 
 
 def read_once_for_all(raw: DataFrame) -> DataFrame:
     """The records of a topic behind an exchange. Records of a partition stay together, in their order."""
     count = int(raw.sparkSession.conf.get(SHUFFLE_PARTITIONS) or "1")
-    packed = raw.select(F.struct(*map(quoted, raw.columns)).alias(RECORD))
-    apart = packed.repartitionById(count, F.pmod(F.col(f"{RECORD}.partition"), F.lit(count)))
-    return apart.select(F.explode(F.array(RECORD)).alias(RECORD)).select(f"{RECORD}.*")
+    return as_whole_rows(raw, lambda packed: packed.repartitionById(count, partition_of(count)))
+
+
+def partition_of(count: int) -> Column:
+    return F.pmod(F.col(f"{RECORD}.partition"), F.lit(count))
+
+
+def as_whole_rows(frame: DataFrame, between: Callable[[DataFrame], DataFrame] = lambda packed: packed) -> DataFrame:
+    """The same rows, as the output of a generator: Spark neither moves filters below it nor removes columns there.
+
+    `between` is applied to the rows packed into one column."""
+    packed = frame.select(F.struct(*map(quoted, frame.columns)).alias(RECORD))
+    return between(packed).select(F.inline(F.array(RECORD)))
 
 
 def combined(passes: Sequence[Pass]) -> Pass:

@@ -32,7 +32,7 @@ from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized,
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.records import decoded
 from odradek.pipelines.spark.run_takeover import take_over
-from odradek.pipelines.spark.shared_reads import combined, query_settings_of, read_once_for_all
+from odradek.pipelines.spark.shared_reads import SETTINGS, combined, read_once_for_all
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
@@ -163,7 +163,7 @@ class StandardEngine:
 
         made = []
         for part in (replace(each, mode=flow.mode) for each in flow.parts):
-            frame = stream_of(self._session, self._pipeline, graph, part, load_shared)
+            frame = stream_of(self._session, self._pipeline, graph, part, load_shared, is_branch=True)
             is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, part))
             try:
                 made.append(replace(whole_pass(self._pipeline, part, frame), is_checked_before=is_checked_before))
@@ -175,7 +175,7 @@ class StandardEngine:
         passes[flow.name] = combined(made)
         write = functools.partial(write_batch, self._pipeline, flow, passes[flow.name])
         writer = self._named(flow, passes[flow.name].observed()).foreachBatch(self._taker(flow, running, write))
-        return Prepared(writer, query_settings_of(self._session))
+        return Prepared(writer, SETTINGS)
 
     def _check_steps(self, flow: Flow, graph: Graph, frame: DataFrame) -> None:
         """Analyses the steps that run in each batch: reports errors at the start, and refuses state among them."""
@@ -251,10 +251,16 @@ def threads_for(pipeline: Pipeline) -> int:
 
 
 def stream_of(
-    session: SparkSession, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[Source], DataFrame]
+    session: SparkSession,
+    pipeline: Pipeline,
+    graph: Graph,
+    flow: Flow,
+    load: Callable[[Source], DataFrame],
+    *,
+    is_branch: bool = False,
 ) -> DataFrame:
     """The streaming part of a flow, up to its root; the root's records are parsed and checked in each batch."""
-    tables = Tables(session, pipeline, graph, load, flow.mode, flow.counted)
+    tables = Tables(session, pipeline, graph, load, flow.mode, flow.counted, is_branch=is_branch)
     if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
         return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
     if flow.files is not None:
