@@ -77,10 +77,9 @@ def test_the_source_is_read_once_with_the_same_results(stage: Stage) -> None:
     found = tables(stage, "w.db")
     large = {(row["id"], row["window_start"]): row["total"] for row in (each.json for each in stage.read("large"))}
 
-    (stage.folder / database).unlink()
-    apart = dataclasses.replace(shared, share_reads=False, checkpoints="apart")
+    apart = dataclasses.replace(shared, share_reads=False, checkpoints="apart", warehouse="sqlite:///apart.db")
     stage.run(apart)
-    assert tables(stage) == found
+    assert tables(stage, "apart.db") == found
     again = {(row["id"], row["window_start"]): row["total"] for row in (each.json for each in stage.read("large"))}
     assert again == large
     assert sum(row[2] for row in found["minutes"]) == RECORDS + 10
