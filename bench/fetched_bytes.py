@@ -21,12 +21,14 @@ from odradek.cli.pipeline.process import PipelineProcess
 from odradek.pipelines.examples.folders import find_example
 from odradek.pipelines.examples.simulator.loading import load_simulation
 from odradek.pipelines.examples.simulator.population import Population
+from odradek.pipelines.examples.simulator.producer import producer_settings
 from odradek.testing import broker
 
 TOPIC = "rigs"
 PARTITIONS = 2
 BUFFER_BYTES = 1 << 18
 ANSWER_S = 60.0
+SMALLEST_WAIT_S = 0.1
 RATE = 1_000  # of event time, in records per second
 
 
@@ -101,7 +103,7 @@ def fill(address: str, records: int) -> None:
     rigs = find_example("rigs")
     admin = AdminClient({"bootstrap.servers": address})
     admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)])[TOPIC].result(ANSWER_S)
-    producer = Producer({"bootstrap.servers": address, "linger.ms": 50})
+    producer = Producer({**producer_settings(RATE), "bootstrap.servers": address})
     fleet = Population(load_simulation(rigs.simulator, {}))
     began_s = time.time() - records / RATE
     sent = number = 0
@@ -109,6 +111,8 @@ def fill(address: str, records: int) -> None:
         record = fleet.next_record(began_s + number / RATE)
         number += 1
         if record is not None:
+            while len(producer) >= RATE:
+                producer.poll(SMALLEST_WAIT_S)
             producer.produce(TOPIC, record.value, record.key)
             sent += 1
             producer.poll(0)

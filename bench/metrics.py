@@ -52,6 +52,8 @@ METRICS = {
         Metric("joined_share", "joined ÷ sent in the interval", "", 2, is_higher_better=True),
         Metric("lag_first", "pairs not yet joined, mean of the first 20 s", "", 0, "more"),
         Metric("lag_last", "pairs not yet joined, mean of the last 20 s", "", 0, "more"),
+        Metric("fetched_times", "bytes sent by the broker ÷ those of the topic", "×", 2, "more"),
+        Metric("topic_bytes_per_record", "bytes of the topic per record", "", 0, "more"),
         Metric("validate_s", "time, s", "s", 2),
         Metric("recovery_s", "time until every partition serves, s", "s", 2),
         Metric("created_s", "created in, s", "s", 2),
