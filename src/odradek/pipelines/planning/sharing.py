@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import Source, TopicOrigin
-from odradek.pipelines.definition.operations import Aggregation, KeyedState
-from odradek.pipelines.definition.vocabulary import Delivery, Duration, Late, SinkMode, StateClock
+from odradek.pipelines.definition.operations import Aggregation
+from odradek.pipelines.definition.vocabulary import Delivery, Duration, Late, SinkMode
 from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.planning.state import state_of
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step
-    from odradek.pipelines.definition.operations import Operation
 
 # State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
 STATE_TRIGGER = Duration(1000)
@@ -30,27 +29,11 @@ STATE_TRIGGER = Duration(1000)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A flow that may share a query, its source, and the operation that keeps its state."""
+    """A flow that may share a query, its source, and whether it has an aggregation, which determines the mode."""
 
     flow: Flow
     source: str
-    operation: Operation | None
-
-    @property
-    def is_aggregation(self) -> bool:
-        return isinstance(self.operation, Aggregation)
-
-    @property
-    def has_timers(self) -> bool:
-        """Whether the flow runs batches without records at processing time, which a caught-up run must not await."""
-        return isinstance(self.operation, KeyedState) and self.operation.clock is StateClock.PROCESSING
-
-    @property
-    def needs_empty_batches(self) -> bool:
-        """Whether rows are written when the watermark advances, without records."""
-        if isinstance(self.operation, KeyedState):
-            return self.operation.clock is not StateClock.PROCESSING
-        return self.is_aggregation and self.flow.mode is SinkMode.APPEND
+    is_aggregation: bool
 
 
 def shared_flows(flows: Sequence[Flow], pipeline: Pipeline, graph: Graph, streaming: Collection[str]) -> list[Flow]:
@@ -81,7 +64,7 @@ def candidate_of(flow: Flow, pipeline: Pipeline, graph: Graph, streaming: Collec
         return None
     if any(each.watermark is not None for each in steps) or not all(map(keeps_simple_state, stateful)):
         return None
-    return Candidate(flow, sources[0].name, stateful[0].operation if stateful else None)
+    return Candidate(flow, sources[0].name, bool(stateful))
 
 
 def has_state_interval(flow: Flow, pipeline: Pipeline) -> bool:
@@ -100,28 +83,16 @@ def is_shareable(source: Source) -> bool:
 def keeps_simple_state(step: Step) -> bool:
     """Whether Spark runs the step beside others in one query. SQL and functions may have operators that it refuses."""
     operation = step.operation
-    if isinstance(operation, Aggregation):
-        return operation.window is None or operation.window.gap is None
-    return isinstance(operation, KeyedState)
+    return isinstance(operation, Aggregation) and (operation.window is None or operation.window.gap is None)
 
 
 def by_mode(candidates: Sequence[Candidate]) -> dict[SinkMode, list[Candidate]]:
-    """The members of each query by its mode, which aggregations determine; others join the first query that fits."""
+    """The members of each query by its mode, which aggregations determine; stateless flows join the first query."""
     modes = list(dict.fromkeys(each.flow.mode for each in candidates if each.is_aggregation)) or [SinkMode.APPEND]
-    queries: dict[SinkMode, list[Candidate]] = {
-        mode: [each for each in candidates if each.is_aggregation and each.flow.mode is mode] for mode in modes
+    return {
+        mode: [each for each in candidates if (each.flow.mode if each.is_aggregation else modes[0]) is mode]
+        for mode in modes
     }
-    for each in candidates:
-        fitting = [mode for mode in modes if fits(each, queries[mode])]
-        if not each.is_aggregation and fitting:
-            queries[fitting[0]].append(each)
-    return queries
-
-
-def fits(candidate: Candidate, members: Sequence[Candidate]) -> bool:
-    """Whether a caught-up run of all can end: timers need that it ends without empty batches."""
-    every = [candidate, *members]
-    return not (any(each.has_timers for each in every) and any(each.needs_empty_batches for each in every))
 
 
 def group_of(source: str, mode: SinkMode, members: Sequence[Candidate]) -> Flow:
