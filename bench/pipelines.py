@@ -1,4 +1,4 @@
-"""Pipelines on Spark: time from event to warning, throughput beside a job written by hand, time to validate.
+"""Pipelines on Spark: event to warning, throughput beside a job written by hand, a join of streams, bytes fetched.
 
 The rigs run as users run them: `odradek pipeline run` in its own process, a fleet at a steady rate, and a client that
 reads the warnings. The time of a warning begins when the fleet's client accepts the record.
@@ -18,10 +18,15 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from bench.brokers import BrokerError, BrokerKind, RunningBroker, running
+from bench.fetched_bytes import measure_fetched_bytes
 from bench.results import Experiment, Run
+from bench.stream_join import measure_join
 from bench.transform import Transform
 from bench.turns import OnRun, in_turns
 from bench.workloads import (
+    JOIN,
+    READ_RECORDS,
+    READS,
     RIGS_MEASURED_S,
     RIGS_RECORDS_PER_S,
     RIGS_WARM_UP_S,
@@ -57,6 +62,20 @@ class Pipelines:
         if name == VALIDATE:
             ours = [kind for kind in self.kinds if kind.is_odradek]
             return in_turns(name, rounds, ours, self.directory, validate, self.on_run)
+        if name == READS:
+            ours = [kind for kind in self.kinds if kind.is_odradek]
+            records = max(1000, int(READ_RECORDS * self.scale))
+
+            def reads(_kind: BrokerKind, directory: Path, _experiment: Experiment) -> Run:
+                return measure_fetched_bytes(directory, records)
+
+            return in_turns(name, rounds, ours, self.directory, reads, self.on_run)
+        if name == JOIN:
+
+            def join(kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
+                return measure_join(kind, directory, experiment, self.scale)
+
+            return in_turns(name, rounds, self.kinds, self.directory, join, self.on_run)
 
         def rigs(kind: BrokerKind, directory: Path, experiment: Experiment) -> Run:
             return self._event_to_warning(name, kind, directory, experiment)

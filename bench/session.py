@@ -20,6 +20,7 @@ from bench.workloads import (
     NEED_GO,
     OTHERS,
     PIPELINES,
+    READS,
     RIGS,
     RIGS_ROUNDS,
     SCALES,
@@ -75,7 +76,7 @@ class Session:
         runs = len(self.workloads) * brokers * (self.rounds + 1)
         for name in self.others:
             warm_ups = 1 if name == TRANSFORM else 0
-            runs += (len(self._rounds_of(name)) + warm_ups) * (1 if name == VALIDATE else brokers)
+            runs += (len(self._rounds_of(name)) + warm_ups) * (1 if name in {READS, VALIDATE} else brokers)
         return runs
 
     def _rounds_of(self, name: str) -> range:

@@ -79,6 +79,8 @@ TARGETS = (
     Target("rigs-standard", "p50_ms", 500),
     Target("transform", "records_per_s", 1.0, at_least=True, relative=True),
     Target("transform", "by_hand_share", 0.85, at_least=True),
+    Target("join", "joined_share", 0.98, at_least=True),
+    Target("reads", "fetched_times", 1.2),
     Target("validate", "validate_s", 1),
     Target("recovery", "recovery_s", 10),
     Target("partitions", "created_s", 20),

@@ -30,6 +30,10 @@ RIGS_MEASURED_S = 30
 RIGS_ROUNDS = 2
 RIGS = ("rigs-realtime", "rigs-standard")
 TRANSFORMED_RECORDS = 1_000_000
+JOINED_RECORDS_PER_S = 20_000  # of each stream
+READ_RECORDS = 20_000
+JOIN_WARM_UP_S = 90
+JOIN_MEASURED_S = 60
 TRANSFORM_ROUNDS = 3
 
 THROUGHPUT_METRICS = ["records_per_s", "mb_per_s", "broker_cpu_s_per_gb"]
@@ -146,6 +150,8 @@ SCALES = {
 
 VALIDATE = "validate"
 TRANSFORM = "transform"
+JOIN = "join"
+READS = "reads"
 PIPELINES = {
     "rigs-realtime": ("rigs at 1,000 records/s, event to warning, realtime", ["p50_ms", "p99_ms"]),
     "rigs-standard": ("rigs at 1,000 records/s, event to warning, standard", ["p50_ms", "p99_ms"]),
@@ -153,6 +159,11 @@ PIPELINES = {
         "topic → JSON → two topics on Spark",
         ["records_per_s", "by_hand_records_per_s", "by_hand_share"],
     ),
+    JOIN: (
+        "join of two streams of 20,000 records/s",
+        ["sent_per_s", "joined_share", "p50_ms", "p99_ms", "lag_first", "lag_last"],
+    ),
+    READS: ("bytes that the rigs fetch", ["fetched_times", "topic_bytes_per_record"]),
     VALIDATE: ("odradek pipeline validate, the rigs", ["validate_s"]),
 }
 OTHERS = {**FOOTPRINTS, **SCALES, **PIPELINES}

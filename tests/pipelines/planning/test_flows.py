@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.flows import Flow, split_flows
+from odradek.pipelines.planning.flows import split_flows
 from tests.pipelines.definition.definitions import define
+
+if TYPE_CHECKING:
+    from odradek.pipelines.planning.flow import Flow
 
 RIGS = Path(__file__).resolve().parents[3] / "examples" / "rigs" / "pipeline.yml"
 SOURCE = """
@@ -80,3 +84,15 @@ sinks: {x: {from: a, files: {path: out, format: json}}, y: {from: a, topic: y}}
 views: {v: {from: b, by: [id], aggregate: {n: count(*)}}}
 """)
     assert set(flows) == {"files-x", "a", "view-v", "b"}
+
+
+def test_unparsed_records_are_counted_by_a_query_that_reads_the_source_if_they_have_no_topic() -> None:
+    steps = "steps: {m: {from: a, window: {column: at, size: 1 minute}, by: [id], aggregate: {n: count(*)}}}"
+    text = SOURCE + steps + "\nsinks: {x: {from: m, topic: x}, y: {from: b, topic: y}}"
+    counting = define(text.replace("dead_letters: dead", "")).require()
+    flows = {flow.name: flow for flow in split_flows(counting, build_graph(counting))}
+    assert {name: flow.counted for name, flow in flows.items()} == {"m": {"a"}, "b": frozenset()}
+    assert flows["b"].owned == {"b"}
+    assert {name: flow.counted for name, flow in flows_of(text.removeprefix(SOURCE)).items()} == dict.fromkeys(
+        ["m", "b", "a"], frozenset()
+    )

@@ -18,7 +18,7 @@ from odradek.pipelines.spark.healing import healing_of
 
 if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
     from tests.pipelines.spark.stage import Stage
 
 HEAD = """

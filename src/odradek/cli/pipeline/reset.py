@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.model import Pipeline, Start
     from odradek.pipelines.operating.checkpoint_files import Checkpoints, FlowCheckpoint
     from odradek.pipelines.operating.locks import Taken
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
 
 
 @command(
@@ -218,7 +218,8 @@ def flows_of(found: Pipeline) -> dict[str, Flow]:
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
     from odradek.pipelines.operating.checkpoint_files import Checkpoints  # noqa: PLC0415
     from odradek.pipelines.operating.fingerprints import REALTIME_FLOW, as_recorded  # noqa: PLC0415
-    from odradek.pipelines.planning.flows import Flow, split_flows  # noqa: PLC0415
+    from odradek.pipelines.planning.flow import Flow  # noqa: PLC0415
+    from odradek.pipelines.planning.flows import split_flows  # noqa: PLC0415
 
     if found.engine is Engine.REALTIME:
         return {REALTIME_FLOW: Flow(REALTIME_FLOW, "", sinks=found.sinks)}

@@ -231,6 +231,7 @@ def definition_schema() -> Schema:
         "kafka": SETTINGS,
         "trigger": DURATION,
         "state_trigger": DURATION,
+        "share_reads": FLAG,
         "dead_letters": TEXT,
         "warehouse": TEXT,
         "checkpoints": TEXT,

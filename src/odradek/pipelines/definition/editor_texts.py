@@ -11,6 +11,7 @@ TEXTS = {
     "kafka": "Settings for all Kafka clients, by Kafka's names.",
     "trigger": "Interval between micro-batches. Without it, a batch starts as soon as the last one ends.",
     "state_trigger": "Interval of stateful queries and views. Default: 1 second.",
+    "share_reads": "Whether flows of one source share a query, which reads it once. They are then reset together.",
     "dead_letters": "Topic for records that fail to parse, and for quarantined rows.",
     "warehouse": "SQLAlchemy URL of the database for tables and views. Default: sqlite:///NAME.db.",
     "checkpoints": "Folder of the checkpoints.",

@@ -334,6 +334,7 @@ class Pipeline:
     kafka: Settings = field(default_factory=dict)  # settings for every Kafka client
     trigger: Duration | None = None  # None: as soon as possible
     state_trigger: Duration | None = None  # for stateful queries and for views; None: one second
+    share_reads: bool = False  # whether flows share queries, so that a source is read once
     dead_letters: str | None = None  # a topic
     warehouse: str | None = None  # a SQLAlchemy URL
     checkpoints: str | None = None  # a folder

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.places import Problems
 
 PROFILE_KEYS = (
-    "parameters", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger", "dead_letters",
-    "warehouse", "checkpoints", "master", "spark", "connector",
+    "parameters", "engine", "delivery", "bootstrap_servers", "kafka", "trigger", "state_trigger", "share_reads",
+    "dead_letters", "warehouse", "checkpoints", "master", "spark", "connector",
 )  # fmt: skip
 
 

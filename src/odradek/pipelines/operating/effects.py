@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.pipelines.definition.model import Sink, Start, View
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
 
 
 REPLAYED_CHANGES = (

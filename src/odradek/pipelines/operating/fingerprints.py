@@ -9,6 +9,8 @@ sqlglot writes it, are compared with the texts that `former_fingerprints` makes.
 
 from __future__ import annotations
 
+import functools
+import operator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.operations import Operation
     from odradek.pipelines.definition.references import NamedExpression
     from odradek.pipelines.definition.table_columns import Columns
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
 
 REALTIME_FLOW = "realtime"
 STATE_SETTINGS = {
@@ -52,6 +54,7 @@ STATE_SETTINGS = {
     "spark.sql.streaming.stateStore.providerClass": "store of the state",
 }
 NOTHING = "nothing"
+SHARING = "flows that share the query"
 VERSION = 2
 
 
@@ -209,7 +212,12 @@ class Reader:
         return replace(now, facts=facts)
 
     def _flow(self, flow: Flow) -> Fingerprint:
-        facts: dict[str, str] = {}
+        if flow.parts:
+            read = [self._flow(each) for each in flow.parts]
+            shared = {SHARING: ", ".join(each.name for each in flow.parts)}
+            facts = functools.reduce(operator.or_, (each.facts for each in read), shared)
+            return Fingerprint(facts, functools.reduce(operator.or_, (each.types for each in read)))
+        facts = {}
         types: dict[str, str] = {}
         has_state = False
         for name in self._graph.upstream(flow.root):

@@ -13,7 +13,7 @@ from odradek.pipelines.definition.vocabulary import Otherwise
 if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Step
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
 
 
 def in_query(pipeline: Pipeline, graph: Graph, flow: Flow) -> list[Step]:

@@ -3,16 +3,18 @@
 A stateless stream is one flow: its source is read once, and each batch is written to all sinks. State must be part of
 the streaming query, so every stateful step is the root of a separate flow: up to the root the plan is a stream, behind
 it a batch. The views of a stateless stream are a separate flow, so that sinks do not wait for them. A rejected row is
-reported by exactly one flow, the owner of its step.
+reported by exactly one flow, the owner of its step. Flows may share a query (`sharing`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.model import Changes, FilesTarget, RunningAggregate, TopicOrigin
 from odradek.pipelines.definition.vocabulary import SinkMode
+from odradek.pipelines.planning.flow import Flow
+from odradek.pipelines.planning.sharing import shared_flows
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import streaming_names
 
@@ -21,22 +23,6 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Sink, View
-
-
-@dataclass(frozen=True, slots=True)
-class Flow:
-    """One streaming query. `after` are the steps that each batch of the root's rows goes through."""
-
-    name: str
-    root: str
-    mode: SinkMode = SinkMode.APPEND  # APPEND or UPDATE
-    after: tuple[str, ...] = ()
-    sinks: tuple[Sink, ...] = ()
-    views: tuple[View, ...] = ()
-    owned: frozenset[str] = field(default_factory=frozenset)
-    files: Sink | None = None  # written by Spark's file sink, without foreachBatch
-    aggregate: View | None = None  # aggregated by the streaming query, before the batch
-    uses_state_trigger: bool = False  # runs with state_trigger
 
 
 def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
@@ -61,7 +47,7 @@ def split_flows(pipeline: Pipeline, graph: Graph) -> list[Flow]:
                 flow = replace(flow, name=f"{flow.root}-views", uses_state_trigger=True)
             add(flows, flow, views=(view,))
     assign_owners(flows, splitter)
-    return list(flows.values())
+    return shared_flows(list(flows.values()), pipeline, graph, splitter.streaming)
 
 
 def view_mode(view: View) -> SinkMode:
@@ -80,9 +66,17 @@ def add(flows: dict[str, Flow], flow: Flow, sinks: tuple[Sink, ...] = (), views:
 
 
 def assign_owners(flows: dict[str, Flow], splitter: Splitter) -> None:
-    """Assigns one owner flow to each source and step that may reject rows."""
+    """Assigns one owner flow to each source and step that may reject rows.
+
+    Without a topic for dead letters, records that fail to parse are only counted: if no flow has them in its batches, a
+    query that reads the source counts them, which saves a flow that would read it again."""
+    sources = {each.name for each in splitter.pipeline.sources}
     for name in splitter.refusing():
         owner = next((each for each in flows.values() if is_in_batch(each, name)), None)
+        reader = next((each for each in flows.values() if name in splitter.graph.upstream(each.root)), None)
+        if owner is None and reader is not None and name in sources and splitter.pipeline.dead_letters is None:
+            flows[reader.name] = replace(reader, counted=reader.counted | {name})
+            continue
         if owner is None:
             add(flows, splitter.flow_to(name, splitter.mode_of(name, SinkMode.APPEND)))
             owner = next(each for each in flows.values() if is_in_batch(each, name))

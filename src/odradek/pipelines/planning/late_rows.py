@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Step
     from odradek.pipelines.definition.places import Problems
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.planning.streams import Streams
 
 

@@ -15,12 +15,13 @@ from odradek.pipelines.spark.event_time import with_window_ends
 from odradek.pipelines.spark.expectations import judged, kept
 from odradek.pipelines.spark.failures import PipelineError, is_from_java, message_with_location, plain_message
 from odradek.pipelines.spark.hidden_columns import user_expression
-from odradek.pipelines.spark.records import decoded, rows_of
+from odradek.pipelines.spark.records import decoded, rows_of, with_unparsed_counted
+from odradek.pipelines.spark.shared_reads import as_whole_rows
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.steps import StepBroken, run_step, watermarked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from pyspark.sql import DataFrame, SparkSession
 
@@ -42,7 +43,12 @@ class Tables:
         graph: Graph,
         load: Callable[[Source], DataFrame],
         mode: SinkMode = SinkMode.APPEND,
+        counted: Collection[str] = (),  # sources whose unparsed records are counted
+        *,
+        is_branch: bool = False,  # of a query with several
     ) -> None:
+        self._counted = counted
+        self._is_branch = is_branch
         self._session = session
         self._pipeline = pipeline
         self._graph = graph
@@ -80,7 +86,8 @@ class Tables:
         """The records of a topic, each parsed or with the reason why it was rejected."""
         if name not in self._decoded:
             source = self._sources[name]
-            self._decoded[name] = decoded(self._load(source), source)
+            frame = decoded(self._load(source), source)
+            self._decoded[name] = with_unparsed_counted(frame, name) if name in self._counted else frame
         return self._decoded[name]
 
     def rows_before_expectations(self, name: str) -> DataFrame:
@@ -108,7 +115,10 @@ class Tables:
             frame = rows_of(self.decoded(source.name), source) if is_topic(source) else self._load(source)
             for each in source.columns:
                 frame = frame.withColumn(each.name, user_expression(frame, each.expression))
-            return watermarked(frame, source.watermark)
+            marked = watermarked(frame, source.watermark)
+            # A filter below the watermark would hide rows from it. The watermark of a query is the smallest of its
+            # branches, so that a branch without rows would hold up the others.
+            return as_whole_rows(marked) if self._is_branch and source.watermark is not None else marked
 
     @cached_property
     def _streams(self) -> Streams:

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 

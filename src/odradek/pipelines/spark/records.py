@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PARSED = "__parsed"
 NO_VALUE = "no value"
+OBSERVED = "counts"  # begins the names of observed metrics
 
 
 def decoded(raw: DataFrame, source: Source) -> DataFrame:
@@ -67,6 +68,16 @@ def decode_json(raw: DataFrame, schema: RecordSchema) -> DataFrame:
 def once(column: Column) -> Column:
     """Evaluates an expression once: Spark inlines it at every use of its column, but not the output of a generator."""
     return F.explode(F.array(column))
+
+
+def with_unparsed_counted(frame: DataFrame, source: str) -> DataFrame:
+    """The decoded records of a source, whose unparsed ones the query counts."""
+    return frame.observe(f"{OBSERVED} of {source}", F.count(F.col(REJECTED)).alias(unparsed_name(source)))
+
+
+def unparsed_name(source: str) -> str:
+    """The name of an observed count of records that failed to parse."""
+    return f"rejected {source}"
 
 
 def reject_missing_fields(frame: DataFrame, schema: RecordSchema) -> DataFrame:

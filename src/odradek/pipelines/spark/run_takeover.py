@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.transactional_writer import Assignment
 
     Slot = tuple[Assignment, int]

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
 
 
 DEFAULT_MASTER = "local[*]"
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 DEFAULTS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.streaming.stateStore.providerClass": ROCKSDB,  # keyed state needs it
+    PROVIDER: ROCKSDB,  # keyed state needs it
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # small commits
     "spark.scheduler.mode": "FAIR",  # a busy flow does not block the others
     "spark.sql.codegen.cache.maxEntries": "2000",  # the queries of a pipeline together exceed Spark's default of 100
@@ -44,6 +45,9 @@ LOCAL_DEFAULTS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",  # adaptive execution costs more than it saves on small batches
 }
+# A join of streams with this format finds the rows to evict by their time; the default reads all rows in each batch.
+# Spark keeps the format of an existing checkpoint.
+JOIN_FORMAT, JOIN_FORMAT_SINCE = {"spark.sql.streaming.join.stateFormatVersion": "4"}, (4, 3)
 LOOPBACK = "127.0.0.1"
 STANDALONE = re.compile(r"spark://(?P<host>[^:,/]+|\[[^]]+\]):(?P<port>\d+)")
 
@@ -88,7 +92,12 @@ def master_of(master: str | None, settings: Mapping[str, str]) -> str:
 def defaults_for(master: str | None, settings: Mapping[str, str]) -> dict[str, str]:
     """The default settings of a session with this master."""
     is_local = master_of(master, settings).startswith("local")
-    return {**DEFAULTS, **(LOCAL_DEFAULTS if is_local else {})}
+    has_join_format = spark_version() >= JOIN_FORMAT_SINCE and settings.get(PROVIDER, ROCKSDB) == ROCKSDB
+    return {**DEFAULTS, **(JOIN_FORMAT if has_join_format else {}), **(LOCAL_DEFAULTS if is_local else {})}
+
+
+def spark_version() -> tuple[int, ...]:
+    return tuple(int(part) for part in pyspark.__version__.split(".")[:2])
 
 
 def own_address(master: str) -> str | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.vocabulary import SinkMode
-from odradek.pipelines.planning.flows import Flow
+from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.functions import register_functions
 from odradek.pipelines.spark.run_takeover import take_over

@@ -18,7 +18,7 @@ from odradek.pipelines.definition.model import ConsoleTarget, TopicOrigin, Topic
 from odradek.pipelines.definition.spark_version import REALTIME_HINT, realtime_refusal
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.operating.fingerprints import REALTIME_FLOW as FLOW
-from odradek.pipelines.planning.flows import Flow
+from odradek.pipelines.planning.flow import Flow
 from odradek.pipelines.planning.streams import streaming_names
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables

@@ -1,4 +1,4 @@
-"""Reports each batch from Spark's query progress, with the counts observed in the one-pass plan.
+"""Reports each batch from Spark's query progress, with the counts observed in its plan.
 
 Queries are polled. A listener in Python would be notified at once, but Spark converts every event field by field, which
 took a quarter of the CPU time of the rigs pipeline.
@@ -7,18 +7,20 @@ took a quarter of the CPU time of the rigs pipeline.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.errors import PySparkException
 
-from odradek.pipelines.spark.one_pass.passing import OBSERVED
 from odradek.pipelines.spark.progress import BatchReport
+from odradek.pipelines.spark.records import OBSERVED, unparsed_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.one_pass.passing import Pass
 
 ASK_EVERY_S = 0.5
@@ -26,13 +28,27 @@ NO_BATCH = -1
 
 
 class Reports:
-    """The reports of flows that run in one pass; other flows report from `foreachBatch`."""
+    """The reports of flows that run in one pass or whose query counts records; others report from `foreachBatch`."""
 
     def __init__(self, passes: Mapping[str, Pass], report: Callable[[BatchReport], None]) -> None:
         self._passes = passes
         self._report = report
+        self._counting: dict[str, Flow] = {}
+        self._awaiting: dict[tuple[str, int], BatchReport] = {}  # by flow and batch: counts of the query are missing
         self._reported: dict[str, int] = {}  # the last reported batch, by run id of the query
         self._next_s = 0.0
+
+    def add(self, flow: Flow) -> None:
+        """Reports the unparsed records that the query of this flow counts."""
+        if flow.counted:
+            self._counting[flow.name] = flow
+
+    def take(self, report: BatchReport) -> None:
+        """Reports a batch from `foreachBatch`, once Spark has reported the counts of its query if there are any."""
+        if report.flow in self._counting:
+            self._awaiting[report.flow, report.number] = report
+        else:
+            self._report(report)
 
     def turn(self, queries: Mapping[str, StreamingQuery], *, is_last: bool = False) -> None:
         """Reports new batches; rate-limited, so that it can be called often."""
@@ -41,7 +57,7 @@ class Reports:
             return
         self._next_s = now_s + ASK_EVERY_S
         for flow, query in queries.items():
-            if flow in self._passes:
+            if flow in self._passes or flow in self._counting:
                 try:
                     self._ask(flow, query)
                 except PySparkException:
@@ -59,7 +75,14 @@ class Reports:
                 self._report(self._report_of(flow, progress))
 
     def _report_of(self, flow: str, progress: Any) -> BatchReport:
-        counts = progress.observedMetrics.get(OBSERVED)
-        rejected, violations = self._passes[flow].counted({} if counts is None else counts.asDict())
+        metrics = progress.observedMetrics
+        found = [metrics[name].asDict() for name in metrics if name.startswith(OBSERVED)]
+        observed = {name: count for each in found for name, count in each.items()}
+        counted = self._counting[flow].counted if flow in self._counting else ()
+        unparsed = sum(observed.get(unparsed_name(each)) or 0 for each in counted)
+        awaiting = self._awaiting.pop((flow, progress.batchId), None)
+        if awaiting is not None:
+            return replace(awaiting, rejected=awaiting.rejected + unparsed)
+        rejected, violations = self._passes[flow].counted(observed) if flow in self._passes else (0, ())
         seconds = progress.batchDuration / 1000
-        return BatchReport(flow, progress.batchId, progress.numInputRows, rejected, violations, seconds)
+        return BatchReport(flow, progress.batchId, progress.numInputRows, rejected + unparsed, violations, seconds)

@@ -13,6 +13,7 @@ from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
+from odradek.pipelines.planning.sharing import STATE_TRIGGER
 from odradek.pipelines.spark.batch_numbers import number_of
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
@@ -21,6 +22,7 @@ from odradek.pipelines.spark.continuing import source_at
 from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
+from odradek.pipelines.spark.failures import PipelineError
 from odradek.pipelines.spark.fan_out import FanOut
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
 from odradek.pipelines.spark.late_rows import LateRows
@@ -30,6 +32,7 @@ from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized,
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
 from odradek.pipelines.spark.records import decoded
 from odradek.pipelines.spark.run_takeover import take_over
+from odradek.pipelines.spark.shared_reads import SETTINGS, combined, read_once_for_all
 from odradek.pipelines.spark.sinks.batches import shown
 from odradek.pipelines.spark.sinks.topics import streamed_to_topics
 from odradek.pipelines.spark.sources import below, is_topic, read_once, read_stream
@@ -46,14 +49,12 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.graph import Graph
     from odradek.pipelines.definition.model import Pipeline, Source, Start
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.progress import BatchReport
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
     from odradek.pipelines.spark.topics import Cluster
 
-# State and views cost a commit for each batch, and timers a batch for each trigger: a longer interval saves CPU.
-STATE_TRIGGER = Duration(1000)
 MOST_THREADS = 32
 # With processing-time timers Spark always runs another batch, so that such a stream would never catch up.
 EMPTY_BATCHES = "spark.sql.streaming.noDataMicroBatches.enabled"
@@ -96,6 +97,9 @@ class StandardEngine:
         reports = Reports(passes, self._report)
         running = Running(reports)
         flows = split_flows(self._pipeline, graph)
+        for flow in flows:
+            reports.add(flow)
+        self._reports = reports
         prepared = [(flow, self._prepared(flow, graph, running, passes)) for flow in flows]
         self._create_topics()
         self._epoch = take_over(self._pipeline, flows)
@@ -121,6 +125,8 @@ class StandardEngine:
 
     def _prepared(self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass]) -> Prepared:
         load = functools.partial(self._load, start=self._starts.get(flow.name))
+        if flow.parts:
+            return self._shared(flow, graph, running, passes, load)
         frame = stream_of(self._session, self._pipeline, graph, flow, load)
         if flow.files is not None and isinstance(flow.files.target, FilesTarget):
             return Prepared(self._file_writer(flow, frame, flow.files.target), {})
@@ -136,7 +142,7 @@ class StandardEngine:
             fan_out = FanOut(self._pipeline, graph, flow, self._load_static, late=late.of_batch)
 
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
-                self._report(fan_out(batch, stamp.number, stamp))
+                self._reports.take(fan_out(batch, stamp.number, stamp))
 
             return Prepared(self._named(flow, frame).foreachBatch(self._taker(flow, running, plan_and_write)), {})
         is_direct = made.is_direct and self._connector is Connector.JVM
@@ -144,6 +150,32 @@ class StandardEngine:
             return self._of_records(flow, made)
         write = functools.partial(write_batch, self._pipeline, flow, made)
         return Prepared(self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write)), {})
+
+    def _shared(
+        self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass], load: Callable[[Source], DataFrame]
+    ) -> Prepared:
+        """A query that several flows share; raises if one of them cannot be computed in one pass."""
+        source = next(each for each in self._pipeline.sources if each.name == flow.root)
+        records = read_once_for_all(load(source))
+
+        def load_shared(each: Source) -> DataFrame:
+            return records if each == source else load(each)
+
+        made = []
+        for part in (replace(each, mode=flow.mode) for each in flow.parts):
+            frame = stream_of(self._session, self._pipeline, graph, part, load_shared, is_branch=True)
+            is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, part))
+            try:
+                made.append(replace(whole_pass(self._pipeline, part, frame), is_checked_before=is_checked_before))
+            except NotLiftable as error:
+                raise PipelineError(
+                    f"flow {part.name} cannot share a query with others, because it is not computed in one pass "
+                    f"({error}): set share_reads: false, or move its SQL into the stream before its state"
+                ) from error
+        passes[flow.name] = combined(made)
+        write = functools.partial(write_batch, self._pipeline, flow, passes[flow.name])
+        writer = self._named(flow, passes[flow.name].observed()).foreachBatch(self._taker(flow, running, write))
+        return Prepared(writer, SETTINGS)
 
     def _check_steps(self, flow: Flow, graph: Graph, frame: DataFrame) -> None:
         """Analyses the steps that run in each batch: reports errors at the start, and refuses state among them."""
@@ -219,10 +251,16 @@ def threads_for(pipeline: Pipeline) -> int:
 
 
 def stream_of(
-    session: SparkSession, pipeline: Pipeline, graph: Graph, flow: Flow, load: Callable[[Source], DataFrame]
+    session: SparkSession,
+    pipeline: Pipeline,
+    graph: Graph,
+    flow: Flow,
+    load: Callable[[Source], DataFrame],
+    *,
+    is_branch: bool = False,
 ) -> DataFrame:
     """The streaming part of a flow, up to its root; the root's records are parsed and checked in each batch."""
-    tables = Tables(session, pipeline, graph, load, flow.mode)
+    tables = Tables(session, pipeline, graph, load, flow.mode, flow.counted, is_branch=is_branch)
     if flow.aggregate is not None and isinstance(flow.aggregate.content, RunningAggregate):
         return running_aggregate(tables.rows(flow.root), flow.aggregate.content)
     if flow.files is not None:

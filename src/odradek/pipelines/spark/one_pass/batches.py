@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.one_pass.passing import Pass
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 

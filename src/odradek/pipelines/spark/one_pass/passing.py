@@ -31,7 +31,7 @@ from odradek.pipelines.spark.one_pass.row_columns import (
 )
 from odradek.pipelines.spark.one_pass.selecting import Scope, select_rows
 from odradek.pipelines.spark.producers import producer_of
-from odradek.pipelines.spark.records import decoded, reason_of, unfiltered_rows
+from odradek.pipelines.spark.records import OBSERVED, decoded, reason_of, unfiltered_rows, unparsed_name
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.transactional_writer import SPLIT
 
@@ -41,11 +41,10 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Expectation, Pipeline, Source, Step
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.one_pass.row_columns import Path, Table
     from odradek.pipelines.spark.producers import Producer
 
-OBSERVED = "counts"
 REFUSING = frozenset({Otherwise.DROP, Otherwise.QUARANTINE})
 QUOTED_NAMES = "spark.sql.ansi.doubleQuotedIdentifiers"  # a text in double quotes is a column
 RECORD_FIELDS = ("topic", "key", "value", "headers")
@@ -72,6 +71,7 @@ class Pass:
     must_hold: tuple[str, ...]  # conditions that raise an error instead of returning false
     is_of_topic: bool = False  # its rows are records of a topic as Spark reads them
     is_checked_before: bool = False  # a step before the root may raise an error instead of returning a row
+    is_observed: bool = False  # the frame has the output columns only, and its counts are observed
 
     @property
     def can_fail(self) -> bool:
@@ -83,8 +83,10 @@ class Pass:
         """Whether Spark's Kafka sink can write the result: records are the only output, and no row can fail a batch."""
         return not self.tables and len(self.records) == 1 and not self.can_fail
 
-    def observed(self) -> DataFrame:
-        """The frame with its output columns only, and with the counts observed."""
+    def observed(self, name: str = OBSERVED) -> DataFrame:
+        """The frame with its output columns only, and with the counts observed under this name."""
+        if self.is_observed:
+            return self.frame
         kept = [*self.records.values(), *(table.column for table in self.tables.values())]
         kept += [SPLIT] if SPLIT in self.frame.columns else []
         frame = self.frame
@@ -92,7 +94,7 @@ class Pass:
             frame = frame.where(all_of(self.must_hold))
         if self.counts:
             first, *others = (F.expr(each.aggregate).alias(each.name) for each in self.counts)
-            frame = frame.observe(OBSERVED, first, *others)
+            frame = frame.observe(name, first, *others)
         return frame.select(*map(quoted, kept))
 
     def records_in(self, batch: DataFrame) -> list[tuple[Producer, DataFrame]]:
@@ -140,7 +142,7 @@ class PassBuilder:
         fields = {name: (name,) for name in frame.columns if name not in HIDDEN}
         self._rows[source.name] = Rows(fields, f"{REJECTED} is null")
         if source.name in self._flow.owned:
-            self._counts.append(Count(f"rejected {source.name}", f"count({REJECTED})"))
+            self._counts.append(Count(unparsed_name(source.name), f"count({REJECTED})"))
             self._refuse_records(source, fields)
         made = replace(self._finished(), is_of_topic=True)
         if self._pipeline.delivery is Delivery.EXACTLY_ONCE:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Pipeline
-    from odradek.pipelines.planning.flows import Flow
+    from odradek.pipelines.planning.flow import Flow
     from odradek.pipelines.spark.delivery import Transactions
     from odradek.pipelines.spark.producers import Producer
     from odradek.pipelines.spark.sinks.batches import RowsByName
