@@ -253,6 +253,8 @@ class SimulatedSession:
         if self._is_closed:
             return
         self._is_closed = True
+        self.data_watchers.clear()  # nobody is interested any more
+        self.child_watchers.clear()
         self._drop_connection()
         if self._session_id:
             self._ensemble.end_session(self._session_id)

@@ -68,7 +68,7 @@ class KazooSession:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._client: Any = None
         self._starting: asyncio.Task[None] | None = None
-        self._connected = asyncio.Event()
+        self._connected = asyncio.Event()  # there is a session, even while its connection is lost
         self._in_flight = asyncio.Semaphore(MAX_REQUESTS_IN_FLIGHT)
         self._is_closed = False
         self._session_id = 0
@@ -193,14 +193,14 @@ class KazooSession:
         may be carried out later."""
         if self._is_closed:
             raise SessionClosed
-        async with self._in_flight:
-            finished: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-            submit(self._client).rawlink(lambda result: self._post(_settle, finished, result))
-            try:
-                async with asyncio.timeout(self._deadline_s):
-                    return await finished
-            except TimeoutError:
-                raise ConnectionLost(f"ZooKeeper did not answer within {self._deadline_s:g} s") from None
+        try:
+            async with asyncio.timeout(self._deadline_s), self._in_flight:
+                await self._connected.wait()  # between two sessions kazoo refuses requests
+                finished: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+                submit(self._client).rawlink(lambda result: self._post(_settle, finished, result))
+                return await finished
+        except TimeoutError:
+            raise ConnectionLost(f"ZooKeeper did not answer within {self._deadline_s:g} s") from None
 
     # On kazoo's threads
 
@@ -229,6 +229,7 @@ class KazooSession:
             self._connected.set()
         elif event is SessionEvent.EXPIRED:
             self._session_id = 0
+            self._connected.clear()
         log.info("ZooKeeper session", state=event.name.lower(), session=f"{self._session_id:#x}")
         for listener in tuple(self._listeners):
             listener(event)

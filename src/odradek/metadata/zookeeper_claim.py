@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.host.zookeeper import (
+    BadVersion,
     CheckVersion,
     ConnectionLost,
     CreateNode,
@@ -61,6 +62,8 @@ class ControllerClaim:
             except MultiRefused as refused:
                 if isinstance(refused.reason, NodeExists) and not takes_over:
                     return None
+                if not isinstance(refused.reason, NodeExists | NoNode | BadVersion):
+                    raise refused.reason from refused
                 await self._session.sync(CONTROLLER_EPOCH)
                 continue
             except (ConnectionLost, SessionExpired):

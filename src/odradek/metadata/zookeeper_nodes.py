@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.host.zookeeper import ConnectionLost, CreateNode, DeleteNode, MultiRefused, NodeExists, NoNode
+from odradek.host.zookeeper import BadVersion, ConnectionLost, CreateNode, DeleteNode, MultiRefused, NodeExists, NoNode
 from odradek.metadata.commit_parts import join_parts
 from odradek.metadata.zookeeper_claim import Fenced
 
@@ -31,7 +31,7 @@ async def _create_fenced(session: ZooKeeperSession, path: str, data: bytes, fenc
         try:
             await session.multi([fence, CreateNode(path, data)])
         except MultiRefused as refused:
-            if refused.index == 0:
+            if refused.index == 0 and isinstance(refused.reason, BadVersion):
                 raise Fenced from refused
             if not isinstance(refused.reason, NodeExists):
                 raise refused.reason from refused

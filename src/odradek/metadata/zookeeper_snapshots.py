@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from odradek.host.zookeeper import MultiRefused, NoNode, SetData
+from odradek.host.zookeeper import BadVersion, MultiRefused, NoNode, SetData
 from odradek.metadata.change_codec import encode_changes
 from odradek.metadata.commit_parts import split_into_parts
 from odradek.metadata.snapshot import image_as_changes
@@ -84,6 +84,8 @@ class Snapshots:
                 await self._session.multi([fence, SetData(HEAD, encode_head(after), node_version)])
                 break
             except MultiRefused as refused:
+                if not isinstance(refused.reason, BadVersion):
+                    raise refused.reason from refused
                 if refused.index == 0:
                     raise Fenced from refused
         await self._remove_unnamed()

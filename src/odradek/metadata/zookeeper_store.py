@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
 from odradek.host.zookeeper import (
+    BadVersion,
     ConnectionLost,
     CreateNode,
     MultiRefused,
@@ -69,7 +70,7 @@ log = get_logger(__name__)
 READS_AT_ONCE = 64
 READ_ATTEMPTS = 5  # when nodes are removed while they are read, or the connection is lost
 COMMIT_ATTEMPTS = 5
-RETRY_PAUSE_S = 0.2
+RETRY_PAUSE_S = 0.05
 SMALL_BYTES = 64 << 10  # decoded on the event loop; larger data on a worker
 
 
@@ -284,48 +285,43 @@ class ZooKeeperStore:
     # Committing
 
     async def _commit(self, attempt: _Attempt) -> CommitOutcome:
-        has_written_parts = len(attempt.parts) == 1
-        try:
-            for _ in range(COMMIT_ATTEMPTS):
-                fence = await self.claims.fence(attempt.controller_epoch)
-                head, node_version = self._known_head or await self.read_head()
-                if head.version != attempt.version - 1:
-                    # The claim is read again, because being fenced is the stronger reason.
-                    await self.claims.fence(attempt.controller_epoch, is_newest=True)
-                    self._known_head = None
-                    if (await self.read_head())[0].version != attempt.version - 1:
-                        return CommitOutcome.VERSION_CONFLICT
-                    continue
-                if not has_written_parts:
-                    await write_parts(self._session, attempt.parts_path, attempt.parts, fence)
-                    has_written_parts = True
-                after = replace(head, version=attempt.version, commit_bytes=head.commit_bytes + attempt.size_bytes)
+        for _ in range(COMMIT_ATTEMPTS):
+            try:
+                outcome = await self._try_commit(attempt)
+            except Fenced:
+                return CommitOutcome.FENCED
+            except (ConnectionLost, SessionExpired):
                 self._known_head = None
-                try:
-                    await self._session.multi(
-                        [
-                            fence,
-                            SetData(HEAD, encode_head(after), node_version),
-                            CreateNode(change_path(attempt.version), encode_change(attempt.node())),
-                        ]
-                    )
-                except MultiRefused as refused:
-                    if refused.index == 0:
-                        return CommitOutcome.FENCED
-                    if refused.index != 1:
-                        raise refused.reason from refused
-                    self._may_be_behind = True  # another commit came first, or a snapshot: the head says which
-                    continue
-                except (ConnectionLost, SessionExpired):
-                    outcome = await self._retry_reading(lambda: self._outcome_of(attempt))
-                    if outcome is None:
-                        continue
-                    return outcome
-                self._known_head = after, node_version + 1
-                return CommitOutcome.COMMITTED
-        except Fenced:
-            return CommitOutcome.FENCED
+                outcome = await self._retry_reading(lambda: self._outcome_of(attempt))
+            if outcome is not None:
+                return outcome
         raise ConnectionLost(f"version {attempt.version} could not be committed in {COMMIT_ATTEMPTS} attempts")
+
+    async def _try_commit(self, attempt: _Attempt) -> CommitOutcome | None:
+        """None when the head has changed: it says whether another commit came first."""
+        fence = await self.claims.fence(attempt.controller_epoch)
+        head, node_version = self._known_head or await self.read_head()
+        self._known_head = None
+        if head.version != attempt.version - 1:
+            # The claim is read again, because being fenced is the stronger reason.
+            await self.claims.fence(attempt.controller_epoch, is_newest=True)
+            is_conflict = (await self.read_head())[0].version != attempt.version - 1
+            return CommitOutcome.VERSION_CONFLICT if is_conflict else None
+        if len(attempt.parts) > 1:
+            await write_parts(self._session, attempt.parts_path, attempt.parts, fence)
+        after = replace(head, version=attempt.version, commit_bytes=head.commit_bytes + attempt.size_bytes)
+        change = CreateNode(change_path(attempt.version), encode_change(attempt.node()))
+        try:
+            await self._session.multi([fence, SetData(HEAD, encode_head(after), node_version), change])
+        except MultiRefused as refused:
+            if not isinstance(refused.reason, BadVersion):
+                raise refused.reason from refused
+            if refused.index == 0:
+                return CommitOutcome.FENCED
+            self._may_be_behind = True
+            return None
+        self._known_head = after, node_version + 1
+        return CommitOutcome.COMMITTED
 
     async def _outcome_of(self, attempt: _Attempt) -> CommitOutcome | None:
         """The outcome of a commit whose answer was lost; None when it did not happen and cannot happen any more.
