@@ -177,6 +177,7 @@ class SimulatedSession:
         self._is_started = False
         self._is_closed = False
         self._connected = asyncio.Event()
+        self._one_at_a_time = asyncio.Lock()
         self._connection = 0  # its number: answers of an earlier one never arrive
         self.data_watchers: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         self.child_watchers: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
@@ -273,18 +274,18 @@ class SimulatedSession:
         if self._is_closed or self._connected.is_set():
             return
         self._connection += 1
+        if self._session_id and self._session_id not in self._ensemble.sessions:
+            self._session_id = 0
+            self._tell(SessionEvent.EXPIRED)
         if not self._session_id:
             self._session_id = self._ensemble.open_session(self)
         self._connected.set()
         self._tell(SessionEvent.CONNECTED)
 
     def expire(self) -> None:
-        """The ensemble ends the session, which the client learns at once when it can be reached, or else with
-        `reconnect`."""
-        session_id, self._session_id = self._session_id, 0
-        self._drop_connection()
-        self._ensemble.end_session(session_id)
-        self._tell(SessionEvent.EXPIRED)
+        """The ensemble ends the session. The client learns of it when it reconnects."""
+        self.disconnect()
+        self._ensemble.end_session(self._session_id)
 
     def fire(self, watchers: dict[str, list[Callable[[], None]]], path: str) -> None:
         for watcher in watchers.pop(path, ()):
@@ -313,6 +314,10 @@ class SimulatedSession:
     async def _call(self, carry_out: Callable[[], T]) -> T:
         await self.start()
         connection = self._connection
+        async with self._one_at_a_time:  # a connection keeps the order of requests
+            return await self._carry_out(carry_out, connection)
+
+    async def _carry_out(self, carry_out: Callable[[], T], connection: int) -> T:
         await asyncio.sleep(self._delay_s())
         self._check(connection)
         if _counts_to_zero(self, "lose_request"):

@@ -89,6 +89,9 @@ class Election:
             await self._stand()
         elif stat.ephemeral_owner != self._session.session_id:
             await self._resign("another broker is the controller")
+        elif self.controller is None:
+            # It won, and was interrupted before it could begin: the next election has a new epoch.
+            await self._session.delete(CONTROLLER, stat.version)
 
     async def _stand(self) -> None:
         controller_epoch = await self._store.claim_if_vacant(self._config.node_id)
