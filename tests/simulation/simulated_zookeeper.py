@@ -32,6 +32,7 @@ from odradek.host.zookeeper import (
     SetData,
     ZooKeeperError,
 )
+from tests.simulation.simulated_clock import pass_time
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -318,7 +319,7 @@ class SimulatedSession:
             return await self._carry_out(carry_out, connection)
 
     async def _carry_out(self, carry_out: Callable[[], T], connection: int) -> T:
-        await asyncio.sleep(self._delay_s())
+        await pass_time(self._delay_s())
         self._check(connection)
         if _counts_to_zero(self, "lose_request"):
             self.disconnect()
@@ -333,7 +334,7 @@ class SimulatedSession:
             self.disconnect()
             self._later(self.reconnect)
             raise ConnectionLost
-        await asyncio.sleep(self._delay_s())
+        await pass_time(self._delay_s())
         self._check(connection)
         if failure is not None:
             raise failure

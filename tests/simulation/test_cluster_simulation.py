@@ -14,6 +14,7 @@ from odradek.controller.topic_decisions import NewTopic
 from odradek.metadata.changes import ControllerElected, TopicCreated
 from odradek.metadata.store import StoreError
 from odradek.protocol.errors import ErrorCode
+from tests.simulation.simulated_clock import pass_time
 from tests.simulation.simulated_cluster import SimulatedCluster, SimulatedMember
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ class Faults:
                 member.session.lose_request = chance.randrange(4)
             case 9:
                 await (member.start() if member.node is None else member.stop())
-        await asyncio.sleep(chance.choice([0.0, 0.005, 0.5]))
+        await pass_time(chance.choice([0.0, 0.005, 0.5]))
 
     async def _create_topic(self, member: SimulatedMember, name: str) -> None:
         if member.node is None:
@@ -82,7 +83,7 @@ async def settle(cluster: SimulatedCluster) -> None:
             member.session.reconnect()
         if member.node is None:
             await member.start()
-    await asyncio.sleep(60)
+    await pass_time(60)
 
 
 def check_log(commits: Sequence[Commit]) -> None:

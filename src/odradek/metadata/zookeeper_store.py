@@ -116,7 +116,7 @@ class ZooKeeperStore:
 
     async def cluster_id(self) -> str:
         async with self._readable_errors():
-            return decode_cluster_id((await self._session.get(CLUSTER_ID))[0])
+            return await self._retry_reading(self._read_cluster_id)
 
     async def load(self) -> MetadataImage:
         async with self._readable_errors():
@@ -242,9 +242,12 @@ class ZooKeeperStore:
                 await asyncio.sleep(RETRY_PAUSE_S)
         return await read()
 
+    async def _read_cluster_id(self) -> str:
+        return decode_cluster_id((await self._session.get(CLUSTER_ID))[0])
+
     async def _load(self) -> MetadataImage:
         head, _ = await self.read_head()
-        cluster_id = decode_cluster_id((await self._session.get(CLUSTER_ID))[0])
+        cluster_id = await self._read_cluster_id()
         encoded = b""
         if head.snapshot_name:
             encoded = await read_parts(self._session, f"{SNAPSHOTS}/{head.snapshot_name}", head.snapshot_parts)
