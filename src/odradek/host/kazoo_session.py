@@ -23,6 +23,7 @@ from odradek.host.zookeeper import (
     DeleteNode,
     EphemeralParent,
     MultiRefused,
+    NoAnswer,
     NodeExists,
     NodeStat,
     NoNode,
@@ -154,7 +155,7 @@ class KazooSession:
             async with asyncio.timeout(timeout_s):
                 await self._connected.wait()
         except TimeoutError:
-            raise ConnectionLost(
+            raise NoAnswer(
                 f"ZooKeeper at {self._servers} did not answer within {timeout_s:g} s "
                 "(zookeeper.connection.timeout.ms): start it, or correct zookeeper.connect"
             ) from None
@@ -200,7 +201,7 @@ class KazooSession:
                 submit(self._client).rawlink(lambda result: self._post(_settle, finished, result))
                 return await finished
         except TimeoutError:
-            raise ConnectionLost(f"ZooKeeper did not answer within {self._deadline_s:g} s") from None
+            raise NoAnswer(f"ZooKeeper did not answer within {self._deadline_s:g} s") from None
 
     # On kazoo's threads
 

@@ -49,6 +49,10 @@ class ConnectionLost(ZooKeeperError):
     """The operation may or may not have been carried out."""
 
 
+class NoAnswer(ConnectionLost):
+    """ZooKeeper did not answer within the session timeout: it may be away for longer."""
+
+
 class SessionExpired(ZooKeeperError):
     """The session has ended and its ephemeral nodes are gone. The operation may have been carried out before."""
 

@@ -15,6 +15,7 @@ from odradek.host.zookeeper import (
     CreateNode,
     DeleteNode,
     MultiRefused,
+    NoAnswer,
     NodeExists,
     NoNode,
     SessionExpired,
@@ -66,6 +67,8 @@ class ControllerClaim:
                     raise refused.reason from refused
                 await self._session.sync(CONTROLLER_EPOCH)
                 continue
+            except NoAnswer:
+                raise
             except (ConnectionLost, SessionExpired):
                 if not await self._owns(claimed_epoch):
                     continue

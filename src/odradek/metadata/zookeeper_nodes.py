@@ -5,7 +5,16 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.host.zookeeper import BadVersion, ConnectionLost, CreateNode, DeleteNode, MultiRefused, NodeExists, NoNode
+from odradek.host.zookeeper import (
+    BadVersion,
+    ConnectionLost,
+    CreateNode,
+    DeleteNode,
+    MultiRefused,
+    NoAnswer,
+    NodeExists,
+    NoNode,
+)
 from odradek.metadata.commit_parts import join_parts
 from odradek.metadata.zookeeper_claim import Fenced
 
@@ -35,8 +44,8 @@ async def _create_fenced(session: ZooKeeperSession, path: str, data: bytes, fenc
                 raise Fenced from refused
             if not isinstance(refused.reason, NodeExists):
                 raise refused.reason from refused
-        except ConnectionLost:
-            if attempt == WRITE_ATTEMPTS - 1:
+        except ConnectionLost as problem:
+            if attempt == WRITE_ATTEMPTS - 1 or isinstance(problem, NoAnswer):
                 raise
             continue
         return

@@ -19,6 +19,7 @@ from odradek.host.zookeeper import (
     ConnectionLost,
     CreateNode,
     MultiRefused,
+    NoAnswer,
     NodeExists,
     NoNode,
     SessionEvent,
@@ -238,6 +239,8 @@ class ZooKeeperStore:
                 return await read()
             except NoNode:
                 self._may_be_behind = True
+            except NoAnswer:
+                raise
             except (ConnectionLost, SessionExpired):
                 await asyncio.sleep(RETRY_PAUSE_S)
         return await read()
@@ -293,6 +296,8 @@ class ZooKeeperStore:
                 outcome = await self._try_commit(attempt)
             except Fenced:
                 return CommitOutcome.FENCED
+            except NoAnswer:
+                raise
             except (ConnectionLost, SessionExpired):
                 self._known_head = None
                 outcome = await self._retry_reading(lambda: self._outcome_of(attempt))
