@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.controller.topic_decisions import NewTopic
-from odradek.metadata.changes import ControllerElected, TopicCreated
-from odradek.metadata.store import StoreError
+from odradek.metadata.changes import ControllerElected, ProducerIdsAllocated, TopicCreated
+from odradek.metadata.store import CommitOutcome, StoreError
+from odradek.metadata.zookeeper_layout import CONTROLLER_EPOCH, HEAD, decode_head
 from odradek.protocol.errors import ErrorCode
 from tests.simulation.simulated_clock import pass_time
 from tests.simulation.simulated_cluster import SimulatedCluster, SimulatedMember
@@ -35,7 +36,7 @@ class Faults:
     async def step(self, number: int) -> None:
         chance = self._cluster.chance
         member = chance.choice(self._cluster.members)
-        match chance.randrange(10):
+        match chance.randrange(11):
             case 0 | 1 | 2 | 3 | 4:
                 controllers = self._cluster.controllers
                 asked = chance.choice(controllers) if controllers and chance.random() < 0.7 else member
@@ -50,6 +51,8 @@ class Faults:
                 member.session.lose_request = chance.randrange(4)
             case 9:
                 await (member.start() if member.node is None else member.stop())
+            case 10 if member.node is not None:
+                await self._commit_as_deposed_controller(member)
         await pass_time(chance.choice([0.0, 0.005, 0.5]))
 
     async def _create_topic(self, member: SimulatedMember, name: str) -> None:
@@ -62,6 +65,18 @@ class Faults:
             self.refusals[result.error] = self.refusals.get(result.error, 0) + 1
             if result.error is ErrorCode.NONE:
                 self.created.add(name)
+
+    async def _commit_as_deposed_controller(self, member: SimulatedMember) -> None:
+        """As a process does that hung while another controller was elected: it has the newest version by chance."""
+        current_epoch = int(self._cluster.ensemble.nodes[CONTROLLER_EPOCH].data)
+        newest_version = decode_head(self._cluster.ensemble.nodes[HEAD].data).version
+        store = member.coordination.store
+        old_epoch = self._cluster.chance.randrange(current_epoch)
+        store.claims._node_versions = {old_epoch: old_epoch}  # as it remembers them: each claim sets the node once
+        with suppress(StoreError):
+            change = [ProducerIdsAllocated(1)]
+            outcome = await store.commit(change, expected_version=newest_version, controller_epoch=old_epoch)
+            assert outcome is not CommitOutcome.COMMITTED
 
     def _break_connection(self, member: SimulatedMember, *, expires: bool) -> None:
         session = member.session
