@@ -54,7 +54,7 @@ class Server:
 
     async def wait_until_serving(self) -> None:
         async with asyncio.timeout(WAIT_S):
-            while not await asyncio.to_thread(answers, HOST, self.port):  # noqa: ASYNC110
+            while not await asyncio.to_thread(answers, HOST, self.port):  # noqa: ASYNC110 - another process
                 await asyncio.sleep(0.1)  # a poll's pause
 
 

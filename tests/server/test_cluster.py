@@ -151,10 +151,12 @@ def test_other_brokers_refuse_what_the_controller_decides(cluster: Cluster) -> N
     assert result.error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_broker_with_an_id_in_use_does_not_start(zookeeper_server: RunningZooKeeper) -> None:
-    short = {"zookeeper_session_timeout_ms": 1000}
-    with member(zookeeper_server, 7), pytest.raises(BrokerError, match=r"give this one another node\.id"):
-        member(zookeeper_server, 7, **short).start()
+@pytest.mark.timeout(300)
+def test_broker_with_an_id_in_use_does_not_start(cluster: Cluster) -> None:
+    second = member(cluster.server, 2, zookeeper_session_timeout_ms=1000)
+    with pytest.raises(BrokerError, match=r"give this one another node\.id"):
+        second.start()
+    second.close()
 
 
 def test_broker_without_zookeeper_says_so() -> None:

@@ -32,26 +32,21 @@ def start(*arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_runs_until_a_signal(tmp_path: Path, number: signal.Signals) -> None:
-    with start("--port", "0", "--data-dir", str(tmp_path), "--format", "json") as process:
+def test_it_runs_until_a_signal_and_keeps_its_port(tmp_path: Path) -> None:
+    with start("--port", "0", "--data-dir", str(tmp_path / "first"), "--format", "json") as process:
         assert process.stdout is not None
         facts = json.loads(process.stdout.readline())
         assert facts["event"] == "ready"
-        assert facts["data_dir"] == str(tmp_path)
+        assert facts["data_dir"] == str(tmp_path / "first")
         assert answers(facts["host"], facts["port"])
-        process.send_signal(number)
-        assert process.wait(WAIT_S) == (130 if number is signal.SIGINT else 0)
+        with start("--port", str(facts["port"]), "--data-dir", str(tmp_path / "second")) as second:
+            output, errors = second.communicate(timeout=WAIT_S)
+        assert (second.returncode, output) == (1, "")
+        assert f"127.0.0.1:{facts['port']}" in errors
+        assert "--port" in errors
+        process.send_signal(signal.SIGINT)
+        assert process.wait(WAIT_S) == 130
         assert not answers(facts["host"], facts["port"])
-
-
-def test_port_in_use_is_named(zookeeper_server: object, tmp_path: Path) -> None:
-    port = zookeeper_server.port  # type: ignore[attr-defined]
-    with start("--port", str(port), "--data-dir", str(tmp_path)) as process:
-        output, errors = process.communicate(timeout=WAIT_S)
-    assert (process.returncode, output) == (1, "")
-    assert f"127.0.0.1:{port}" in errors
-    assert "--port" in errors
 
 
 def test_jars_of_another_directory_are_used(tmp_path: Path) -> None:
