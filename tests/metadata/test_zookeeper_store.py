@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -190,23 +191,29 @@ async def test_parts_of_commits_that_were_never_made_are_removed(
     assert await session.children(PARTS) == []
 
 
-async def test_server_that_was_killed_continues_with_its_sessions(stores: RealStores) -> None:
+@pytest.mark.timeout(300)
+async def test_commit_is_made_once_though_the_server_is_killed(stores: RealStores) -> None:
     from odradek.testing import zookeeper
 
     with zookeeper() as server:
-        session = KazooSession(replace(stores.settings, connect=server.connect))
+        session = KazooSession(replace(stores.settings, connect=server.connect, session_timeout_ms=10_000))
         store = ZooKeeperStore(inline_host(), session)
-        epoch = await store.claim_if_vacant(1)
-        assert epoch is not None
-        session_id = session.session_id
+        epoch = await store.claim_controller(1)
+        change = [ProducerIdsAllocated(1)]
+
+        async def commit() -> None:
+            while not await store.changes_since(0):
+                await store.commit(change, expected_version=0, controller_epoch=epoch)
+
         server.kill()
-        late = asyncio.ensure_future(
-            store.commit([ProducerIdsAllocated(1)], expected_version=0, controller_epoch=epoch)
-        )
-        await asyncio.to_thread(server.start)
-        assert await late is CommitOutcome.COMMITTED
-        assert session.session_id == session_id
-        assert await store.claims.controller_id() == 1
+        starting = asyncio.ensure_future(asyncio.to_thread(server.start))
+        found = None
+        while not found:
+            with suppress(StoreError):  # the server may be away for longer than a request waits
+                await commit()
+                found = await store.changes_since(0)
+        assert [list(each.changes) for each in found] == [change]
+        await starting
         await store.close()
 
 
