@@ -16,7 +16,6 @@ from odradek.host.logs import get_logger
 from odradek.host.zookeeper import NoNode, SessionEvent, ZooKeeperError
 from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_layout import BROKER_IDS, CONTROLLER, broker_path
-from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
@@ -72,7 +71,7 @@ class Election:
             except ControllerFenced:
                 await self._resign("another controller has taken over")
                 self._may_have_changed.set()
-            except (StoreError, ZooKeeperError, MalformedMessage) as problem:
+            except (StoreError, ZooKeeperError, ValueError) as problem:  # also a node that cannot be read
                 log.warning("the election of the controller was interrupted; retrying", reason=str(problem))
                 await asyncio.sleep(RETRY_PAUSE_S)
                 self._may_have_changed.set()
