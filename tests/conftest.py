@@ -2,13 +2,16 @@
 line that says why there is none; the settings of Spark and Hypothesis."""
 
 import os
+import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
 
+from odradek.testing import RunningZooKeeper
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
 from tests.slow_files import ProcessorTimes, write_report
@@ -95,3 +98,14 @@ def apache_kafka(jvm: None, request: pytest.FixtureRequest) -> KafkaAddress:
     if worker_input is None:
         return connect(request.config.stash[_SHARED].directory)
     return connect(Path(worker_input[_WORKER_INPUT]))
+
+
+@pytest.fixture(scope="module")
+def zookeeper_server() -> Iterator[RunningZooKeeper]:
+    """A real ZooKeeper for the tests of a module. Use a chroot of your own."""
+    if shutil.which("java") is None:
+        pytest.skip("needs Java, 11 or newer, on the PATH")
+    from odradek.testing import zookeeper
+
+    with zookeeper() as running:
+        yield running

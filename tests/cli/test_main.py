@@ -75,6 +75,7 @@ def test_every_option_is_explained(path: str) -> None:
 
 WITHOUT_A_CLUSTER = {
     "broker",
+    "zookeeper",
     "log dump",
     "log verify",
     "log repair",

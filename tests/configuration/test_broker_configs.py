@@ -111,9 +111,9 @@ def test_unknown_property_is_refused_with_the_nearest_name() -> None:
 
 
 def test_kafkas_other_properties_are_accepted_and_reported() -> None:
-    ignored = config(zookeeper_connect="z:2181", num_io_threads="8", listener_name_x_ssl_keystore_type="JKS")
+    ignored = config(password_encoder_secret="x", num_io_threads="8", listener_name_x_ssl_keystore_type="JKS")
     assert [each.name for each in ignored.ignored_properties] == [
-        "zookeeper.connect",
+        "password.encoder.secret",
         "num.io.threads",
         "listener.name.x.ssl.keystore.type",
     ]
@@ -160,3 +160,11 @@ def test_dynamic_settings_win_and_leave_the_old_value_alone() -> None:
     assert static.message_max_bytes == 100
     assert dynamic.with_dynamic({}, {}) == static
     assert dynamic.with_dynamic(dynamic.dynamic_default_values, dynamic.dynamic_broker_values) is dynamic
+
+
+def test_zookeeper_settings_that_would_have_no_effect_are_refused() -> None:
+    assert config(zookeeper_connect="a:2181,b:2181/kafka").ignored_properties == ()
+    assert "digest:user:password" in error_of(zookeeper_auth="digest:secret")
+    assert "secret" not in error_of(zookeeper_auth="digest:secret")
+    assert "set zookeeper.auth" in error_of(zookeeper_set_acl="true")
+    assert "not supported" in error_of(zookeeper_ssl_client_enable="true")

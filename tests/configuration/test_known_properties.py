@@ -9,7 +9,7 @@ from odradek.configuration.known_properties import KNOWN_PROPERTIES, UnknownProp
 @pytest.mark.parametrize(
     "name",
     [
-        "zookeeper.connect",
+        "zookeeper.clientCnxnSocket",
         "broker.id.generation.enable",
         "inter.broker.protocol.version",
         "log.message.format.version",

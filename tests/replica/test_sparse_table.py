@@ -9,6 +9,7 @@ from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.replica.leadership import Leadership
+from odradek.server.coordination import SingleBroker
 from tests.handlers.requests import (
     BY_NAME,
     base_offsets,
@@ -47,7 +48,9 @@ async def begin_change(
     old = topic.partitions[index]
     new = PartitionImage(index, replicas, replicas, leader, old.leader_epoch + 1, old.partition_epoch + 1)
     change = PartitionsChanged(topic.topic_id, (new,))
-    await broker.node._channel._applied(broker.node._controller._writer.write(lambda cluster: (None, [change])))
+    alone = broker.node._coordination
+    assert isinstance(alone, SingleBroker)
+    await alone.channel._applied(alone.controller._writer.write(lambda cluster: (None, [change])))
     return new
 
 

@@ -80,3 +80,11 @@ class SimulatedClock:
     def advance(self, duration_ms: float) -> None:
         """For tests without a running loop."""
         self._loop.advance(duration_ms / 1000)
+
+
+async def pass_time(seconds: float) -> None:
+    """On a simulated loop this takes no time; others come between."""
+    loop = asyncio.get_running_loop()
+    passed = asyncio.Event()
+    loop.call_later(seconds, passed.set)
+    await passed.wait()

@@ -17,6 +17,7 @@ from odradek.cli.framework.failure import report_error
 
 COMMANDS = {
     "broker": ("odradek.cli.broker.command:broker", "Run a broker in the foreground."),
+    "zookeeper": ("odradek.cli.zookeeper.command:zookeeper", "Run a ZooKeeper for development in the foreground."),
     "topic": ("odradek.cli.topic:topic", "Create, list, describe, alter, trim and delete topics."),
     "produce": ("odradek.cli.records.produce:produce", "Write records to a topic."),
     "consume": ("odradek.cli.records.consume:consume", "Read records from a topic."),
@@ -59,8 +60,8 @@ def print_version(context: click.Context, _parameter: click.Parameter, wanted: b
 def root() -> None:
     """Odradek: the streaming platform that you pip install.
 
-    Commands reach a cluster through the Kafka protocol only, so they work with any Kafka cluster. `broker`, `demo`,
-    `up` and `log` are Odradek's own.
+    Commands reach a cluster through the Kafka protocol only, so they work with any Kafka cluster. `broker`,
+    `zookeeper`, `demo`, `up` and `log` are Odradek's own.
     """
 
 

@@ -1,7 +1,8 @@
 """The broker properties that Odradek uses: addresses, limits, data directories, and topics' defaults.
 
 Names, types, defaults and limits are Kafka 4.3's, apart from two: `listeners` is this machine alone, because nothing
-is authenticated, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs.
+is authenticated, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs. The properties
+of ZooKeeper are Kafka 3.9's, and `zookeeper.auth` is our own.
 """
 
 from odradek.configuration.config_table import read_table
@@ -146,6 +147,16 @@ socket.send.buffer.bytes INT 102400 - -
     The send buffer of each connection's socket; -1 leaves it to the operating system.
 unclean.leader.election.enable BOOLEAN false - cluster
     Default of the topic setting unclean.leader.election.enable.
+zookeeper.auth PASSWORD - - -
+    Odradek's own: how to authenticate to ZooKeeper, as digest:user:password or sasl:user:password (DIGEST-MD5).
+zookeeper.connect STRING - - -
+    The ZooKeeper of a cluster, as host:port,host:port/chroot; without it this broker is alone and keeps its metadata.
+zookeeper.connection.timeout.ms INT - [1,] -
+    How long a start waits for ZooKeeper; by default zookeeper.session.timeout.ms.
+zookeeper.session.timeout.ms INT 18000 [1,] -
+    After how long without a sign of life the cluster considers this broker dead.
+zookeeper.set.acl BOOLEAN false - -
+    Whether only this broker's identity (zookeeper.auth) may change the nodes that it creates in ZooKeeper.
 """,
     {"gzip-level": gzip_level},
 )

@@ -5,6 +5,7 @@ A `BrokerConfig` never changes. Settings altered at run time give a new one, by 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
@@ -83,6 +84,11 @@ class BrokerConfig:
     log_cleaner_dedupe_buffer_size = _Setting[int]("log.cleaner.dedupe.buffer.size")
     log_cleaner_io_max_bytes_per_second = _Setting[float]("log.cleaner.io.max.bytes.per.second")
     log_retention_check_interval_ms = _Setting[int]("log.retention.check.interval.ms")
+    zookeeper_auth = _Setting["str | None"]("zookeeper.auth")
+    zookeeper_connect = _Setting["str | None"]("zookeeper.connect")
+    zookeeper_connection_timeout_ms = _Setting["int | None"]("zookeeper.connection.timeout.ms")
+    zookeeper_session_timeout_ms = _Setting[int]("zookeeper.session.timeout.ms")
+    zookeeper_set_acl = _Setting[bool]("zookeeper.set.acl")
     producer_id_expiration_ms = _Setting[int]("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms = _Setting[int]("producer.id.expiration.check.interval.ms")
 
@@ -114,6 +120,7 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
     topic_defaults = {name: _topic_default(definition, values) for name, definition in TOPIC_CONFIGS.items()}
     _check_log_defaults(topic_defaults)
     _check_offsets_topic(values)
+    _check_zookeeper(static, values)
     listeners, advertised, dropped = _resolve_listeners(static, values)
     ignored += [
         IgnoredProperty("listeners", f"{listener.name} is a KRaft controller's listener; Odradek has no use for it")
@@ -260,3 +267,14 @@ def _check_offsets_topic(values: Mapping[str, Value]) -> None:
         TOPIC_CONFIGS["segment.bytes"].parse(str(values[name]))
     except ConfigError as problem:
         raise ConfigError(name, values[name], problem.reason) from None
+
+
+def _check_zookeeper(static: Mapping[str, str], values: Mapping[str, Value]) -> None:
+    """Settings that protect the cluster are refused when they would have no effect."""
+    auth = cast("str | None", values["zookeeper.auth"])
+    if auth is not None and not re.fullmatch(r"(digest|sasl):[^:]+:.+", auth):
+        raise ConfigError("zookeeper.auth", "[hidden]", "expected digest:user:password or sasl:user:password")
+    if values["zookeeper.set.acl"] and auth is None:
+        raise ConfigError("zookeeper.set.acl", "true", "needs an identity: set zookeeper.auth")
+    if static.get("zookeeper.ssl.client.enable", "").strip().lower() == "true":
+        raise ConfigError("zookeeper.ssl.client.enable", "true", "TLS to ZooKeeper is not supported")

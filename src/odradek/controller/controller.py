@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.controller import request_decisions
+from odradek.controller.live_brokers import decide_live_brokers
 from odradek.controller.metadata_writer import ControllerFenced, Decided, MetadataWriter
 from odradek.controller.results import (
     refuse_config_changes,
@@ -26,7 +27,7 @@ from odradek.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
@@ -62,6 +63,16 @@ class Controller:
             return None, [elected, *decide_new_leader_epochs(cluster.image, self._node_id)]
 
         await self._writer.write(decide)
+
+    async def start_elected(self, controller_epoch: int) -> None:
+        """Become the controller of a cluster, with the epoch of the election that this broker has won."""
+        await self._writer.begin(controller_epoch)
+        elected = ControllerElected(self._node_id, controller_epoch)
+        await self._writer.write(lambda _: (None, [elected]))
+
+    async def follow_live_brokers(self, live: Mapping[int, BrokerImage]) -> None:
+        """Commit which brokers of the cluster are alive. `ControllerFenced` when another controller took over."""
+        await self._writer.write(lambda cluster: (None, decide_live_brokers(live, cluster.image)))
 
     async def stop_writing(self) -> None:
         """Finish the writes in progress, and accept no others."""

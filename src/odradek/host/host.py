@@ -1,14 +1,17 @@
-"""Everything nondeterministic (clock, disk, randomness, threads, processes) in one value, which the composition root
-creates and passes down."""
+"""Everything nondeterministic (clock, disk, randomness, threads, processes, ZooKeeper) in one value, which the
+composition root creates and passes down."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from odradek.host.background import Background, BackgroundProcess
 from odradek.host.clock import Clock, SystemClock
 from odradek.host.disk import Disk
 from odradek.host.entropy import Entropy, SystemEntropy
+from odradek.host.kazoo_session import connect
 from odradek.host.real_disk import RealDisk
 from odradek.host.workers import ThreadWorkers, Workers
+from odradek.host.zookeeper import ZooKeeperSession, ZooKeeperSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,7 @@ class Host:
     entropy: Entropy
     workers: Workers
     background: Background
+    connect_zookeeper: Callable[[ZooKeeperSettings], ZooKeeperSession] = connect
 
 
 def real_host() -> Host:

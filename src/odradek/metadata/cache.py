@@ -75,6 +75,9 @@ class MetadataCache:
         subscribed; an exception of one is logged and does not affect the others."""
         self._subscribers.append(subscriber)
 
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers.remove(subscriber)
+
     async def wait_until_applied(self, version: int) -> None:
         """`StoreError` when the commits cannot be read, or the cache is closed before it gets there."""
         if self.applied_version >= version:

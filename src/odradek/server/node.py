@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.controller.channel import LocalControllerChannel
-from odradek.controller.controller import Controller
 from odradek.coordinator.groups.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
 from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
@@ -19,9 +17,13 @@ from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
 from odradek.handlers.registry import build_registry
 from odradek.host.logs import get_logger
-from odradek.log.log_directory import LOCK_FILE, LogDirectory, LogDirectoryError, make_durable_directory
-from odradek.metadata.cache import MetadataCache
-from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
+from odradek.log.log_directory import (
+    LOCK_FILE,
+    LogDirectory,
+    LogDirectoryError,
+    encode_uuid,
+    make_durable_directory,
+)
 from odradek.metadata.entities import BrokerImage
 from odradek.replica.clock_skew_guard import ClockSkewGuard
 from odradek.replica.compaction import Compaction
@@ -29,6 +31,7 @@ from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.retention import Retention
 from odradek.security.authorizer import AllowAll
+from odradek.server.coordination import coordination
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.listeners import Endpoint
     from odradek.host.host import Host
+    from odradek.metadata.cache import MetadataCache
 
 log = get_logger(__name__)
 
@@ -53,11 +57,18 @@ class Node:
         paths = [host.disk.absolute_path(path) for path in config.log_dirs]
         first_directory = paths[0]
         await host.workers.run(_prepare_directory, first_directory, host)
-        self._store = store = EmbeddedStore(host, f"{first_directory}/{FILE_NAME}")
-        self._controller = controller = Controller(store, config, host.entropy)
-        self._metadata = metadata = MetadataCache(store, config, host.clock)
-        self._channel = channel = LocalControllerChannel(controller, metadata)
-        cluster_id = await store.cluster_id()
+        self._coordination = coordination(config, host, first_directory)
+        try:
+            await self._start(paths)
+        except BaseException:
+            await self._coordination.store.close()
+            raise
+
+    async def _start(self, paths: Sequence[str]) -> None:
+        config, host, metadata = self._config, self._host, self._coordination.metadata
+        self._metadata = metadata
+        self._channel = channel = self._coordination.channel
+        cluster_id = await self._coordination.store.cluster_id()
         directories = await host.workers.run(_open_directories, paths, host, cluster_id, config.node_id)
         usable = [directory for directory in directories if directory.failure is None]
         last_used = await host.workers.run(lambda: [directory.last_used_ms() for directory in usable])
@@ -71,8 +82,8 @@ class Node:
             metadata.run_in_order,
         )
         try:
-            await controller.start()  # after the directories are locked: it fences every other controller
-            await metadata.load(controller.image)
+            # After the directories are locked: a broker without a cluster fences every other controller.
+            await self._coordination.start()
             await metadata.run_in_order(lambda: self._open_logs(table, metadata))
         except BaseException:
             await host.workers.run(_close_after_failed_start, directories)
@@ -130,7 +141,9 @@ class Node:
     async def serve(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Register this broker with the addresses that its clients use, and start housekeeping."""
         config = self._config
-        await self._channel.register_broker(BrokerImage(config.node_id, endpoints, config.rack))
+        first = self._table.directories[0].meta_properties
+        directory_id = encode_uuid(first.directory_id) if first is not None else ""
+        await self._coordination.join(BrokerImage(config.node_id, endpoints, config.rack), directory_id)
         self._housekeeping.start()
 
     def release_waiting_requests(self) -> None:
@@ -144,10 +157,10 @@ class Node:
         self._transactions.stop()
         self._groups.stop()
         await self._housekeeping.stop()
-        await self._controller.stop_writing()
+        await self._coordination.leave()
         await self._metadata.close()  # applies all commits before the table closes
         await self._table.close()
-        await self._store.close()
+        await self._coordination.store.close()
 
 
 def _prepare_directory(path: str, host: Host) -> None:

@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from odradek.testing.running_broker import BrokerError, RunningBroker, broker
+    from odradek.testing.running_zookeeper import RunningZooKeeper, zookeeper
 
-__all__ = ["BrokerError", "RunningBroker", "broker"]
+__all__ = ["BrokerError", "RunningBroker", "RunningZooKeeper", "broker", "zookeeper"]
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from odradek.testing import running_broker  # noqa: PLC0415 - imported when used, see above
+    from odradek.testing import running_broker, running_zookeeper  # noqa: PLC0415 - imported when used, see above
 
-    return getattr(running_broker, name)
+    return getattr(running_zookeeper if hasattr(running_zookeeper, name) else running_broker, name)

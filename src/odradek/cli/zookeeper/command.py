@@ -1,0 +1,102 @@
+"""`odradek zookeeper`: run one ZooKeeper for development in the foreground."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.options import format_option
+
+if TYPE_CHECKING:
+    import subprocess
+
+
+@command(
+    examples=[
+        ("on 127.0.0.1:2181", "odradek zookeeper"),
+        ("on any free port, with data of its own", "odradek zookeeper --port 0 --data-dir ./zookeeper"),
+        ("a broker of its cluster", "odradek broker --override zookeeper.connect=127.0.0.1:2181"),
+    ]
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=2181, show_default=True, help="Port; 0 chooses a free one."
+)
+@click.option(
+    "--data-dir",
+    type=click.Path(file_okay=False),
+    default="/tmp/odradek-zookeeper",
+    show_default=True,
+    help="Directory for its data, its configuration and its output.",
+)
+@click.option(
+    "--jars", "directory", type=click.Path(exists=True, file_okay=False), help="Directory with the jars of ZooKeeper."
+)
+@click.option("--stop-with", "descriptor", type=int, hidden=True)
+@format_option
+def zookeeper(
+    host: str, port: int, data_dir: str, directory: str | None, descriptor: int | None, as_json: bool
+) -> None:
+    """Run one ZooKeeper server in the foreground, until SIGTERM or Ctrl-C, for development and tests.
+
+    A line on standard output reports that it is ready. A cluster in production uses an ensemble of three or five
+    servers of its own; any ZooKeeper from 3.5 on serves.
+
+    The server is Apache ZooKeeper (org.apache.zookeeper.server.ZooKeeperServerMain) on Java 11 or newer. Its jars are
+    those that PySpark brings (pip install 'odradek[pipelines]'): zookeeper, zookeeper-jute, slf4j-api, metrics-core,
+    snappy-java, and log4j for its errors. With --jars they are taken from another directory, for example one with
+    org.apache.zookeeper:zookeeper and its dependencies from Maven Central.
+    """
+    from odradek.cli.zookeeper.jars import find_jars, zookeeper_version  # noqa: PLC0415 - help does not need it
+    from odradek.cli.zookeeper.server import Server  # noqa: PLC0415
+
+    jars = find_jars(directory)
+    server = Server(jars, data_dir, host, port)
+    stopping = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    if descriptor is not None:
+        _stop_with(descriptor, stopping)
+    try:
+        server.start()
+        version = zookeeper_version(jars)
+        process = server.process
+        assert process is not None
+        facts = {
+            "event": "ready",
+            "version": version,
+            "host": host,
+            "port": server.port,
+            "data_dir": os.path.abspath(data_dir),
+            "pid": process.pid,
+        }
+        line = f"zookeeper {version} is ready on {host}:{server.port} (data in {data_dir})"
+        print(json.dumps(facts) if as_json else line, flush=True)
+        threading.Thread(target=_stop_after, args=(process, stopping), daemon=True).start()
+        stopping.wait()
+        if process.poll() is not None:
+            raise Failure(f"ZooKeeper ended with exit code {process.returncode}; its output is in {data_dir}")
+    finally:
+        server.stop()
+
+
+def _stop_after(process: subprocess.Popen[bytes], stopping: threading.Event) -> None:
+    process.wait()
+    stopping.set()
+
+
+def _stop_with(descriptor: int, stopping: threading.Event) -> None:
+    """Stop when the other end of the pipe is closed: the process that held it has ended."""
+
+    def wait_for_end() -> None:
+        while os.read(descriptor, 1):
+            pass
+        stopping.set()
+
+    threading.Thread(target=wait_for_end, name="stop-with", daemon=True).start()

@@ -1,0 +1,107 @@
+"""This broker as a member of its cluster: the ephemeral node `/brokers/ids/N`, created again in every new session."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.controller.registration import decode_registration, encode_registration
+from odradek.host.logs import get_logger
+from odradek.host.zookeeper import (
+    ConnectionLost,
+    NodeExists,
+    NoNode,
+    SessionClosed,
+    SessionEvent,
+    SessionExpired,
+    ZooKeeperError,
+)
+from odradek.metadata.store import StoreError
+from odradek.metadata.zookeeper_layout import broker_path
+from odradek.protocol.malformed import MalformedMessage
+
+if TYPE_CHECKING:
+    from odradek.host.clock import Clock
+    from odradek.host.zookeeper import ZooKeeperSession
+    from odradek.metadata.entities import BrokerImage
+    from odradek.metadata.zookeeper_claim import ControllerClaim
+
+log = get_logger(__name__)
+
+RETRY_PAUSE_S = 0.2
+
+
+class Membership:
+    def __init__(self, session: ZooKeeperSession, claims: ControllerClaim, clock: Clock) -> None:
+        self._session = session
+        self._claims = claims
+        self._clock = clock
+        self._has_new_session = asyncio.Event()
+        self._keeper: asyncio.Task[None] | None = None
+        self.broker_epoch = -1
+        """Of the present registration."""
+
+    async def join(self, broker: BrokerImage, directory_id: str, *, timeout_ms: float) -> None:
+        """Register, and register again whenever a session has expired. `StoreError` when another process has registered
+        with this broker's id, and stays for longer than `timeout_ms`."""
+        self._session.subscribe(self._follow_session)
+        self.broker_epoch = await self._register(broker, directory_id, timeout_ms)
+        self._keeper = asyncio.ensure_future(self._keep_registered(broker, directory_id, timeout_ms))
+
+    def leave(self) -> None:
+        """Register no more. The end of the session removes the registration."""
+        if self._keeper is not None:
+            self._keeper.cancel()
+
+    def _follow_session(self, event: SessionEvent) -> None:
+        if event is SessionEvent.EXPIRED:
+            self._has_new_session.set()
+
+    async def _keep_registered(self, broker: BrokerImage, directory_id: str, timeout_ms: float) -> None:
+        while True:
+            await self._has_new_session.wait()
+            self._has_new_session.clear()
+            try:
+                self.broker_epoch = await self._register(broker, directory_id, timeout_ms)
+                log.info("registered again in a new ZooKeeper session", broker_epoch=self.broker_epoch)
+            except SessionClosed:
+                return
+            except (StoreError, ZooKeeperError, MalformedMessage) as problem:
+                log.error("this broker could not register again; retrying", reason=str(problem))
+                await asyncio.sleep(RETRY_PAUSE_S)
+                self._has_new_session.set()
+
+    async def _register(self, broker: BrokerImage, directory_id: str, timeout_ms: float) -> int:
+        """The broker epoch."""
+        path = broker_path(broker.node_id)
+        deadline_ms = self._clock.monotonic_ms() + timeout_ms
+        while True:
+            data = encode_registration(broker, directory_id, self._clock.now_ms())
+            try:
+                return (await self._session.create(path, data, is_ephemeral=True)).created_zxid
+            except NodeExists:
+                broker_epoch = await self._follow_present(path, broker.node_id, directory_id)
+                if broker_epoch is not None:
+                    return broker_epoch
+            except (ConnectionLost, SessionExpired) as problem:
+                log.warning("registration interrupted; retrying", reason=type(problem).__name__)
+            if self._clock.monotonic_ms() > deadline_ms:
+                raise StoreError(
+                    f"broker {broker.node_id} is registered in ZooKeeper ({path}) by another process: "
+                    "stop that broker, or give this one another node.id"
+                )
+            await asyncio.sleep(RETRY_PAUSE_S)
+
+    async def _follow_present(self, path: str, node_id: int, directory_id: str) -> int | None:
+        """The broker epoch when the node is of this session: the answer to its creation was lost. A node of an earlier
+        process on this log directory is removed."""
+        try:
+            data, stat = await self._session.get(path)
+            if stat.ephemeral_owner == self._session.session_id:
+                return stat.created_zxid
+            if directory_id and decode_registration(node_id, data, stat).directory_id == directory_id:
+                await self._session.delete(path, stat.version)
+                await self._claims.remove_claim_of(node_id)
+        except NoNode:
+            return None
+        return None

@@ -1,0 +1,66 @@
+"""The registration of a live broker in ZooKeeper, in Kafka's JSON (version 5). Pure.
+
+The field `odradek_directory` is our own: the id of the broker's first log directory. A broker that holds the lock of
+this directory knows that the process of the registration has ended.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.configuration.listeners import Endpoint
+from odradek.metadata.entities import BrokerImage
+from odradek.protocol.malformed import MalformedMessage
+
+if TYPE_CHECKING:
+    from odradek.host.zookeeper import NodeStat
+
+FORMAT = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    broker: BrokerImage
+    directory_id: str
+
+
+def encode_registration(broker: BrokerImage, directory_id: str, timestamp_ms: int) -> bytes:
+    first = next(iter(broker.endpoints.values()), Endpoint("", -1))
+    return json.dumps(
+        {
+            "version": FORMAT,
+            "host": first.host,
+            "port": first.port,
+            "jmx_port": -1,
+            "timestamp": str(timestamp_ms),
+            "endpoints": [_url(name, endpoint) for name, endpoint in broker.endpoints.items()],
+            "listener_security_protocol_map": dict.fromkeys(broker.endpoints, "PLAINTEXT"),
+            "rack": broker.rack,
+            "features": {},
+            "odradek_directory": directory_id,
+        }
+    ).encode()
+
+
+def decode_registration(node_id: int, data: bytes, stat: NodeStat) -> Registration:
+    """The broker epoch is the transaction that created the node, which is higher at every registration."""
+    try:
+        fields = json.loads(data)
+        endpoints = dict(_endpoint(url) for url in fields["endpoints"])
+        broker = BrokerImage(node_id, endpoints, fields.get("rack"), broker_epoch=stat.created_zxid)
+        return Registration(broker, str(fields.get("odradek_directory", "")))
+    except (ValueError, KeyError, TypeError, AttributeError) as problem:
+        raise MalformedMessage(f"the registration of broker {node_id} cannot be read: {problem!r}") from problem
+
+
+def _url(name: str, endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{name}://{host}:{endpoint.port}"
+
+
+def _endpoint(url: str) -> tuple[str, Endpoint]:
+    name, _, address = url.partition("://")
+    host, _, port = address.rpartition(":")
+    return name, Endpoint(host.removeprefix("[").removesuffix("]"), int(port))

@@ -1,0 +1,112 @@
+"""Snapshots of the metadata in ZooKeeper: they keep the log of commits short.
+
+A snapshot exists once the head names it. The commits between the last two snapshots stay, for readers that are a little
+behind. Everything else that the head does not name is removed after each snapshot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from odradek.host.zookeeper import BadVersion, MultiRefused, NoNode, SetData
+from odradek.metadata.change_codec import encode_changes
+from odradek.metadata.commit_parts import split_into_parts
+from odradek.metadata.snapshot import image_as_changes
+from odradek.metadata.zookeeper_claim import Fenced
+from odradek.metadata.zookeeper_layout import (
+    CHANGES,
+    HEAD,
+    PARTS,
+    SNAPSHOTS,
+    change_path,
+    decode_change,
+    encode_head,
+    parts_name,
+    version_in,
+)
+from odradek.metadata.zookeeper_nodes import delete_nodes, delete_parts, write_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from odradek.host.entropy import Entropy
+    from odradek.host.workers import WorkerPool
+    from odradek.host.zookeeper import CheckVersion, ZooKeeperSession
+    from odradek.metadata.image import MetadataImage
+    from odradek.metadata.zookeeper_layout import Head
+
+# A snapshot is due when the commits after the last one are this many, or larger than it and than this many bytes.
+SNAPSHOT_COMMITS = 1000
+SNAPSHOT_BYTES = 1 << 20
+HEAD_ATTEMPTS = 5
+
+
+class Snapshots:
+    def __init__(
+        self,
+        session: ZooKeeperSession,
+        load: Callable[[], Awaitable[MetadataImage]],
+        read_head: Callable[[], Awaitable[tuple[Head, int]]],
+        workers: WorkerPool,
+        entropy: Entropy,
+    ) -> None:
+        self._session = session
+        self._load = load
+        self._read_head = read_head
+        self._workers = workers
+        self._entropy = entropy
+
+    def is_due(self, head: Head) -> bool:
+        is_large = head.commit_bytes > max(SNAPSHOT_BYTES, head.snapshot_bytes)
+        return is_large or head.version - head.snapshot_version >= SNAPSHOT_COMMITS
+
+    async def take(self, fence: CheckVersion) -> None:
+        """Of the newest image. `Fenced` when another controller has taken over."""
+        image = await self._load()
+        parts = await self._workers.run(lambda: split_into_parts(encode_changes(image_as_changes(image))))
+        name = parts_name(image.version, self._entropy.uuid().hex)
+        await write_parts(self._session, f"{SNAPSHOTS}/{name}", parts, fence)
+        for _ in range(HEAD_ATTEMPTS):
+            before, node_version = await self._read_head()
+            if before.snapshot_version >= image.version:
+                break  # another store has taken a newer one
+            after = replace(
+                before,
+                history_version=before.snapshot_version,
+                snapshot_version=image.version,
+                snapshot_name=name,
+                snapshot_parts=len(parts),
+                snapshot_bytes=sum(map(len, parts)),
+                commit_bytes=0 if before.version == image.version else before.commit_bytes,
+            )
+            try:
+                await self._session.multi([fence, SetData(HEAD, encode_head(after), node_version)])
+                break
+            except MultiRefused as refused:
+                if not isinstance(refused.reason, BadVersion):
+                    raise refused.reason from refused
+                if refused.index == 0:
+                    raise Fenced from refused
+        await self._remove_unnamed()
+
+    async def _remove_unnamed(self) -> None:
+        """Only what no later head can name: a commit or snapshot is written for one version, and that has passed."""
+        head, _ = await self._read_head()
+        for name in await self._session.children(SNAPSHOTS):
+            if name != head.snapshot_name and version_in(name) <= head.snapshot_version:
+                await delete_parts(self._session, f"{SNAPSHOTS}/{name}")
+        old = [name for name in await self._session.children(CHANGES) if version_in(name) <= head.history_version]
+        await delete_nodes(self._session, [f"{CHANGES}/{name}" for name in old])
+        for name in await self._session.children(PARTS):
+            version = version_in(name)
+            if version <= head.history_version or (version <= head.version and not await self._is_named(name)):
+                await delete_parts(self._session, f"{PARTS}/{name}")
+
+    async def _is_named(self, name: str) -> bool:
+        version = version_in(name)
+        try:
+            node = decode_change((await self._session.get(change_path(version)))[0])
+        except NoNode:
+            return False
+        return bool(node.part_count) and parts_name(version, node.token) == name

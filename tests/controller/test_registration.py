@@ -1,0 +1,46 @@
+"""The node of a live broker has Kafka's JSON."""
+
+import json
+
+import pytest
+
+from odradek.configuration.listeners import Endpoint
+from odradek.controller.registration import decode_registration, encode_registration
+from odradek.host.zookeeper import NodeStat
+from odradek.metadata.entities import BrokerImage
+from odradek.protocol.malformed import MalformedMessage
+
+ENDPOINTS = {"PLAINTEXT": Endpoint("127.0.0.1", 9092), "INSIDE": Endpoint("::1", 9093)}
+STAT = NodeStat(created_zxid=42, modified_zxid=42, version=0, ephemeral_owner=7)
+
+
+def test_registration_is_read_back_with_its_epoch() -> None:
+    data = encode_registration(BrokerImage(3, ENDPOINTS, "r1"), "directory", 1000)
+    registration = decode_registration(3, data, STAT)
+    assert registration.broker == BrokerImage(3, ENDPOINTS, "r1", broker_epoch=42)
+    assert registration.directory_id == "directory"
+
+
+def test_fields_are_those_of_kafka() -> None:
+    fields = json.loads(encode_registration(BrokerImage(3, ENDPOINTS), "directory", 1000))
+    assert fields["version"] == 5
+    assert (fields["host"], fields["port"], fields["timestamp"]) == ("127.0.0.1", 9092, "1000")
+    assert fields["endpoints"] == ["PLAINTEXT://127.0.0.1:9092", "INSIDE://[::1]:9093"]
+    assert fields["listener_security_protocol_map"] == {"PLAINTEXT": "PLAINTEXT", "INSIDE": "PLAINTEXT"}
+
+
+def test_registration_of_apache_kafka_can_be_read() -> None:
+    data = (
+        b'{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},'
+        b'"endpoints":["PLAINTEXT://broker:9092"],"jmx_port":-1,"port":9092,"host":"broker","version":5,'
+        b'"timestamp":"1700000000000"}'
+    )
+    registration = decode_registration(1, data, STAT)
+    assert registration.broker.endpoints == {"PLAINTEXT": Endpoint("broker", 9092)}
+    assert registration.directory_id == ""
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"endpoints": 1}', b'{"endpoints": ["x"]}'])
+def test_other_bytes_are_malformed(data: bytes) -> None:
+    with pytest.raises(MalformedMessage):
+        decode_registration(1, data, STAT)
