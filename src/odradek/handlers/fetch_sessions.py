@@ -46,19 +46,28 @@ class FetchedPartition:
         "fetch_offset",
         "key",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "reported_high_watermark",
         "reported_log_start_offset",
     )
 
     def __init__(
-        self, key: FetchKey, fetch_offset: int, max_bytes: int, current_leader_epoch: int, last_fetched_epoch: int
+        self,
+        key: FetchKey,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int,
+        last_fetched_epoch: int,
+        log_start_offset: int = NO_OFFSET,
     ) -> None:
+        """`log_start_offset` is that of a follower's log."""
         self.key = key
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
         self.reported_high_watermark = NO_OFFSET
         self.reported_log_start_offset = NO_OFFSET
 
@@ -67,6 +76,7 @@ class FetchedPartition:
         self.max_bytes = newer.max_bytes
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
+        self.log_start_offset = newer.log_start_offset
 
     def has_changed(self, result: FetchResult) -> bool:
         """Whether an incremental answer must mention this partition."""
@@ -190,4 +200,5 @@ def _wanted(request: FetchRequest, uses_topic_ids: bool) -> Iterable[FetchedPart
                 partition.partition_max_bytes,
                 partition.current_leader_epoch,
                 partition.last_fetched_epoch,
+                partition.log_start_offset,
             )
