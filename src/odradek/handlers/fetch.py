@@ -112,6 +112,8 @@ def _respond_or_wait(
         is_committed_only=round_.isolation is FetchIsolation.TRANSACTION_COMMITTED,
         is_replica=round_.replica is not None,
     )
+    if round_.replica is not None:
+        context.connection.waiting_replica_fetch = waiting
     return _wait(request, context, session, waiting)
 
 
@@ -143,7 +145,10 @@ async def _wait(
     request: FetchRequest, context: RequestContext, session: FetchSession, waiting: WaitingFetch
 ) -> FetchResponse:
     """Long poll: read again when enough records were committed, or after the timeout."""
-    await waiting.wait()
+    try:
+        await waiting.wait()
+    finally:
+        context.connection.waiting_replica_fetch = None
     round_ = _read_on_loop(request, context, session)
     if round_.needs_disk:
         round_ = await _read_on_workers(request, context, session)

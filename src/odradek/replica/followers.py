@@ -7,15 +7,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.protocol.errors import ErrorCode
+from odradek.replica.in_sync_proposal import InSyncProposal
 from odradek.replica.in_sync_replicas import NEVER_MS, InSyncReplicas
-from odradek.replica.in_sync_requests import InSyncProposal
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.log.partition_log import PartitionLog
     from odradek.metadata.entities import PartitionImage
-    from odradek.replica.in_sync_requests import InSyncResult
+    from odradek.replica.in_sync_proposal import InSyncResult
     from odradek.replica.replication_context import ReplicationContext
 
 PAUSE_AFTER_REFUSAL_MS = 500.0  # the reason of a refusal lies in metadata that has not reached both sides

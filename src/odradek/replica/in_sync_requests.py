@@ -4,18 +4,17 @@ their outcome is known."""
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_EPOCH
+from odradek.replica.in_sync_proposal import InSyncResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
     from odradek.host.clock import Clock, Timer
-    from odradek.replica.followers import Followers
+    from odradek.replica.in_sync_proposal import InSyncChannel, Proposer
 
 log = get_logger(__name__)
 
@@ -24,45 +23,20 @@ LONGEST_RETRY_AFTER_MS = 2_000.0
 PROPOSALS_PER_REQUEST = 1_000
 
 
-class InSyncProposal(NamedTuple):
-    """`partition_epoch` is that of the metadata which the proposal changes; `in_sync_replicas` are the node id and the
-    broker epoch of each member, the leader included (KIP-903)."""
-
-    topic_id: UUID
-    partition_index: int
-    leader_epoch: int
-    partition_epoch: int
-    in_sync_replicas: tuple[tuple[int, int], ...]
-
-
-class InSyncResult(NamedTuple):
-    """The controller's answer to one proposal, with the partition as it is after it."""
-
-    error: ErrorCode
-    leader_epoch: int = NO_EPOCH
-    partition_epoch: int = NO_EPOCH
-    in_sync_replicas: tuple[int, ...] = ()
-
-
-class InSyncChannel(Protocol):
-    async def propose(self, proposals: Sequence[InSyncProposal]) -> list[InSyncResult]:
-        """The results in the order of the proposals. Any exception means that the outcome is not known."""
-
-
 class InSyncRequests:
     """One request at a time is on its way. Proposals that are made meanwhile go with the next one."""
 
     def __init__(self, channel: InSyncChannel, clock: Clock) -> None:
         self._channel = channel
         self._clock = clock
-        self._waiting: dict[Followers, None] = {}
+        self._waiting: dict[Proposer, None] = {}
         self._sending: asyncio.Task[None] | None = None
         self._retry_timer: Timer | None = None
         self._retry_after_ms = RETRY_AFTER_MS
         self._is_stopped = False
 
-    def add(self, followers: Followers) -> None:
-        self._waiting[followers] = None
+    def add(self, proposer: Proposer) -> None:
+        self._waiting[proposer] = None
         self._begin()
 
     def stop(self) -> None:
@@ -79,8 +53,8 @@ class InSyncRequests:
 
     async def _send(self) -> None:
         taken = list(self._waiting)[:PROPOSALS_PER_REQUEST]
-        for followers in taken:
-            del self._waiting[followers]
+        for proposer in taken:
+            del self._waiting[proposer]
         sent = [(each, proposal) for each in taken if (proposal := each.proposal()) is not None]
         if not sent:
             return
@@ -91,9 +65,9 @@ class InSyncRequests:
             log.warning("in-sync sets could not be changed; retrying", partitions=len(sent), reason=str(problem))
             results = [InSyncResult(ErrorCode.UNKNOWN_SERVER_ERROR)] * len(sent)
         unknown = [
-            followers
-            for (followers, proposal), result in zip(sent, results, strict=True)
-            if not followers.resolve(proposal, result)
+            proposer
+            for (proposer, proposal), result in zip(sent, results, strict=True)
+            if not proposer.resolve(proposal, result)
         ]
         self._waiting |= dict.fromkeys(unknown)
         if unknown and not self._is_stopped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from odradek.replica.followers import Followers
+    from odradek.replica.in_sync_proposal import Proposer
 
 
 class ReplicationContext(Protocol):
@@ -17,8 +17,8 @@ class ReplicationContext(Protocol):
     def broker_epoch(self, node_id: int) -> int | None:
         """The epoch of a broker's registration; None if it is not registered, or fenced."""
 
-    def request_in_sync(self, followers: Followers) -> None:
-        """The followers have a proposal for the controller."""
+    def request_in_sync(self, proposer: Proposer) -> None:
+        """The leader of a partition has a proposal for the controller."""
 
 
 class NoReplication:
@@ -29,7 +29,7 @@ class NoReplication:
     def monotonic_ms(self) -> float:
         return 0.0
 
-    def broker_epoch(self, node_id: int) -> int | None:  # noqa: ARG002
+    def broker_epoch(self, node_id: int) -> int | None:  # noqa: ARG002 - the Protocol's signature
         return None
 
-    def request_in_sync(self, followers: Followers) -> None: ...
+    def request_in_sync(self, proposer: Proposer) -> None: ...

@@ -84,6 +84,8 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._frames.filled(nbytes)
         self.last_active_ms = self._listener.clock.monotonic_ms()
+        if self._client.waiting_replica_fetch is not None:
+            self._client.waiting_replica_fetch.finish()
         self._handle_frames()
 
     def eof_received(self) -> bool:
