@@ -7,6 +7,7 @@ crashes closes its connections; the other end learns of it only if the way to it
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -22,10 +23,17 @@ LONGEST_DELAY_MS = 20.0
 class _End:
     """One end of a connection, the transport of its protocol."""
 
-    def __init__(self, network: SimulatedNetwork, machine: str, protocol: asyncio.BaseProtocol) -> None:
+    def __init__(
+        self,
+        network: SimulatedNetwork,
+        machine: str,
+        protocol: asyncio.BaseProtocol,
+        context: contextvars.Context,
+    ) -> None:
         self._network = network
         self.machine = machine
         self.protocol: Any = protocol
+        self.context = context  # in which the machine's code runs
         self.peer: _End = self
         self.in_transit: deque[bytes | None] = deque()  # None: the peer has closed
         self.is_lost = False
@@ -42,7 +50,7 @@ class _End:
         if not self._closes:
             self._closes = True
             self._network.send(self, None)
-            self._network.loop.call_soon(self.lose)
+            self._network.loop.call_soon(self.lose, context=self.context)
 
     abort = close
 
@@ -81,7 +89,7 @@ class SimulatedNetwork:
     def __init__(self, loop: asyncio.AbstractEventLoop, chance: random.Random) -> None:
         self.loop = loop
         self._chance = chance
-        self._listening: dict[tuple[str, int], tuple[str, Callable[[], asyncio.BaseProtocol]]] = {}
+        self._listening: dict[tuple[str, int], tuple[Callable[[], asyncio.BaseProtocol], contextvars.Context]] = {}
         self.ends: dict[_End, None] = {}
         self._cuts: set[tuple[str, str]] = set()
         self._held: dict[tuple[str, str], list[Callable[[], None]]] = {}
@@ -93,7 +101,8 @@ class SimulatedNetwork:
         return MachineNetwork(self, machine)
 
     def listen(self, machine: str, port: int, accept: Callable[[], asyncio.BaseProtocol]) -> None:
-        self._listening[machine, port] = machine, accept
+        """Connections run in the present context."""
+        self._listening[machine, port] = accept, contextvars.copy_context()
 
     # Faults
 
@@ -108,6 +117,9 @@ class SimulatedNetwork:
                 self.cut(machine, other)
                 self.cut(other, machine)
 
+    def is_cut(self, one: str, other: str) -> bool:
+        return (one, other) in self._cuts or (other, one) in self._cuts
+
     def heal(self) -> None:
         self._cuts.clear()
         self._healed.set()
@@ -120,7 +132,7 @@ class SimulatedNetwork:
         """All connections of the machine are reset at both ends."""
         for end in tuple(self.ends):
             if machine in (end.machine, end.peer.machine):
-                end.lose(ConnectionResetError("reset"))
+                end.context.run(end.lose, ConnectionResetError("reset"))
 
     def crash(self, machine: str) -> None:
         """The machine's ports close, its ends are gone without a word to its own protocols, and its peers notice."""
@@ -144,23 +156,24 @@ class SimulatedNetwork:
         target.last_arrival_s = arrival_s
 
         target.in_transit.append(data)
-        self.loop.call_at(arrival_s, target.receive)
+        self.loop.call_at(arrival_s, target.receive, context=target.context)
 
     def delay_s(self) -> float:
         return self._chance.uniform(0.1, self.longest_delay_ms) / 1000
 
     async def connect(self, source: str, protocol_factory: Callable[[], P], host: str, port: int) -> P:
         await asyncio.sleep(self.delay_s())  # a poll's pause: on virtual time
-        while (source, host) in self._cuts or (host, source) in self._cuts:
+        while self.is_cut(source, host):
             await self._healed.wait()
         if (host, port) not in self._listening:
             raise ConnectionRefusedError(f"{host}:{port} refuses connections")
-        machine, accept = self._listening[host, port]
-        ours, theirs = _End(self, source, protocol_factory()), _End(self, machine, accept())
+        accept, context = self._listening[host, port]
+        ours = _End(self, source, protocol_factory(), contextvars.copy_context())
+        theirs = _End(self, host, context.run(accept), context)
         ours.peer, theirs.peer = theirs, ours
         self.ends |= {ours: None, theirs: None}
         ours.protocol.connection_made(ours)
-        theirs.protocol.connection_made(theirs)
+        context.run(theirs.protocol.connection_made, theirs)
         return cast("P", ours.protocol)
 
 

@@ -72,6 +72,9 @@ class FetchedPartition:
         self.reported_log_start_offset = NO_OFFSET
 
     def take_over(self, newer: FetchedPartition) -> None:
+        if newer.current_leader_epoch != self.current_leader_epoch:
+            # A follower ignores an answer to a request of an earlier epoch, so it does not know the offsets.
+            self.reported_high_watermark = self.reported_log_start_offset = NO_OFFSET
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
         self.current_leader_epoch = newer.current_leader_epoch
@@ -89,8 +92,8 @@ class FetchedPartition:
         )
 
     def reported(self, result: FetchResult) -> None:
-        # After an error the next successful answer counts as changed.
-        is_success = result.error is ErrorCode.NONE
+        # After an error or a divergence, the next successful answer counts as changed.
+        is_success = result.error is ErrorCode.NONE and result.diverging_epoch == NO_EPOCH
         self.reported_high_watermark = result.high_watermark if is_success else NO_OFFSET
         self.reported_log_start_offset = result.log_start_offset if is_success else NO_OFFSET
 

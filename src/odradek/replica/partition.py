@@ -54,7 +54,6 @@ class Partition:
 
     __slots__ = (
         "_commits_alone",
-        "_epochs",
         "_fail_directory",
         "_has_too_few_in_sync",
         "_high_watermark_listeners",
@@ -62,6 +61,7 @@ class Partition:
         "_replication",
         "directory",
         "epoch_start_offset",
+        "epochs",
         "flusher",
         "follower_log",
         "followers",
@@ -112,8 +112,8 @@ class Partition:
         self.leadership = Leadership.NONE
         self.is_leader = False
         """Whether this broker leads the partition and its log is online: it may append and serve clients."""
-        self._epochs = LeadershipEpochs()
-        self.leader_epoch = self._epochs.leader_epoch
+        self.epochs = LeadershipEpochs()
+        self.leader_epoch = self.epochs.leader_epoch
         self.image: PartitionImage | None = None  # the newest metadata that was applied
         self.followers: Followers | None = None  # of this leader
         self.epoch_start_offset = 0  # the log end when this broker began to lead in the leader epoch
@@ -134,7 +134,7 @@ class Partition:
 
     @property
     def partition_epoch(self) -> int:
-        return self._epochs.partition_epoch
+        return self.epochs.partition_epoch
 
     # Leadership
 
@@ -174,9 +174,9 @@ class Partition:
         return self._apply(image, Leadership.NONE)
 
     def _apply(self, image: PartitionImage, leadership: Leadership) -> ErrorCode:
-        refusal = self._epochs.refusal(image)
+        refusal = self.epochs.refusal(image)
         if refusal is _NONE:
-            self._epochs.advance(image)
+            self.epochs.advance(image)
             self.image = image
             self.leader_epoch = image.leader_epoch
             self.leadership = leadership

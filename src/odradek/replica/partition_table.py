@@ -197,7 +197,7 @@ class PartitionTable:
             )
         ):
             for each, partition_log in opened:
-                self._add(each, partition_log, LogState.ONLINE)
+                self._add(each, partition_log, LogState.ONLINE, is_new=is_new)
             unopened += rest
         return unopened
 
@@ -221,7 +221,9 @@ class PartitionTable:
         path = pending.directory.partition_directory(*pending.key)
         self._add(pending, PartitionLog.unreachable(path, pending.config, self._host), LogState.FAILED)
 
-    def _add(self, pending: PendingLog, partition_log: PartitionLog, log_state: LogState) -> None:
+    def _add(
+        self, pending: PendingLog, partition_log: PartitionLog, log_state: LogState, *, is_new: bool = False
+    ) -> None:
         topic, directory = pending.topic, pending.directory
         if pending.key in self._unopened:
             self._discard(self._by_name[topic.name][pending.partition.index])
@@ -238,6 +240,8 @@ class PartitionTable:
             high_watermark=pending.high_watermark,
             replication=self._replication,
         )
+        if self._replication is not None and not is_new:
+            partition.epochs.earlier_life_epoch = pending.partition.leader_epoch
         apply_leadership(partition, pending.partition, self._node_id)
         partitions = self._by_name.get(topic.name)
         if partitions is None:

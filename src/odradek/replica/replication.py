@@ -53,6 +53,7 @@ class Replication:
         self._clock = clock
         self._requests = InSyncRequests(channel, clock)
         self._brokers: dict[int, BrokerImage] = {}
+        self._own_broker_epoch = NO_BROKER_EPOCH
         self._table: PartitionTable | None = None
         self._fetchers: dict[int, FollowerFetcher] = {}
         self._timer: Timer | None = None
@@ -68,6 +69,8 @@ class Replication:
         return self._clock.monotonic_ms()
 
     def broker_epoch(self, node_id: int) -> int | None:
+        if node_id == self._node_id:
+            return self._own_broker_epoch
         broker = self._brokers.get(node_id)
         return None if broker is None or broker.is_fenced else broker.broker_epoch
 
@@ -76,12 +79,19 @@ class Replication:
 
     # Life
 
-    def start(self, table: PartitionTable, image: MetadataImage) -> None:
-        """Follow and lead as the table does. Called once, between two commits, after the table has loaded its logs."""
+    def start(self, table: PartitionTable, image: MetadataImage, broker_epoch: int) -> None:
+        """Follow and lead as the table does. Called once, between two commits, after the table has loaded its logs and
+        this broker has registered. The metadata may have an earlier registration of it, under which it must not fetch:
+        its log may have lost records since (KIP-903)."""
         self._table = table
+        self._own_broker_epoch = broker_epoch
         self._brokers = dict(image.brokers)
         self.follow_all()
         self._schedule_check()
+
+    def register_again(self, broker_epoch: int) -> None:
+        """This broker has another registration, because its session had expired."""
+        self._own_broker_epoch = broker_epoch
 
     def stop(self) -> None:
         """Nothing is fetched, and no in-sync set is changed, from this on."""
@@ -165,7 +175,7 @@ class Replication:
             log.warning("a leader cannot be followed", leader=leader, reason=str(problem))
             return None
         fetcher = self._fetchers[leader] = FollowerFetcher(
-            client, self._node_id, self._own_broker_epoch, self._broker_config, self._clock
+            client, self._node_id, lambda: self._own_broker_epoch, self._broker_config, self._clock
         )
         return fetcher
 
@@ -175,10 +185,6 @@ class Replication:
         if broker is None or endpoint is None:
             return None
         return BrokerAddress(node_id, broker.broker_epoch, endpoint.host, endpoint.port)
-
-    def _own_broker_epoch(self) -> int:
-        broker = self._brokers.get(self._node_id)
-        return NO_BROKER_EPOCH if broker is None else broker.broker_epoch
 
     # In-sync sets
 

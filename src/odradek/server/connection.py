@@ -84,8 +84,6 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._frames.filled(nbytes)
         self.last_active_ms = self._listener.clock.monotonic_ms()
-        if self._client.waiting_replica_fetch is not None:
-            self._client.waiting_replica_fetch.finish()
         self._handle_frames()
 
     def eof_received(self) -> bool:
@@ -170,6 +168,8 @@ class Connection(asyncio.BufferedProtocol):
             return
         is_busy = self._waiting is not None or not self._writer.is_drained
         if is_busy and self._frames.unread_bytes:
+            if self._client.waiting_replica_fetch is not None:  # the follower has news
+                self._client.waiting_replica_fetch.finish()
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()
