@@ -16,10 +16,12 @@ def position(offset: int) -> FetchPosition:
     return FetchPosition(offset, 3, 3, 0, 1024)
 
 
-def fill(session: FetchRequestSession, **offsets: int) -> FetchRequest:
+def fill(session: FetchRequestSession, **offsets: int | None) -> FetchRequest:
+    """None for a partition that is not fetched any more."""
     request = FetchRequest()
     keys = {"first": FIRST, "second": SECOND}
-    session.fill(request, {keys[name]: position(offset) for name, offset in offsets.items()})
+    changes = {keys[name]: None if offset is None else position(offset) for name, offset in offsets.items()}
+    session.fill(request, changes)
     return request
 
 
@@ -39,7 +41,7 @@ def test_only_changed_partitions_are_named() -> None:
     request = fill(session, first=5, second=9)
     assert (request.session_id, request.session_epoch, named(request)) == (SESSION_ID, 1, [(1, 9)])
     assert accept(session)
-    request = fill(session, second=9)
+    request = fill(session, first=None, second=9)
     assert (request.session_epoch, named(request)) == (2, [])
     assert [each.partitions for each in request.forgotten_topics_data] == [[0]]
 
@@ -68,4 +70,4 @@ def test_a_leader_without_room_for_a_session_gets_all_partitions_each_time() -> 
     session = FetchRequestSession()
     fill(session, first=5)
     assert accept(session, session_id=0)
-    assert named(fill(session, first=5)) == [(0, 5)]
+    assert named(fill(session)) == [(0, 5)]

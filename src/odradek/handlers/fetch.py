@@ -10,7 +10,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from odradek.handlers.leader_hints import add_leader_hints
-from odradek.handlers.replica_fetch import check_replica, record_progress, replica_of
+from odradek.handlers.replica_fetch import Replica, check_replica, end_visits, record_progress, replica_of
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -48,13 +48,12 @@ class _Round:
 
     __slots__ = ("has_changed", "isolation", "needs_disk", "remaining_bytes", "replica", "results", "size_bytes")
 
-    def __init__(self, request: FetchRequest, context: RequestContext) -> None:
+    def __init__(self, request: FetchRequest, context: RequestContext, replica: Replica | None) -> None:
         self.results: list[tuple[FetchedPartition, Partition | None, FetchResult]] = []
         self.size_bytes = 0
         self.remaining_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
-        self.replica = replica_of(request, context)
-        is_consumer = self.replica is None
-        self.isolation = client_isolation(request.isolation_level) if is_consumer else FetchIsolation.LOG_END
+        self.replica = replica
+        self.isolation = client_isolation(request.isolation_level) if replica is None else FetchIsolation.LOG_END
         self.needs_disk = False  # the round has stopped: it must run on workers
         self.has_changed = False  # there is an error or a divergence, which is answered at once
 
@@ -63,28 +62,33 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Aw
     session = context.services.fetch_sessions.begin(request, context.api_version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
-    round_ = _read_on_loop(request, context, session)
+    replica = replica_of(request, context)
+    if replica is not None and replica.is_allowed:
+        context.services.fetch_sessions.watch_for(session, replica.node_id)
+    round_ = _read_on_loop(request, context, session, replica)
     if round_.needs_disk:
-        return _read_on_workers_then_respond(request, context, session)
-    if round_.replica is not None:
-        _record_progress(round_)
+        return _read_on_workers_then_respond(request, context, session, replica)
+    if replica is not None:
+        _record_progress(session, round_)
     return _respond_or_wait(request, context, session, round_)
 
 
 async def _read_on_workers_then_respond(
-    request: FetchRequest, context: RequestContext, session: FetchSession
+    request: FetchRequest, context: RequestContext, session: FetchSession, replica: Replica | None
 ) -> FetchResponse:
-    round_ = await _read_on_workers(request, context, session)
-    if round_.replica is not None:
-        _record_progress(round_)
+    round_ = await _read_on_workers(request, context, session, replica)
+    if replica is not None:
+        _record_progress(session, round_)
     response = _respond_or_wait(request, context, session, round_)
     return response if isinstance(response, FetchResponse) else await response
 
 
-def _record_progress(round_: _Round) -> None:
+def _record_progress(session: FetchSession, round_: _Round) -> None:
     """Once for each request, when it has arrived: a follower that waits makes no progress."""
     assert round_.replica is not None
     for place, (wanted, partition, result) in enumerate(round_.results):
+        if partition is not None and session.watch is not None:
+            session.watch.watch(wanted.key, partition)
         if partition is not None and result.error is _NONE and result.diverging_epoch == NO_EPOCH:
             error = record_progress(round_.replica, wanted, partition)
             if error is not _NONE:
@@ -101,8 +105,12 @@ def _respond_or_wait(
     missing_bytes -= round_.size_bytes
     if missing_bytes <= 0 or round_.has_changed or request.max_wait_ms <= 0 or not session.partitions:
         return _respond(request, context, session, round_)
-    partitions = _partitions_to_wait_for(context, round_)
-    if not partitions:
+    if session.watch is not None:
+        may_wait, partitions = not _has_more(round_) and not context.services.partitions.is_ending, []
+    else:
+        partitions = _partitions_to_wait_for(context, round_)
+        may_wait = bool(partitions)
+    if not may_wait:
         return _respond(request, context, session, round_)
     waiting = WaitingFetch(
         partitions,
@@ -110,11 +118,18 @@ def _respond_or_wait(
         request.max_wait_ms,
         context.services.host.clock,
         is_committed_only=round_.isolation is FetchIsolation.TRANSACTION_COMMITTED,
-        is_replica=round_.replica is not None,
     )
-    if round_.replica is not None:
-        context.connection.waiting_replica_fetch = waiting
-    return _wait(request, context, session, waiting)
+    if session.watch is not None:
+        context.connection.waiting_replica_fetch = session.watch.waiting = waiting
+    return _wait(request, context, session, round_.replica, waiting)
+
+
+def _has_more(round_: _Round) -> bool:
+    """Whether a follower can read records that the round did not return: some were appended while a worker read."""
+    return any(
+        partition is not None and result.records is None and wanted.fetch_offset != partition.log.log_end_offset
+        for wanted, partition, result in round_.results
+    )
 
 
 def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Partition]:
@@ -132,9 +147,6 @@ def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Par
         if round_.isolation is FetchIsolation.TRANSACTION_COMMITTED:
             if result.last_stable_offset != partition.last_stable_offset:
                 return []
-        elif round_.replica is not None:
-            if result.records is None and wanted.fetch_offset != partition.log.log_end_offset:
-                return []
         elif result.high_watermark != partition.high_watermark:
             return []
         partitions.append(partition)
@@ -142,29 +154,38 @@ def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Par
 
 
 async def _wait(
-    request: FetchRequest, context: RequestContext, session: FetchSession, waiting: WaitingFetch
+    request: FetchRequest,
+    context: RequestContext,
+    session: FetchSession,
+    replica: Replica | None,
+    waiting: WaitingFetch,
 ) -> FetchResponse:
     """Long poll: read again when enough records were committed, or after the timeout."""
     try:
         await waiting.wait()
     finally:
-        context.connection.waiting_replica_fetch = None
-    round_ = _read_on_loop(request, context, session)
+        if session.watch is not None:
+            context.connection.waiting_replica_fetch = session.watch.waiting = None
+    round_ = _read_on_loop(request, context, session, replica)
     if round_.needs_disk:
-        round_ = await _read_on_workers(request, context, session)
+        round_ = await _read_on_workers(request, context, session, replica)
     return _respond(request, context, session, round_)
 
 
-def _read_on_loop(request: FetchRequest, context: RequestContext, session: FetchSession) -> _Round:
-    round_ = _Round(request, context)
-    _read(round_, tuple(session.partitions.values()), context, False)
+def _read_on_loop(
+    request: FetchRequest, context: RequestContext, session: FetchSession, replica: Replica | None
+) -> _Round:
+    round_ = _Round(request, context, replica)
+    _read(round_, session.to_visit(), context, False)
     return round_
 
 
-async def _read_on_workers(request: FetchRequest, context: RequestContext, session: FetchSession) -> _Round:
+async def _read_on_workers(
+    request: FetchRequest, context: RequestContext, session: FetchSession, replica: Replica | None
+) -> _Round:
     """One job for neighbours in the same log directory, on the workers of that directory."""
-    round_ = _Round(request, context)
-    neighbours = itertools.groupby(tuple(session.partitions.values()), lambda wanted: _workers_of(context, wanted))
+    round_ = _Round(request, context, replica)
+    neighbours = itertools.groupby(session.to_visit(), lambda wanted: _workers_of(context, wanted))
     for workers, wanted in [(workers, tuple(wanted)) for workers, wanted in neighbours]:
         if workers is None:
             _read(round_, wanted, context, False)
@@ -282,6 +303,8 @@ def _respond(request: FetchRequest, context: RequestContext, session: FetchSessi
     response = FetchResponse(error_code=ErrorCode.NONE, session_id=session.session_id, responses=topics)
     if round_.has_changed:
         add_leader_hints(response, context)
+    if session.watch is not None:
+        end_visits(session, round_.results)
     return response
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
+from odradek.replica.replica_watch import ReplicaWatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -99,9 +100,10 @@ class FetchedPartition:
 
 
 class FetchSession:
-    """The partitions of one consumer, in the order in which they are served next."""
+    """The partitions of one consumer or follower, in the order in which they are served next. The session of a follower
+    has a `watch`, which knows the partitions to visit."""
 
-    __slots__ = ("epoch", "is_incremental", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = ("epoch", "is_incremental", "last_used_ms", "partitions", "session_id", "uses_topic_ids", "watch")
 
     def __init__(self, session_id: int, uses_topic_ids: bool) -> None:
         self.session_id = session_id
@@ -110,15 +112,38 @@ class FetchSession:
         self.is_incremental = False
         self.last_used_ms = 0.0
         self.partitions: dict[FetchKey, FetchedPartition] = {}
+        self.watch: ReplicaWatch | None = None
 
     def put(self, wanted: Iterable[FetchedPartition]) -> None:
-        partitions = self.partitions
+        partitions, watch = self.partitions, self.watch
         for partition in wanted:
+            if watch is not None:
+                watch.changed[partition.key] = None
             known = partitions.get(partition.key)
             if known is None:
                 partitions[partition.key] = partition
             else:
                 known.take_over(partition)
+
+    def begin_watch(self) -> None:
+        """This is the session of a follower; every partition is to be visited."""
+        self.watch = ReplicaWatch()
+        self.watch.changed = dict.fromkeys(self.partitions)
+
+    def to_visit(self) -> tuple[FetchedPartition, ...]:
+        if self.watch is None:
+            return tuple(self.partitions.values())
+        partitions = self.partitions
+        return tuple(partitions[key] for key in self.watch.changed if key in partitions)
+
+    def forget(self, key: FetchKey) -> None:
+        self.partitions.pop(key, None)
+        if self.watch is not None:
+            self.watch.unwatch(key)
+
+    def close(self) -> None:
+        if self.watch is not None:
+            self.watch.close()
 
     def served(self, key: FetchKey) -> None:
         """A partition that gave data goes to the back, so that a small limit starves no partition."""
@@ -135,6 +160,7 @@ class FetchSessions:
         self._clock = clock
         self._entropy = entropy
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._replicas: dict[int, int] = {}  # the session of each follower
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -143,7 +169,7 @@ class FetchSessions:
         """The session of this request, with its changes applied; one with id 0 if the client gets no session."""
         uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            self._end(request.session_id)
             session = FetchSession(NO_SESSION_ID, uses_topic_ids)
             session.put(_wanted(request, uses_topic_ids))
             if request.session_epoch == INITIAL_EPOCH and session.partitions:
@@ -163,9 +189,9 @@ class FetchSessions:
         for forgotten in request.forgotten_topics_data:
             topic = forgotten.topic_id if uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
-                session.partitions.pop(FetchKey(topic, index), None)
+                session.forget(FetchKey(topic, index))
         if not session.partitions:
-            del self._sessions[session.session_id]
+            self._end(session.session_id)
             return FetchSession(NO_SESSION_ID, uses_topic_ids)
         session.epoch = _next_epoch(session.epoch)
         session.is_incremental = True
@@ -173,13 +199,27 @@ class FetchSessions:
         self._sessions.move_to_end(session.session_id)
         return session
 
+    def watch_for(self, session: FetchSession, replica_id: int) -> None:
+        """Make it the one session of this follower. The caller has checked that the client may be a replica."""
+        if session.watch is not None:
+            return
+        session.begin_watch()
+        if session.session_id != NO_SESSION_ID:
+            self._end(self._replicas.get(replica_id, NO_SESSION_ID))  # of an earlier connection
+            self._replicas[replica_id] = session.session_id
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
     def _remember(self, session: FetchSession) -> None:
         now_ms = self._clock.monotonic_ms()
         if len(self._sessions) >= self._slots:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or now_ms - oldest.last_used_ms < EVICTABLE_AFTER_MS:
                 return
-            del self._sessions[oldest.session_id]
+            self._end(oldest.session_id)
         session_id = NO_SESSION_ID
         while session_id == NO_SESSION_ID or session_id in self._sessions:
             session_id = 1 + self._entropy.random_below(LARGEST_EPOCH)

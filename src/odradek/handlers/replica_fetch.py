@@ -13,13 +13,16 @@ from odradek.protocol.sentinels import NO_BROKER_EPOCH, NO_EPOCH
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.handlers.context import RequestContext
-    from odradek.handlers.fetch_sessions import FetchedPartition
+    from odradek.handlers.fetch_sessions import FetchedPartition, FetchSession
     from odradek.protocol.messages.fetch import FetchRequest
+    from odradek.replica.fetch_result import FetchResult
     from odradek.replica.partition import Partition
 
 FIRST_VERSION_WITH_REPLICA_STATE = 15
-NO_REPLICA_ID = -1
+NO_SESSION_ID = 0
 
 _NONE = ErrorCode.NONE
 
@@ -64,3 +67,27 @@ def record_progress(replica: Replica, wanted: FetchedPartition, partition: Parti
     return partition.followers.record_fetch(
         replica.node_id, wanted.fetch_offset, wanted.log_start_offset, replica.broker_epoch
     )
+
+
+def end_visits(
+    session: FetchSession, results: Sequence[tuple[FetchedPartition, Partition | None, FetchResult]]
+) -> None:
+    """Leave the partitions of which the follower knows everything out of its next fetch, until they change. All others
+    are visited again: those with more records, and those with an error."""
+    watch = session.watch
+    assert watch is not None
+    for wanted, partition, result in results:
+        if result.records is not None:
+            watch.changed.pop(wanted.key, None)  # to the end, so that a small limit starves no partition
+            watch.changed[wanted.key] = None
+        elif (
+            partition is not None
+            and result.error is _NONE
+            and result.diverging_epoch == NO_EPOCH
+            and wanted.fetch_offset == partition.log.log_end_offset
+            and wanted.reported_high_watermark == partition.high_watermark
+            and wanted.reported_log_start_offset == partition.log.log_start_offset
+        ):
+            watch.changed.pop(wanted.key, None)
+    if session.session_id == NO_SESSION_ID:
+        session.close()

@@ -42,18 +42,26 @@ class FetchRequestSession:
     def __init__(self) -> None:
         self._session_id = NO_SESSION_ID
         self._epoch = INITIAL_EPOCH
-        self.sent: Mapping[PartitionKey, FetchPosition] = {}
+        self.sent: dict[PartitionKey, FetchPosition] = {}
 
-    def fill(self, request: FetchRequest, wanted: Mapping[PartitionKey, FetchPosition]) -> None:
-        """Set the session and the partitions of a request that fetches all `wanted` partitions."""
+    def fill(self, request: FetchRequest, changes: Mapping[PartitionKey, FetchPosition | None]) -> None:
+        """Set the session and the partitions of a request. `changes` are the partitions that may have another position
+        than in the last request, with None for those that are not fetched any more."""
+        sent = self.sent
+        changed: dict[PartitionKey, FetchPosition] = {}
+        forgotten: list[PartitionKey] = []
+        for key, position in changes.items():
+            if position is None:
+                if sent.pop(key, None) is not None:
+                    forgotten.append(key)
+            elif sent.get(key) != position:
+                sent[key] = changed[key] = position
         request.session_id, request.session_epoch = self._session_id, self._epoch
         if self._epoch == INITIAL_EPOCH:
-            request.topics = _topics(wanted.items())
+            request.topics = _topics(sent.items())
         else:
-            sent = self.sent
-            request.topics = _topics((key, each) for key, each in wanted.items() if sent.get(key) != each)
-            request.forgotten_topics_data = _forgotten(key for key in sent if key not in wanted)
-        self.sent = dict(wanted)
+            request.topics = _topics(changed.items())
+            request.forgotten_topics_data = _forgotten(forgotten)
 
     def accept(self, response: FetchResponse) -> bool:
         """Whether the response has answers for partitions; if not, the next request names all of them."""

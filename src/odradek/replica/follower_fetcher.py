@@ -48,6 +48,8 @@ class FollowerFetcher:
         self._clock = clock
         self._session = FetchRequestSession()
         self._partitions: dict[PartitionKey, FollowedPartition] = {}
+        self._changed: dict[PartitionKey, None] = {}  # whose position may be another than in the last fetch
+        self._paused: dict[PartitionKey, FollowedPartition] = {}
         self._has_changed = asyncio.Event()
         self._is_fetching = False
         self._tasks: set[asyncio.Task[None]] = set()
@@ -60,12 +62,14 @@ class FollowerFetcher:
         """Follow the partition in its present leader epoch, also if it was followed in an earlier one."""
         followed = FollowedPartition(partition)
         self._partitions[followed.key] = followed
+        self._changed[followed.key] = None
         if partition.follower_log.is_truncating:  # since an earlier leader epoch
             self._hold(followed, partition.follower_log.settle())
         self._wake()
 
     def remove(self, key: PartitionKey) -> None:
         if self._partitions.pop(key, None) is not None:
+            self._changed[key] = None
             self._wake()
 
     def follows(self, key: PartitionKey, partition: Partition) -> bool:
@@ -105,13 +109,13 @@ class FollowerFetcher:
     async def _run(self) -> None:
         while True:
             self._has_changed.clear()
-            wanted, pause_ms = self._wanted()
-            if not wanted:
-                await self._pause(pause_ms)
+            changes = self._changes()
+            if not self._session.sent and not any(changes.values()):
+                await self._pause(self._next_pause_end_ms())
                 continue
             self._is_fetching = True
             try:
-                await self._fetch(wanted)
+                await self._fetch(changes)
             except BrokerUnavailable as problem:
                 log.info("a leader cannot be reached", leader=str(self.client.address), reason=str(problem))
                 self._session.reset()
@@ -126,20 +130,28 @@ class FollowerFetcher:
             finally:
                 self._is_fetching = False
 
-    def _wanted(self) -> tuple[dict[PartitionKey, FetchPosition], float | None]:
-        """The positions of the partitions that can be fetched, and the time until the next one can."""
+    def _changes(self) -> dict[PartitionKey, FetchPosition | None]:
+        """The positions of the partitions that may have changed; None for those that cannot be fetched."""
         now_ms = self._clock.monotonic_ms()
+        for key in [key for key, followed in self._paused.items() if followed.not_before_ms <= now_ms]:
+            del self._paused[key]
+            self._changed[key] = None
         max_bytes = self._config.replica_fetch_max_bytes
-        wanted: dict[PartitionKey, FetchPosition] = {}
-        earliest_ms: float | None = None
-        for key, followed in self._partitions.items():
-            if followed.is_busy or not followed.is_following:
-                continue
-            if followed.not_before_ms > now_ms:
-                earliest_ms = min(followed.not_before_ms, earliest_ms or followed.not_before_ms)
-            else:
-                wanted[key] = followed.position(max_bytes)
-        return wanted, None if earliest_ms is None else earliest_ms - now_ms
+        changes: dict[PartitionKey, FetchPosition | None] = {}
+        for key in self._changed:
+            followed = self._partitions.get(key)
+            is_ready = followed is not None and followed.is_following and not followed.is_busy
+            is_ready = is_ready and key not in self._paused
+            changes[key] = followed.position(max_bytes) if followed is not None and is_ready else None
+        self._changed.clear()
+        return changes
+
+    def _next_pause_end_ms(self) -> float | None:
+        """How long until a partition that pauses can be fetched."""
+        if not self._paused:
+            return None
+        earliest_ms = min(followed.not_before_ms for followed in self._paused.values())
+        return max(earliest_ms - self._clock.monotonic_ms(), 0.0)
 
     async def _pause(self, duration_ms: float | None) -> None:
         """Until partitions change, at most for this time."""
@@ -152,7 +164,7 @@ class FollowerFetcher:
             if timer is not None:
                 timer.cancel()
 
-    async def _fetch(self, wanted: dict[PartitionKey, FetchPosition]) -> None:
+    async def _fetch(self, changes: dict[PartitionKey, FetchPosition | None]) -> None:
         config = self._config
         request = FetchRequest(
             replica_state=ReplicaState(replica_id=self._node_id, replica_epoch=self._broker_epoch()),
@@ -160,8 +172,9 @@ class FollowerFetcher:
             min_bytes=config.replica_fetch_min_bytes,
             max_bytes=config.replica_fetch_response_max_bytes,
         )
-        self._session.fill(request, wanted)
-        timer = self._limit_wait()
+        self._session.fill(request, changes)
+        pause_ms = self._next_pause_end_ms()  # a partition that pauses ends the wait of the others' fetch
+        timer = None if pause_ms is None else self._clock.call_after(pause_ms, self._wake)
         try:
             await self.client.call_in_place(
                 request, FetchResponse, self._take, timeout_ms=config.replica_socket_timeout_ms
@@ -170,12 +183,6 @@ class FollowerFetcher:
             if timer is not None:
                 timer.cancel()
         self._retry_ms = SHORTEST_RETRY_MS
-
-    def _limit_wait(self) -> Timer | None:
-        """A partition that pauses ends the wait of the others' fetch."""
-        now_ms = self._clock.monotonic_ms()
-        pauses = [each.not_before_ms - now_ms for each in self._partitions.values() if each.not_before_ms > now_ms]
-        return self._clock.call_after(min(pauses), self._wake) if pauses else None
 
     def _take(self, response: FetchResponse) -> None:
         """Runs where the response was received: its records are views of the receive buffer."""
@@ -187,6 +194,7 @@ class FollowerFetcher:
             for data in topic.partitions:
                 key = PartitionKey(topic.topic_id, data.partition_index)
                 followed, position = self._partitions.get(key), sent.get(key)
+                self._changed[key] = None
                 if followed is not None and position is not None:
                     self._carry_out(followed, followed.take(data, position))
 
@@ -209,10 +217,13 @@ class FollowerFetcher:
 
     def _delay(self, followed: FollowedPartition) -> None:
         followed.pause(self._clock.monotonic_ms(), self._config.replica_fetch_backoff_ms)
+        self._paused[followed.key] = followed
+        self._changed[followed.key] = None
 
     def _hold(self, followed: FollowedPartition, work: Coroutine[object, object, None]) -> None:
         """Leave the partition out of fetches until the work has ended."""
         followed.is_busy = True
+        self._changed[followed.key] = None
         self._begin(self._after(followed, work))
 
     async def _after(self, followed: FollowedPartition, work: Coroutine[object, object, None]) -> None:
@@ -226,6 +237,7 @@ class FollowerFetcher:
             self._delay(followed)
         finally:
             followed.is_busy = False
+            self._changed[followed.key] = None
             self._wake()
 
     async def _find_range(self, followed: FollowedPartition) -> None:

@@ -105,6 +105,14 @@ class Followers:
         self._partition.commit_replicated()
         return ErrorCode.NONE
 
+    def record_append(self, base_offset: int) -> None:
+        """The leader has appended a batch. Followers that had all before it were caught up until this moment: while
+        nothing is appended, their fetches do not visit the partition."""
+        now_ms = self._context.monotonic_ms()
+        for progress in self.in_sync.followers.values():
+            if progress.fetch_offset >= base_offset:
+                progress.caught_up_ms = now_ms
+
     def committed_offset(self, own_end_offset: int) -> int:
         """How far the records are committed, or the present high watermark while too few replicas are in sync."""
         partition, context = self._partition, self._context

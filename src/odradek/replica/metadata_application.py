@@ -33,6 +33,8 @@ def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) 
             exc_info=problem,
         )  # fmt: skip
         return
+    if refusal is ErrorCode.INVALID_UPDATE_VERSION and partition.followers is not None:
+        return  # the leader knows a later change of its in-sync set from the controller's answer
     if refusal is not ErrorCode.NONE:
         log.error(
             "metadata with an older epoch was not applied", topic=partition.topic, partition=partition.index,

@@ -27,6 +27,7 @@ from odradek.replica.follower_log import FollowerLog
 from odradek.replica.followers import Followers
 from odradek.replica.leadership import Leadership, LeadershipEpochs, LogState
 from odradek.replica.partition_transactions import PartitionTransactions
+from odradek.replica.replica_watch import ReplicaWatches
 from odradek.replica.replication_context import NoReplication
 from odradek.replica.waiting_requests import size_between
 
@@ -73,12 +74,12 @@ class Partition:
         "leadership",
         "log",
         "log_state",
+        "replica_watches",
         "topic",
         "topic_id",
         "transactions",
         "waiting_acknowledgements",
         "waiting_fetches",
-        "waiting_replica_fetches",
         "workers",
     )
 
@@ -123,7 +124,7 @@ class Partition:
         log.producers.transactions.commit_before(self.high_watermark)
         self.follower_log = FollowerLog(self, checkpoint_directory)
         self.waiting_fetches: set[WaitingFetch] = set()
-        self.waiting_replica_fetches: set[WaitingFetch] = set()  # of followers: each append counts
+        self.replica_watches = ReplicaWatches()
         self.waiting_acknowledgements: set[WaitingAcknowledgement] = set()
         self._high_watermark_listeners: list[Callable[[int], None]] = []
         self._leadership_listeners: list[Callable[[], None]] = []
@@ -149,7 +150,7 @@ class Partition:
             if is_new_epoch:
                 self.epoch_start_offset = self.log.log_end_offset
                 self.log.leader_epochs.assign(image.leader_epoch, self.epoch_start_offset)
-                self._wake(self.waiting_replica_fetches)  # they were sent in an older epoch
+                self.replica_watches.wake()  # fetches that wait were sent in an older epoch
             self._update_followers(image, is_new_epoch)
             self._advance_as_leader()
             self._check_acknowledgements()
@@ -163,7 +164,7 @@ class Partition:
             self.followers = Followers(self, image, self.epoch_start_offset, self._replication)
         else:
             self.followers.update(image)
-        self._count_in_sync()
+        self._has_too_few_in_sync = self.followers is not None and self.followers.has_too_few
 
     def become_follower(self, image: PartitionImage) -> ErrorCode:
         """Follow the image's leader. Refusals as for `become_leader`."""
@@ -261,8 +262,10 @@ class Partition:
         if self.must_flush:
             end_offset = self.log.recovery_point_offset
             self.flusher.begin()
-        followers = self.followers
+        before, followers = self.high_watermark, self.followers
         self.advance_high_watermark(end_offset if followers is None else followers.committed_offset(end_offset))
+        if self.high_watermark != before:
+            self.replica_watches.move()
 
     def commit_replicated(self) -> None:
         """A follower has made progress, or is not waited for any more."""
@@ -291,15 +294,9 @@ class Partition:
             each.check()
 
     def wake_waiting_fetches(self) -> None:
-        self._wake(self.waiting_fetches)
-        self._wake(self.waiting_replica_fetches)
-
-    def _wake(self, fetches: set[WaitingFetch]) -> None:
-        for fetch in tuple(fetches):
+        self.replica_watches.wake()
+        for fetch in tuple(self.waiting_fetches):
             fetch.finish()
-
-    def _count_in_sync(self) -> None:
-        self._has_too_few_in_sync = self.followers is not None and self.followers.has_too_few
 
     @property
     def last_stable_offset(self) -> int:
@@ -333,7 +330,7 @@ class Partition:
         if result.error is _NONE:
             end_offset = log.log_end_offset
             if not self._commits_alone or end_offset - log.recovery_point_offset >= log.config.flush_messages:
-                self._advance_after_append(log.size_bytes - size_before)
+                self._advance_after_append(result.base_offset, log.size_bytes - size_before)
             elif self.waiting_fetches and result.base_offset == self.high_watermark:
                 # The size as it is stored, which may be in another codec.
                 self.advance_high_watermark(end_offset, log.size_bytes - size_before)
@@ -355,13 +352,14 @@ class Partition:
             self.report_failure(problem)
             raise
         if result.error is _NONE:
-            self._advance_after_append(self.log.size_bytes - size_before)
+            self._advance_after_append(result.base_offset, self.log.size_bytes - size_before)
         return result
 
-    def _advance_after_append(self, size_bytes: int) -> None:
-        """Followers may fetch what is not committed."""
-        for fetch in tuple(self.waiting_replica_fetches):
-            fetch.count_down(size_bytes)
+    def _advance_after_append(self, base_offset: int, size_bytes: int) -> None:
+        """Nothing was appended, and the size is 0, if the batch is a duplicate."""
+        if self.followers is not None and size_bytes:
+            self.followers.record_append(base_offset)
+            self.replica_watches.append(size_bytes)
         self._advance_as_leader()
 
     @property
@@ -372,9 +370,10 @@ class Partition:
 
     def configure(self, config: LogConfig) -> None:
         self.log.configure(config)
-        self._count_in_sync()
         if self.is_leader:
+            self._has_too_few_in_sync = self.followers is not None and self.followers.has_too_few
             self._advance_as_leader()  # `flush.messages` may have been raised
+            self._check_acknowledgements()
 
     # Removing
 
@@ -386,6 +385,7 @@ class Partition:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if offset > self.log.log_start_offset:
             self.log.advance_log_start_offset(offset)
+            self.replica_watches.move()
         return _NONE
 
     # Failures

@@ -21,9 +21,6 @@ class FetchedPartition(Protocol):
     @property
     def waiting_fetches(self) -> set[WaitingFetch]: ...
 
-    @property
-    def waiting_replica_fetches(self) -> set[WaitingFetch]: ...
-
 
 class AcknowledgingPartition(Protocol):
     @property
@@ -35,13 +32,13 @@ class AcknowledgingPartition(Protocol):
 
 class WaitingFetch:
     """One long poll over several partitions. Each advance of a high watermark counts down the missing bytes; for a
-    reader with read_committed (`is_committed_only`), each advance of a last stable offset; for a follower
-    (`is_replica`), each append.
+    reader with read_committed (`is_committed_only`), each advance of a last stable offset. The fetch of a follower has
+    no partitions here: a `ReplicaWatch` counts down.
 
     It is registered when it is constructed: its task starts later, and records that are committed in between count.
     """
 
-    __slots__ = ("_future", "_missing_bytes", "_registries", "_timer", "is_committed_only")
+    __slots__ = ("_future", "_missing_bytes", "_partitions", "_timer", "is_committed_only")
 
     def __init__(
         self,
@@ -51,17 +48,14 @@ class WaitingFetch:
         clock: Clock,
         *,
         is_committed_only: bool = False,
-        is_replica: bool = False,
     ) -> None:
         self.is_committed_only = is_committed_only
-        self._registries = [
-            partition.waiting_replica_fetches if is_replica else partition.waiting_fetches for partition in partitions
-        ]
+        self._partitions = partitions
         self._missing_bytes = missing_bytes
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer = clock.call_after(timeout_ms, self.finish)
-        for registry in self._registries:
-            registry.add(self)
+        for partition in partitions:
+            partition.waiting_fetches.add(self)
 
     def count_down(self, size_bytes: int | None) -> None:
         """Records of this size were committed; None when the size is unknown, which ends the wait."""
@@ -86,8 +80,8 @@ class WaitingFetch:
 
     def _unregister(self) -> None:
         self._timer.cancel()
-        for registry in self._registries:
-            registry.discard(self)
+        for partition in self._partitions:
+            partition.waiting_fetches.discard(self)
 
 
 def size_between(log: PartitionLog, start_offset: int, end_offset: int) -> int | None:
