@@ -21,6 +21,7 @@ from tests.handlers.requests import (
     batch,
     begin_fetch,
     create_topic,
+    delete_records,
     fetch,
     fetch_all,
     fetch_request,
@@ -31,6 +32,7 @@ from tests.handlers.requests import (
     size_of,
     wanted,
 )
+from tests.replica.fake_replication import FakeReplication
 from tests.security.authorizers import AllowsOnly
 
 if TYPE_CHECKING:
@@ -171,3 +173,18 @@ def test_a_follower_learns_the_log_end(scene: Scene) -> None:
     assert scene.broker.call(request, ListOffsetsResponse, 9).topics[0].partitions[0].offset == 2
     scene.broker.services.authorizer = AllowsOnly(Operation.DESCRIBE)
     assert scene.broker.call(request, ListOffsetsResponse, 9).topics[0].partitions[0].offset == 0
+
+
+def test_deleting_records_waits_for_the_followers(scene: Scene) -> None:
+    """Here none is registered, so that none is waited for."""
+    produce(scene.broker, scene.name, batch(b"a", b"b"), acks=1)
+    scene.fetch(2)
+    scene.fetch(2, OTHER_FOLLOWER)
+    assert delete_records(scene.broker, scene.name, 1).error_code == ErrorCode.NONE
+    registered = FakeReplication(0, FOLLOWER)
+    followers = scene.partition.followers
+    assert followers is not None
+    followers._context = registered
+    assert delete_records(scene.broker, scene.name, 2).error_code == ErrorCode.REQUEST_TIMED_OUT
+    followers.record_fetch(FOLLOWER, 2, 2, 1)
+    assert delete_records(scene.broker, scene.name, 2).low_watermark == 2

@@ -12,6 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.batch import read_batch_header
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 from odradek.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -143,6 +149,17 @@ class SimulatedCluster:
             self.invariants.check(self.machines)
             self.invariants.check_acknowledged((TOPIC, index), [(answer.base_offset, crc)])
 
+    async def delete_records(self) -> None:
+        """As a client that does not wait for the followers."""
+        index = self.chance.randrange(PARTITIONS)
+        machine = self.believed_leader(index)
+        if machine is None:
+            return
+        partition = DeleteRecordsPartition(partition_index=index, offset=self.chance.randrange(20))
+        topic = DeleteRecordsTopic(name=TOPIC, partitions=[partition])
+        request = DeleteRecordsRequest(topics=[topic], timeout_ms=100)
+        machine.spawn(machine.call(request, DeleteRecordsResponse, 1))
+
     async def see_end(self) -> None:
         """As a client whose metadata is the newest: another broker, or an older epoch, is refused."""
         index = self.chance.randrange(PARTITIONS)
@@ -229,6 +246,7 @@ class SimulatedCluster:
         choices: list[tuple[int, Callable[[], Any]]] = [
             (50, self.produce),
             (10, self.see_end),
+            (1, self.delete_records),
             (4, self.kill),
             (2, self.lose_power),
             (8, self.restart),
@@ -259,11 +277,10 @@ class SimulatedCluster:
             raise Violation(f"the cluster does not recover: {self._state()}")
         for key, acknowledged in self.acknowledged.items():
             self.invariants.check_acknowledged(key, acknowledged)
-            replicas = [
-                list(stored_batches(found, 0, found.log.log_end_offset))
-                for machine in self.machines
-                if (found := machine.table.find(*key)) is not None
-            ]
+            found = [each for machine in self.machines if (each := machine.table.find(*key)) is not None]
+            # A deletion may not have reached all replicas before its leader was deposed.
+            start = max(each.log.log_start_offset for each in found)
+            replicas = [list(stored_batches(each, start, each.log.log_end_offset)) for each in found]
             if any(each != replicas[0] for each in replicas):
                 raise Violation(f"{key}: the logs differ after all brokers have recovered")
 
@@ -280,7 +297,8 @@ class SimulatedCluster:
     def _state(self) -> str:
         lines = [
             f"{machine.node_id}:{partition.index} {partition.leadership.value} epoch {partition.leader_epoch} "
-            f"high watermark {partition.high_watermark} end {partition.log.log_end_offset}"
+            f"log {partition.log.log_start_offset} to {partition.log.log_end_offset}, high watermark "
+            f"{partition.high_watermark}"
             for machine in self.machines
             if machine.is_ready
             for partition in machine.table

@@ -75,6 +75,7 @@ class Invariants:
         """Every replica has the same records below its high watermark. The first to have them decides."""
         committed = self.committed.setdefault(key, [])
         verified = min(self._verified.get((key, node_id), 0), partition.log.log_end_offset)
+        verified = max(verified, partition.log.log_start_offset)
         if verified > partition.high_watermark:
             self._verified[key, node_id] = verified
             return
@@ -116,7 +117,7 @@ def _place_of(committed: Sequence[StoredBatch], offset: int) -> int:
     low, high = 0, len(committed)
     while low < high:
         middle = (low + high) // 2
-        if committed[middle].base_offset < offset:
+        if committed[middle].last_offset < offset:
             low = middle + 1
         else:
             high = middle

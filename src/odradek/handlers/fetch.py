@@ -64,7 +64,7 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Aw
         return FetchResponse(error_code=session)
     replica = replica_of(request, context)
     if replica is not None and replica.is_allowed:
-        context.services.fetch_sessions.watch_for(session, replica.node_id)
+        context.services.fetch_sessions.watch_for(session, replica.node_id, replica.broker_epoch)
     round_ = _read_on_loop(request, context, session, replica)
     if round_.needs_disk:
         return _read_on_workers_then_respond(request, context, session, replica)

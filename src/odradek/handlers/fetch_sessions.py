@@ -125,9 +125,11 @@ class FetchSession:
             else:
                 known.take_over(partition)
 
-    def begin_watch(self) -> None:
-        """This is the session of a follower; every partition is to be visited."""
-        self.watch = ReplicaWatch()
+    def begin_watch(self, broker_epoch: int) -> None:
+        """This is the session of a follower under this registration; every partition is to be visited."""
+        if self.watch is None:
+            self.watch = ReplicaWatch(broker_epoch)
+        self.watch.broker_epoch = broker_epoch
         self.watch.changed = dict.fromkeys(self.partitions)
 
     def to_visit(self) -> tuple[FetchedPartition, ...]:
@@ -199,12 +201,14 @@ class FetchSessions:
         self._sessions.move_to_end(session.session_id)
         return session
 
-    def watch_for(self, session: FetchSession, replica_id: int) -> None:
-        """Make it the one session of this follower. The caller has checked that the client may be a replica."""
-        if session.watch is not None:
-            return
-        session.begin_watch()
-        if session.session_id != NO_SESSION_ID:
+    def watch_for(self, session: FetchSession, replica_id: int, broker_epoch: int) -> None:
+        """Make it the one session of this follower. The caller has checked that the client may be a replica. A follower
+        that has registered again in the middle of a session is visited in all its partitions: leaders must know its
+        new registration."""
+        is_new = session.watch is None
+        if session.watch is None or session.watch.broker_epoch != broker_epoch:
+            session.begin_watch(broker_epoch)
+        if is_new and session.session_id != NO_SESSION_ID:
             self._end(self._replicas.get(replica_id, NO_SESSION_ID))  # of an earlier connection
             self._replicas[replica_id] = session.session_id
 

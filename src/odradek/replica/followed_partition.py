@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.fetch import PartitionData
 from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
 from odradek.replica.fetch_request_session import FetchPosition, PartitionKey
 from odradek.replica.leadership import Leadership
 from odradek.replica.truncation_point import find_truncation_point
 
 if TYPE_CHECKING:
-    from odradek.protocol.messages.fetch import PartitionData
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
@@ -27,13 +27,16 @@ class Next(enum.Enum):
     FETCH = "fetch from the log end"
     PAUSE = "fetch again after a pause"
     TRUNCATE = "truncate the log to an offset, then fetch"
-    RESTART = "remove all records and continue at an offset"
+    RESTART = "remove all records, continue at an offset and append the answer"
     FIND_RANGE = "ask the leader for its first and last offset"
 
 
 class Step(NamedTuple):
+    """`answer` has a copy of the records, because the receive buffer is used again while the log is truncated."""
+
     next: Next
     offset: int = NO_OFFSET
+    answer: PartitionData | None = None
 
 
 FETCH, PAUSE, FIND_RANGE = Step(Next.FETCH), Step(Next.PAUSE), Step(Next.FIND_RANGE)
@@ -110,7 +113,7 @@ class FollowedPartition:
                 self._report("records of the leader could not be appended", str(problem))
                 return PAUSE
             if result.error is ErrorCode.OFFSET_OUT_OF_RANGE and self._begins_within(result.refused_base_offset):
-                return Step(Next.RESTART, result.refused_base_offset)
+                return Step(Next.RESTART, result.refused_base_offset, _with_own_records(data))
             if result.error is not ErrorCode.NONE:
                 self._report("records of the leader were refused", result.error.name)
                 return PAUSE
@@ -119,8 +122,14 @@ class FollowedPartition:
             return FIND_RANGE
         return FETCH
 
+    def append_after_restart(self, answer: PartitionData) -> None:
+        """It cannot be fetched again from the start of its first batch, which is before the leader's log start."""
+        if self.is_following:
+            self._append(answer)
+
     def _begins_within(self, base_offset: int) -> bool:
-        """An empty log continues in the middle of a batch, which it must have whole."""
+        """An empty log continues in the middle of a batch, which it must have whole: the leader's log starts there,
+        because records before it were deleted."""
         log_ = self.partition.log
         return log_.log_start_offset == log_.log_end_offset and base_offset < log_.log_end_offset
 
@@ -146,3 +155,11 @@ class FollowedPartition:
         log.warning(
             event, topic=partition.topic, partition=partition.index, leader_epoch=self.leader_epoch, reason=reason
         )
+
+
+def _with_own_records(data: PartitionData) -> PartitionData:
+    return PartitionData(
+        high_watermark=data.high_watermark,
+        log_start_offset=data.log_start_offset,
+        records=memoryview(bytes(data.records)),  # type: ignore[arg-type]  # no slices in a response
+    )

@@ -209,7 +209,7 @@ class FollowerFetcher:
                 followed.report_truncation(step.offset)
                 self._hold(followed, follower_log.truncate_to(step.offset))
             case Next.RESTART:
-                self._hold(followed, follower_log.restart_at(step.offset))
+                self._hold(followed, self._restart(followed, step))
             case Next.FIND_RANGE:
                 self._hold(followed, self._find_range(followed))
             case Next.FETCH:
@@ -239,6 +239,11 @@ class FollowerFetcher:
             followed.is_busy = False
             self._changed[followed.key] = None
             self._wake()
+
+    async def _restart(self, followed: FollowedPartition, step: Step) -> None:
+        await followed.partition.follower_log.restart_at(step.offset)
+        if step.answer is not None:
+            followed.append_after_restart(step.answer)
 
     async def _find_range(self, followed: FollowedPartition) -> None:
         """The leader does not have the offset of the log end. As in Kafka: a log that is longer than the leader's is

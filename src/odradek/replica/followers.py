@@ -11,6 +11,7 @@ from odradek.replica.in_sync_proposal import InSyncProposal
 from odradek.replica.in_sync_replicas import NEVER_MS, InSyncReplicas
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from odradek.log.partition_log import PartitionLog
@@ -63,6 +64,7 @@ class Followers:
         "_context",
         "_no_proposal_before_ms",
         "_partition",
+        "_start_listeners",
         "epoch_start_offset",
         "in_sync",
         "leader_epoch",
@@ -75,6 +77,7 @@ class Followers:
         self._partition = partition
         self._context = context
         self._no_proposal_before_ms = NEVER_MS
+        self._start_listeners: list[Callable[[], None]] = []
         self.leader_epoch = image.leader_epoch
         self.partition_epoch = image.partition_epoch
         self.epoch_start_offset = epoch_start_offset
@@ -99,11 +102,20 @@ class Followers:
             return ErrorCode.NOT_LEADER_OR_FOLLOWER
         log = self._partition.log
         now_ms = self._context.monotonic_ms()
+        has_moved_start = log_start_offset != progress.log_start_offset
         progress.record_fetch(fetch_offset, log_start_offset, broker_epoch, log.log_end_offset, now_ms)
         if self.in_sync.proposed is None and replica not in self.in_sync.confirmed:
             self._propose_joining()
         self._partition.commit_replicated()
+        if has_moved_start:
+            for listener in tuple(self._start_listeners):
+                listener()
         return ErrorCode.NONE
+
+    def on_log_start(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call the listener when a follower has reported another log start, until the returned function is called."""
+        self._start_listeners.append(listener)
+        return lambda: self._start_listeners.remove(listener)
 
     def record_append(self, base_offset: int) -> None:
         """The leader has appended a batch. Followers that had all before it were caught up until this moment: while

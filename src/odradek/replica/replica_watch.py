@@ -46,11 +46,13 @@ class ReplicaWatches:
 
 
 class ReplicaWatch:
-    """Of one session. `changed` are the partitions to visit, by their keys in the session."""
+    """Of one session of a follower under one registration. `changed` are the partitions to visit, by their keys in the
+    session."""
 
-    __slots__ = ("_watched", "changed", "waiting")
+    __slots__ = ("_watched", "broker_epoch", "changed", "waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, broker_epoch: int) -> None:
+        self.broker_epoch = broker_epoch
         self.changed: dict[Hashable, None] = {}
         self.waiting: WaitingFetch | None = None  # the fetch that waits for changes
         self._watched: dict[Hashable, WatchedPartition] = {}
