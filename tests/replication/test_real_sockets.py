@@ -7,6 +7,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_clients import BrokerClients
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
@@ -22,6 +23,8 @@ from odradek.metadata.changes import BrokerRegistered, TopicCreated
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from odradek.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ReplicaState
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.replication import Replication
 from odradek.security.authorizer import AllowAll
@@ -165,3 +168,26 @@ async def story(path: Path) -> None:
 
 def test_large_responses_over_real_sockets(tmp_path: Path) -> None:
     run_on_fast_loop(lambda: story(tmp_path))
+
+
+async def nudge_story(path: Path) -> None:
+    broker = RealBroker(0, path / "0")
+    port = await broker.listen()
+    await broker.start(metadata([port], 0, 0))
+    client = broker.clients.to(BrokerAddress(0, 1, "127.0.0.1", port), "test")
+    position = FetchPartition(partition=0, current_leader_epoch=0, fetch_offset=0, partition_max_bytes=1000)
+    request = FetchRequest(
+        replica_state=ReplicaState(replica_id=1, replica_epoch=2),
+        max_wait_ms=10 * TIMEOUT_S * 1000,
+        min_bytes=1,
+        topics=[FetchTopic(topic_id=UUID(int=9), partitions=[position])],
+    )
+    fetching = asyncio.ensure_future(client.call(request, FetchResponse, timeout_ms=TIMEOUT_S * 1000))
+    await asyncio.sleep(0)  # it is sent first
+    await client.call(ApiVersionsRequest(), ApiVersionsResponse, timeout_ms=TIMEOUT_S * 1000, version=0)
+    assert (await fetching).responses[0].partitions[0].error_code == ErrorCode.NONE
+    await broker.stop()
+
+
+def test_a_fetch_that_waits_is_answered_when_the_follower_sends_another_request(tmp_path: Path) -> None:
+    run_on_fast_loop(lambda: nudge_story(tmp_path))
