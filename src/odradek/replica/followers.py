@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from odradek.replica.in_sync_proposal import InSyncProposal
 from odradek.replica.in_sync_replicas import NEVER_MS, InSyncReplicas
 
@@ -64,6 +65,7 @@ class Followers:
         "_context",
         "_no_proposal_before_ms",
         "_partition",
+        "_proposal",
         "_start_listeners",
         "epoch_start_offset",
         "in_sync",
@@ -77,6 +79,7 @@ class Followers:
         self._partition = partition
         self._context = context
         self._no_proposal_before_ms = NEVER_MS
+        self._proposal: InSyncProposal | None = None
         self._start_listeners: list[Callable[[], None]] = []
         self.leader_epoch = image.leader_epoch
         self.partition_epoch = image.partition_epoch
@@ -182,7 +185,20 @@ class Followers:
         if self._context.monotonic_ms() < self._no_proposal_before_ms:
             return
         self.in_sync.propose(in_sync)
+        members = tuple((replica, self._fetched_broker_epoch(replica)) for replica in sorted(in_sync))
+        self._proposal = InSyncProposal(
+            self._partition.topic_id, self._partition.index, self.leader_epoch, self.partition_epoch, members
+        )
         self._context.request_in_sync(self)
+
+    def _fetched_broker_epoch(self, replica: int) -> int:
+        """The registration under which a member made the progress that is known of it: the present one for the leader,
+        and for a follower that has not fetched in this leader epoch."""
+        progress = self.in_sync.followers.get(replica)
+        if progress is None or progress.broker_epoch == NO_BROKER_EPOCH:
+            epoch = self._context.broker_epoch(replica)
+            return NO_BROKER_EPOCH if epoch is None else epoch
+        return progress.broker_epoch
 
     @property
     def is_current(self) -> bool:
@@ -191,24 +207,9 @@ class Followers:
         return self._partition.is_leader and image is not None and image.leader_epoch == self.leader_epoch
 
     def proposal(self) -> InSyncProposal | None:
-        """The change to ask the controller for; None when there is none any more."""
-        proposed = self.in_sync.proposed
-        if proposed is None or not self.is_current:
-            return None
-        partition, in_sync, context = self._partition, self.in_sync, self._context
-        members = []
-        for replica in sorted(proposed):
-            if replica == in_sync.leader:
-                epoch = context.broker_epoch(replica)
-            elif replica in in_sync.confirmed:
-                epoch = in_sync.followers[replica].broker_epoch
-                epoch = context.broker_epoch(replica) if epoch < 0 else epoch  # it has not fetched from this leader
-            else:
-                epoch = in_sync.followers[replica].broker_epoch
-            members.append((replica, -1 if epoch is None else epoch))
-        return InSyncProposal(
-            partition.topic_id, partition.index, self.leader_epoch, self.partition_epoch, tuple(members)
-        )
+        """As it was when it was decided, also if it is sent later or again: a member may have registered again since,
+        without the records that it was chosen for, and the controller knows that by its broker epoch (KIP-903)."""
+        return None if self.in_sync.proposed is None or not self.is_current else self._proposal
 
     def resolve(self, proposal: InSyncProposal, result: InSyncResult) -> bool:
         """Carry out the controller's answer to a proposal. False if the same proposal must be sent again."""
