@@ -10,9 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from hypothesis import settings
+import pytest
+from hypothesis import Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from odradek.host.workers import DirectoryWorkers
 from odradek.log.log_config import LogConfig
@@ -25,6 +26,7 @@ from odradek.replica.partition import ALL_IN_SYNC, Partition
 from tests.handlers.requests import batch
 from tests.replica.fake_replication import FakeReplication
 from tests.replica.led_partitions import PATH, InlineWorkers
+from tests.replication.planted_bugs import planted
 from tests.simulation.simulated_host import Simulation
 
 if TYPE_CHECKING:
@@ -181,3 +183,19 @@ class InSyncModel(RuleBasedStateMachine):
 
 TestInSyncModel = InSyncModel.TestCase
 TestInSyncModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        "a replica joins before it has what is committed",
+        "the high watermark does not wait for followers",
+        "the high watermark trusts an in-sync set that is not confirmed",
+    ],
+)
+def test_the_model_finds_planted_bugs(bug: str) -> None:
+    found = settings(
+        max_examples=1000, stateful_step_count=30, deadline=None, derandomize=True, phases=[Phase.generate]
+    )
+    with planted(bug), pytest.raises(AssertionError):
+        run_state_machine_as_test(InSyncModel, settings=found)

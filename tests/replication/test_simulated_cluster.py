@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SEEDS_PER_TEST = 10
+FOUND_BY_THE_MODEL = ("a replica joins before it has what is committed",)  # see tests/replica/test_in_sync_model
 FOUND_SOON = (
     "a follower never truncates",
     "a leader forgets to compare leader epochs",
@@ -42,7 +43,7 @@ def test_planted_bugs_are_found(bug: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug not in FOUND_BY_THE_MODEL])
 def test_every_planted_bug_is_found(bug: str, record_property: Callable[[str, object], None]) -> None:
     found_after = seeds_until_found(bug, run_seed, 400)
     record_property("seeds", found_after)
