@@ -72,7 +72,7 @@ def offline() -> Run:
 
 @pytest.fixture
 def odradek(bootstrap_server: str) -> Run:
-    """The command, told where the broker is."""
+    """The command with the address of the broker."""
     return lambda *arguments, **rest: run_odradek(*arguments, **{"ODRADEK_BOOTSTRAP_SERVER": bootstrap_server, **rest})
 
 

@@ -162,7 +162,7 @@ def test_an_unknown_command_is_wrong_usage_with_a_suggestion(
     assert (ran.code, ran.errors) == (2, f"odradek: error: {message}\n")
 
 
-def test_unreachable_broker_is_told_at_once_with_what_to_do(offline: Run) -> None:
+def test_unreachable_broker_is_reported_at_once_with_what_to_do(offline: Run) -> None:
     began_at = time.monotonic()
     ran = offline("topic", "list", "-b", "127.0.0.1:1")
     assert time.monotonic() - began_at < 12  # what is asked of a broker that is there may take 15 s

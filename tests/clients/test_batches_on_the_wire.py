@@ -129,7 +129,7 @@ def test_topic_compresses_as_it_is_set(connection: Connection, setting: str, cod
 
 
 @pytest.mark.parametrize("codec", [0, GZIP])
-def test_append_time_is_told_and_written(connection: Connection, codec: int) -> None:
+def test_append_time_is_reported_and_written(connection: Connection, codec: int) -> None:
     topic = wire_topic(connection, configs={"message.timestamp.type": "LogAppendTime"})
     batch = compressed(codec, VALUES) if codec else Batch(values=VALUES)
     answer = produce(connection, topic, batch.encode())

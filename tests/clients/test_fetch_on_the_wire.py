@@ -94,7 +94,7 @@ def test_what_is_not_there_is_refused(connection: Connection, filled: str) -> No
     assert delete_records(connection, filled, 0, partition=9)[0] == unknown
 
 
-def test_end_of_a_leader_epoch_is_told(connection: Connection, filled: str) -> None:
+def test_end_of_a_leader_epoch_is_reported(connection: Connection, filled: str) -> None:
     assert offset_for_leader_epoch(connection, filled, 0) == ("NONE", 0, 20)
     assert offset_for_leader_epoch(connection, filled, 7) == ("NONE", -1, -1)
 

@@ -144,7 +144,7 @@ def test_both_describe_a_group_alike(
 ) -> None:
     group = new_group(target, filled_topic)
     with two_members(target, group, filled_topic):
-        told = odradek("group", "describe", group, "--format", "json").row
+        reported = odradek("group", "describe", group, "--format", "json").row
         now_ms = int(time.time() * 1000)
         lags = theirs(tools, target, "--describe", "--group", group)
         (state,) = theirs(tools, target, "--describe", "--group", group, "--state")
@@ -166,17 +166,22 @@ def test_both_describe_a_group_alike(
             "LAG": dash(each["lag"]),
             "CONSUMER-ID": each["member_id"],
         }
-        for each in told["partitions"]
+        for each in reported["partitions"]
     ] == [
         {title: cell for title, cell in row.items() if title not in ("HOST", "CLIENT-ID")}
         for row in sorted(lags, key=lambda row: row["PARTITION"])
     ]
-    assert told["lag"] == sum(int(row["LAG"]) for row in lags if row["LAG"] != "-") == 18
-    assert told["time_lag_ms"] == pytest.approx(now_ms - begin_ms - COMMITTED[0] * SPACING_MS, abs=10_000)
-    assert (state["STATE"], state["ASSIGNMENT-STRATEGY"]) == (told["state"], told["assignor"]) == ("Stable", "range")
-    assert state["COORDINATOR"] == told["coordinator"]
+    assert reported["lag"] == sum(int(row["LAG"]) for row in lags if row["LAG"] != "-") == 18
+    assert reported["time_lag_ms"] == pytest.approx(now_ms - begin_ms - COMMITTED[0] * SPACING_MS, abs=10_000)
+    assert (
+        (state["STATE"], state["ASSIGNMENT-STRATEGY"])
+        == (reported["state"], reported["assignor"])
+        == ("Stable", "range")
+    )
+    assert state["COORDINATOR"] == reported["coordinator"]
     assert {(row["CONSUMER-ID"], row["CLIENT-ID"], row["HOST"].strip("/"), row["#PARTITIONS"]) for row in members} == {
-        (each["member_id"], each["client_id"], each["host"], str(len(each["assignment"]))) for each in told["members"]
+        (each["member_id"], each["client_id"], each["host"], str(len(each["assignment"])))
+        for each in reported["members"]
     }
 
 

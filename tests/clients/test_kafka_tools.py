@@ -102,8 +102,8 @@ def _check_snapshots(tools: ToolSession, directory: Path, logs: list[Path]) -> N
 def test_log_dirs_tells_the_size_of_the_files(tools: ToolSession, target: Target, loaded: Path) -> None:
     topic = loaded.name.rsplit("-", 1)[0]
     options = ["--bootstrap-server", target.bootstrap_servers, "--describe", "--topic-list", topic]
-    told = json.loads(tools.run("kafka-log-dirs", *options).checked().splitlines()[-1])
-    ((directory,),) = (broker["logDirs"] for broker in told["brokers"])
+    reported = json.loads(tools.run("kafka-log-dirs", *options).checked().splitlines()[-1])
+    ((directory,),) = (broker["logDirs"] for broker in reported["brokers"])
     size_bytes = sum(log.stat().st_size for log in files(loaded, ".log"))
     expected = {"partition": loaded.name, "size": size_bytes, "offsetLag": 0, "isFuture": False}
     assert directory == {"partitions": [expected], "error": None, "logDir": str(target.log_directory)}

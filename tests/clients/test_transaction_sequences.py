@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.clients.conftest import Target
     from tests.clients.transaction_sequences import Answer
 
-COUNT = 150
+COUNT = 225
 
 
 @pytest.fixture

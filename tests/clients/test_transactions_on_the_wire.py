@@ -160,6 +160,26 @@ def test_before_version_2_partitions_are_added_and_the_epoch_stays(
     assert send(wire, name, producer, topic, 2, version=BEFORE_VERSION_2) == ABORTABLE
 
 
+def test_the_version_of_the_request_decides_how_a_transaction_ends(
+    wire: MessageConnection, name: str, topic: str
+) -> None:
+    producer = init_producer(wire, name)
+    assert send(wire, name, producer, topic, 0) == ("NONE", 0)
+    assert ended(wire, name, producer, commits=True, version=4) == ("NONE", -1)
+    assert await_state(wire, name, "CompleteCommit")[1:] == ("CompleteCommit", 1, 0, True)
+    assert ended(wire, name, producer, commits=True, version=4) == ("NONE", -1)  # a retry
+    assert ended(wire, name, producer, commits=True) == ("INVALID_TXN_STATE", -1)  # the next end, of nothing
+    assert ended(wire, name, producer, commits=False) == ("NONE", 2)
+    assert ended(wire, name, producer, commits=False) == ("NONE", 2)  # a retry
+    assert ended(wire, name, producer, commits=False, version=4) == ("PRODUCER_FENCED", -1)
+    following = producer._replace(epoch=2)
+    assert ended(wire, name, following, commits=False, version=4) == ("NONE", -1)
+    assert ended(wire, name, following, commits=True, version=4) == ("INVALID_TXN_STATE", -1)
+    assert add_partitions(wire, name, following, topic, [0]) == ["NONE"]
+    assert send(wire, name, following, topic, 0, version=BEFORE_VERSION_2) == ("NONE", 2)
+    assert ended(wire, name, following, commits=True) == ("NONE", 3)
+
+
 def test_a_start_aborts_an_open_transaction(wire: MessageConnection, name: str, topic: str) -> None:
     producer = init_producer(wire, name)
     assert send(wire, name, producer, topic, 0) == ("NONE", 0)
@@ -189,7 +209,8 @@ def test_offsets_join_a_transaction(wire: MessageConnection, name: str, topic: s
     assert commit_offset(wire, name, producer, group, topic, 5, version=4) == "NONE"
     assert describe(wire, name)[1:] == ("Ongoing", 1, 1, True)
     assert commit_offset(wire, name, producer, group, topic, 6) == "NONE"
-    assert commit_offset(wire, name, producer, group, topic, 7, member=("m", 3)) == "ILLEGAL_GENERATION"
+    assert commit_offset(wire, name, producer, group, topic, 7, member=("m", 3)) == "UNKNOWN_MEMBER_ID"
+    assert commit_offset(wire, name, producer, f"{group}-x", topic, 7, member=("m", 3)) == "ILLEGAL_GENERATION"
     assert commit_offset(wire, name, producer._replace(epoch=9), group, topic, 7) == "INVALID_PRODUCER_EPOCH"
     assert commit_offset(wire, name, producer, group, "unknown-topic", 7) == "UNKNOWN_TOPIC_OR_PARTITION"
     assert ended(wire, name, producer, commits=True) == ("NONE", 2)

@@ -37,7 +37,7 @@ def test_topic_setting_has_its_own_value_then_the_brokers_then_the_default() -> 
     )
 
 
-def test_topic_settings_are_all_told_or_only_those_asked_for() -> None:
+def test_topic_settings_are_all_reported_or_only_those_asked_for() -> None:
     assert len(describe_topic_configs({}, CONFIG)) == 33
     assert [entry.name for entry in describe_topic_configs({}, CONFIG, ["retention.ms", "nonsense"])] == [
         "retention.ms"
@@ -45,7 +45,7 @@ def test_topic_settings_are_all_told_or_only_those_asked_for() -> None:
     assert "internal.segment.bytes" in by_name(describe_topic_configs({"internal.segment.bytes": "9"}, CONFIG))
 
 
-def test_lists_are_told_in_one_form() -> None:
+def test_lists_are_reported_in_one_form() -> None:
     entry = by_name(describe_topic_configs({"cleanup.policy": "delete , compact"}, CONFIG))["cleanup.policy"]
     assert entry.value == "delete,compact"
 

@@ -78,9 +78,9 @@ class Producers:
                 topic_data=[TopicProduceData(name=TOPIC, partition_data=[data])],
             )
             answer = await self._world.call(request, ProduceResponse, 9)
-            told = answer.responses[0].partition_responses[0]
-            assert told.error_code == ErrorCode.NONE
-            place = (partition, told.base_offset)
+            reported = answer.responses[0].partition_responses[0]
+            assert reported.error_code == ErrorCode.NONE
+            place = (partition, reported.base_offset)
             assert place not in self.acknowledged, "an offset was given twice"
             self.acknowledged[place] = content
 
@@ -101,9 +101,9 @@ class Producers:
             topic = FetchTopic(topic=TOPIC, partitions=[requested])
             request = FetchRequest(max_wait_ms=0, min_bytes=1, session_epoch=-1, topics=[topic])
             answer = await self._world.call(request, FetchResponse, 12)
-            told = answer.responses[0].partitions[0]
-            assert told.error_code == ErrorCode.NONE, f"offset {offset} of partition {partition} is gone"
-            records = told.records
+            reported = answer.responses[0].partitions[0]
+            assert reported.error_code == ErrorCode.NONE, f"offset {offset} of partition {partition} is gone"
+            records = reported.records
             assert isinstance(records, bytes | bytearray | memoryview)
             assert read_batch_header(records).base_offset == offset
             assert records[CHECKED_POSITION:] == content

@@ -84,6 +84,7 @@ def broker_of(command: Command, folder: Path) -> Iterator[str]:
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_its_commands_print_what_it_shows(tmp_path: Path) -> None:
     found = actions((DOCS / "tutorial.md").read_text())

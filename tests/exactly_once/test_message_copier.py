@@ -37,7 +37,7 @@ def fill(broker: RunningBroker, topics: tuple[str, str], count: int) -> None:
 
 @pytest.mark.parametrize(
     ("count", "pause_seconds"),
-    [pytest.param(4_000, 2.0, id="short"), pytest.param(100_000, 6.0, id="long", marks=pytest.mark.soak)],
+    [pytest.param(1_000, 1.0, id="short"), pytest.param(100_000, 6.0, id="long", marks=pytest.mark.soak)],
 )
 def test_each_record_is_copied_once(tmp_path: Path, jvm: None, count: int, pause_seconds: float) -> None:
     seed = random.SystemRandom().randint(1, 1_000_000)

@@ -84,8 +84,10 @@ class WireGroup:
 
     def sync(self, *, assignments: dict[str, bytes] | None = None, **fields: Any) -> SyncGroupResponse:
         request = {**self._member(), "protocol_type": "consumer", "protocol_name": "range"}
-        told = [SyncGroupRequestAssignment(member_id=who, assignment=what) for who, what in (assignments or {}).items()]
-        return self._client.call(SyncGroupRequest(assignments=told, **{**request, **fields}), SyncGroupResponse, 5)
+        reported = [
+            SyncGroupRequestAssignment(member_id=who, assignment=what) for who, what in (assignments or {}).items()
+        ]
+        return self._client.call(SyncGroupRequest(assignments=reported, **{**request, **fields}), SyncGroupResponse, 5)
 
     def heartbeat(self, **fields: Any) -> int:
         request = HeartbeatRequest(**{**self._member(), **fields})

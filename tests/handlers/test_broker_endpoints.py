@@ -78,7 +78,7 @@ def test_described_partitions_have_no_leader_that_the_client_cannot_reach(cluste
 def test_a_coordinator_that_the_client_cannot_reach_is_not_available(cluster: SimulatedBroker) -> None:
     groups = cluster.services.groups
     groups._runtime.partition_count = 4
-    keys = {groups.leader_of(f"group-{number}"): f"group-{number}" for number in range(50)}
+    keys = {groups.topic.leader_of(f"group-{number}"): f"group-{number}" for number in range(50)}
     request = FindCoordinatorRequest(coordinator_keys=[keys[node_id] for node_id in range(4)])
     response = cluster.call(request, FindCoordinatorResponse)
     assert [(each.error_code, each.node_id, each.port) for each in response.coordinators] == [

@@ -1,4 +1,4 @@
-"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: what is set is told, and holds from then on."""
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: what is set is described, and holds from then on."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def change(
     ]
     requested = incremental.AlterConfigsResource(resource_type=kind, resource_name=resource, configs=configs)
     request = incremental.IncrementalAlterConfigsRequest(resources=[requested], validate_only=validate_only)
-    told = broker.call(request, incremental.IncrementalAlterConfigsResponse).responses[0]
-    return ErrorCode(told.error_code), told.error_message
+    reported = broker.call(request, incremental.IncrementalAlterConfigsResponse).responses[0]
+    return ErrorCode(reported.error_code), reported.error_message
 
 
 def replace_all(
@@ -86,30 +86,30 @@ def replace_all(
 
 
 @pytest.mark.parametrize("version", range(1, 5))
-def test_a_topics_settings_are_told_with_their_source(broker: AnyBroker, name: str, version: int) -> None:
+def test_a_topics_settings_are_reported_with_their_source(broker: AnyBroker, name: str, version: int) -> None:
     create_topic(broker, name, retention_ms="1234")
-    told = {each.name: each for each in describe(broker, TOPIC_RESOURCE, name, version=version).configs}
-    assert (told["retention.ms"].value, told["retention.ms"].config_source) == ("1234", TOPIC_SOURCE)
-    assert (told["cleanup.policy"].value, told["cleanup.policy"].config_source) == ("delete", DEFAULT_SOURCE)
-    assert not told["retention.ms"].is_sensitive
-    assert not told["retention.ms"].read_only
-    assert told["retention.ms"].synonyms == []
+    reported = {each.name: each for each in describe(broker, TOPIC_RESOURCE, name, version=version).configs}
+    assert (reported["retention.ms"].value, reported["retention.ms"].config_source) == ("1234", TOPIC_SOURCE)
+    assert (reported["cleanup.policy"].value, reported["cleanup.policy"].config_source) == ("delete", DEFAULT_SOURCE)
+    assert not reported["retention.ms"].is_sensitive
+    assert not reported["retention.ms"].read_only
+    assert reported["retention.ms"].synonyms == []
 
 
-def test_only_the_settings_asked_for_are_told(broker: AnyBroker, name: str) -> None:
+def test_only_the_settings_asked_for_are_reported(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name)
-    told = describe(broker, TOPIC_RESOURCE, name, "retention.ms", "segment.bytes", "no.such")
-    assert {each.name for each in told.configs} == {"retention.ms", "segment.bytes"}
+    reported = describe(broker, TOPIC_RESOURCE, name, "retention.ms", "segment.bytes", "no.such")
+    assert {each.name for each in reported.configs} == {"retention.ms", "segment.bytes"}
 
 
 def test_synonyms_and_documentation_come_when_asked_for(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name, max_message_bytes="999")
-    told = describe(broker, TOPIC_RESOURCE, name, "max.message.bytes", synonyms=True, docs=True).configs[0]
-    assert [(each.name, each.value, each.source) for each in told.synonyms] == [
+    reported = describe(broker, TOPIC_RESOURCE, name, "max.message.bytes", synonyms=True, docs=True).configs[0]
+    assert [(each.name, each.value, each.source) for each in reported.synonyms] == [
         ("max.message.bytes", "999", TOPIC_SOURCE),
         ("message.max.bytes", "1048588", DEFAULT_SOURCE),
     ]
-    assert told.documentation
+    assert reported.documentation
     assert describe(broker, TOPIC_RESOURCE, name, "max.message.bytes").configs[0].documentation is None
 
 
@@ -128,8 +128,8 @@ def test_synonyms_and_documentation_come_when_asked_for(broker: AnyBroker, name:
     ],
 )
 def test_what_is_not_there_has_no_settings(broker: AnyBroker, kind: int, resource: str, error: ErrorCode) -> None:
-    told = describe(broker, kind, resource)
-    assert (ErrorCode(told.error_code), told.configs) == (error, [])
+    reported = describe(broker, kind, resource)
+    assert (ErrorCode(reported.error_code), reported.configs) == (error, [])
 
 
 def test_single_settings_are_set_and_taken_back(broker: AnyBroker, name: str) -> None:
@@ -165,12 +165,12 @@ def test_a_refused_change_changes_nothing(
     broker: AnyBroker, name: str, operations: list[tuple[str, int, str | None]], error: ErrorCode
 ) -> None:
     create_topic(broker, name)
-    told = change(broker, TOPIC_RESOURCE, name, *operations)
+    reported = change(broker, TOPIC_RESOURCE, name, *operations)
     if broker.is_apache_kafka and operations[0][1] == 9:
-        assert told[0] in (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST)
+        assert reported[0] in (ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.INVALID_REQUEST)
     else:
-        assert told[0] == error
-        assert told[1]
+        assert reported[0] == error
+        assert reported[1]
     assert value(broker, TOPIC_RESOURCE, name, "retention.ms") == ("604800000", DEFAULT_SOURCE)
 
 
@@ -199,8 +199,8 @@ def test_a_resource_named_twice_is_an_invalid_request(broker: AnyBroker, name: s
     configs = [incremental.AlterableConfig(name="retention.ms", config_operation=SET, value="1")]
     requested = incremental.AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configs=configs)
     request = incremental.IncrementalAlterConfigsRequest(resources=[requested, requested])
-    told = broker.call(request, incremental.IncrementalAlterConfigsResponse).responses
-    assert {ErrorCode(each.error_code) for each in told} == {ErrorCode.INVALID_REQUEST}
+    reported = broker.call(request, incremental.IncrementalAlterConfigsResponse).responses
+    assert {ErrorCode(each.error_code) for each in reported} == {ErrorCode.INVALID_REQUEST}
 
 
 @pytest.mark.parametrize("how", ["restart", "kill"])
@@ -215,7 +215,7 @@ def test_changed_settings_are_remembered(simulated: SimulatedBroker, name: str, 
 # --- brokers
 
 
-def test_a_brokers_settings_are_told_with_their_source() -> None:
+def test_a_brokers_settings_are_reported_with_their_source() -> None:
     broker = SimulatedBroker(num_partitions="7")
     assert value(broker, BROKER_RESOURCE, "0", "num.partitions") == ("7", STATIC_SOURCE)
     assert value(broker, BROKER_RESOURCE, "0", "message.max.bytes") == ("1048588", DEFAULT_SOURCE)
@@ -248,9 +248,9 @@ def test_a_brokers_setting_changes_at_run_time_and_holds_for_new_appends(
 def test_the_brokers_own_setting_wins_over_that_for_all_brokers(simulated: SimulatedBroker) -> None:
     alter_configs(simulated, BROKER_RESOURCE, "", message_max_bytes="300")
     alter_configs(simulated, BROKER_RESOURCE, "0", message_max_bytes="400")
-    told = setting(simulated, BROKER_RESOURCE, "0", "message.max.bytes")
-    assert (told.value, told.config_source) == ("400", BROKER_SOURCE)
-    assert [(each.value, each.source) for each in told.synonyms] == [
+    reported = setting(simulated, BROKER_RESOURCE, "0", "message.max.bytes")
+    assert (reported.value, reported.config_source) == ("400", BROKER_SOURCE)
+    assert [(each.value, each.source) for each in reported.synonyms] == [
         ("400", BROKER_SOURCE),
         ("300", BROKER_DEFAULT_SOURCE),
         ("1048588", DEFAULT_SOURCE),

@@ -62,8 +62,8 @@ def test_a_topic_does_not_shrink(broker: AnyBroker, name: str, count: int) -> No
 
 def test_one_refusal_harms_no_other(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name)
-    told = grow(broker, (name, 2), (f"{name}-not", 2))
-    assert told == {name: ErrorCode.NONE, f"{name}-not": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    reported = grow(broker, (name, 2), (f"{name}-not", 2))
+    assert reported == {name: ErrorCode.NONE, f"{name}-not": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     broker.settle(lambda: len(describe_topic(broker, name).partitions) == 2)
 
 

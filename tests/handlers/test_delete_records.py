@@ -40,8 +40,8 @@ def topic(broker: AnyBroker, name: str) -> str:
 
 
 def outcome(broker: AnyBroker, topic: str, offset: int, partition: int = 0) -> tuple[ErrorCode, int]:
-    told = delete_records(broker, topic, offset, partition=partition)
-    return ErrorCode(told.error_code), told.low_watermark
+    reported = delete_records(broker, topic, offset, partition=partition)
+    return ErrorCode(reported.error_code), reported.low_watermark
 
 
 @pytest.mark.parametrize(("offset", "start"), [(0, 0), (3, 3), (5, 5), (10, 10), (-1, 10)])
@@ -86,8 +86,8 @@ def test_one_request_deletes_in_several_partitions(broker: AnyBroker, name: str,
     asked = [DeleteRecordsPartition(partition_index=index, offset=index + 3) for index in range(3)]
     asked[2].offset = 99
     request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=name, partitions=asked)], timeout_ms=10_000)
-    told = broker.call(request, DeleteRecordsResponse, version).topics[0].partitions
-    assert {each.partition_index: (ErrorCode(each.error_code), each.low_watermark) for each in told} == {
+    reported = broker.call(request, DeleteRecordsResponse, version).topics[0].partitions
+    assert {each.partition_index: (ErrorCode(each.error_code), each.low_watermark) for each in reported} == {
         0: (ErrorCode.NONE, 3),
         1: (ErrorCode.NONE, 4),
         2: (ErrorCode.OFFSET_OUT_OF_RANGE, -1),

@@ -30,8 +30,8 @@ def test_topics_go_by_name(broker: AnyBroker, name: str, version: int) -> None:
     create_topic(broker, name)
     request = DeleteTopicsRequest(topic_names=[name, f"{name}-not"], timeout_ms=10_000)
     answer = broker.call(request, DeleteTopicsResponse, version)
-    told = {each.name: ErrorCode(each.error_code) for each in answer.responses}
-    assert told == {name: ErrorCode.NONE, f"{name}-not": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    reported = {each.name: ErrorCode(each.error_code) for each in answer.responses}
+    assert reported == {name: ErrorCode.NONE, f"{name}-not": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     broker.settle(lambda: describe_topic(broker, name).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
@@ -51,10 +51,10 @@ def test_a_topic_is_named_by_name_or_by_id(simulated: SimulatedBroker, name: str
 
 def test_a_topic_named_twice_is_an_invalid_request(broker: AnyBroker, name: str) -> None:
     topic_id = create_topic(broker, name)
-    told = delete(broker, (name, NO_ID), (name, NO_ID))
-    assert {error for _, _, error in told} == {ErrorCode.INVALID_REQUEST}
-    told = delete(broker, (name, NO_ID), (None, topic_id))
-    assert ErrorCode.INVALID_REQUEST in {error for _, _, error in told}
+    reported = delete(broker, (name, NO_ID), (name, NO_ID))
+    assert {error for _, _, error in reported} == {ErrorCode.INVALID_REQUEST}
+    reported = delete(broker, (name, NO_ID), (None, topic_id))
+    assert ErrorCode.INVALID_REQUEST in {error for _, _, error in reported}
     assert describe_topic(broker, name).error_code == ErrorCode.NONE
 
 

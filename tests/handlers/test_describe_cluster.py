@@ -29,7 +29,7 @@ def test_it_tells_what_metadata_tells(broker: AnyBroker, version: int) -> None:
     assert answer.cluster_authorized_operations == NO_OPERATIONS
 
 
-def test_authorized_operations_are_told_when_asked_for(broker: AnyBroker) -> None:
+def test_authorized_operations_are_reported_when_asked_for(broker: AnyBroker) -> None:
     request = DescribeClusterRequest(include_cluster_authorized_operations=True)
     answer = broker.call(request, DescribeClusterResponse)
     assert answer.cluster_authorized_operations == CLUSTER_OPERATIONS

@@ -27,7 +27,7 @@ def ask(broker: AnyBroker, *wanted: tuple[str, list[int]], version: int = 5) -> 
     return broker.call(DescribeLogDirsRequest(topics=topics or None), DescribeLogDirsResponse, version)
 
 
-def told(answer: DescribeLogDirsResponse) -> dict[tuple[str, int], int]:
+def reported(answer: DescribeLogDirsResponse) -> dict[tuple[str, int], int]:
     return {
         (topic.name, each.partition_index): each.partition_size
         for result in answer.results
@@ -43,25 +43,25 @@ def test_sizes_are_those_of_the_batches(broker: AnyBroker, name: str, version: i
         produce(broker, name, partition=1)
     answer = ask(broker, version=version)
     assert answer.error_code == ErrorCode.NONE
-    found = told(answer)
+    found = reported(answer)
     assert (found[name, 0], found[name, 1]) == (0, 3 * SIZE)
     if version >= 4:
         assert answer.results[0].total_bytes >= answer.results[0].usable_bytes > 0
 
 
-def test_only_what_is_asked_for_is_told(broker: AnyBroker, name: str) -> None:
+def test_only_what_is_asked_for_is_reported(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name, 3)
     answer = ask(broker, (name, [2, 7]), (f"{name}-not", [0]))
-    assert told(answer) == {(name, 2): 0}
+    assert reported(answer) == {(name, 2): 0}
 
 
 def test_an_empty_list_is_of_no_partition(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name)
     answer = broker.call(DescribeLogDirsRequest(topics=[]), DescribeLogDirsResponse)
-    assert told(answer) == {}
+    assert reported(answer) == {}
 
 
-def test_every_directory_is_told_and_partitions_are_spread(name: str) -> None:
+def test_every_directory_is_reported_and_partitions_are_spread(name: str) -> None:
     broker = SimulatedBroker(log_dirs="/one,/two")
     create_topic(broker, name)
     create_topic(broker, f"{name}-other")
@@ -69,7 +69,7 @@ def test_every_directory_is_told_and_partitions_are_spread(name: str) -> None:
     spread = {result.log_dir: [topic.name for topic in result.topics] for result in answer.results}
     assert spread == {"/one": [name], "/two": [f"{name}-other"]}
     broker.restart()
-    assert told(ask(broker)) == {(name, 0): 0, (f"{name}-other", 0): 0}
+    assert reported(ask(broker)) == {(name, 0): 0, (f"{name}-other", 0): 0}
     broker.close()
 
 

@@ -104,18 +104,18 @@ def test_no_names_means_all(simulated: SimulatedBroker) -> None:
     assert page(ask(simulated, cursor=("aa", 0))) == [("b", [0])], "a topic may go between two pages"
 
 
-def test_an_unknown_topic_is_told_with_its_error(broker: AnyBroker, topics: list[str]) -> None:
+def test_an_unknown_topic_is_reported_with_its_error(broker: AnyBroker, topics: list[str]) -> None:
     answer = ask(broker, topics[2], f"{topics[2]}-not")
-    told = [(topic.name, ErrorCode(topic.error_code)) for topic in answer.topics]
-    assert told == [(topics[2], ErrorCode.NONE), (f"{topics[2]}-not", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+    reported = [(topic.name, ErrorCode(topic.error_code)) for topic in answer.topics]
+    assert reported == [(topics[2], ErrorCode.NONE), (f"{topics[2]}-not", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 
 
 @pytest.mark.parametrize("illegal", ["..", "a b", "x" * 250])
-def test_an_illegal_name_is_told_with_its_error(broker: AnyBroker, illegal: str) -> None:
+def test_an_illegal_name_is_reported_with_its_error(broker: AnyBroker, illegal: str) -> None:
     assert [topic.error_code for topic in ask(broker, illegal).topics] == [ErrorCode.INVALID_TOPIC_EXCEPTION]
 
 
-def test_a_topic_asked_for_twice_is_told_once(broker: AnyBroker, topics: list[str]) -> None:
+def test_a_topic_asked_for_twice_is_reported_once(broker: AnyBroker, topics: list[str]) -> None:
     assert page(ask(broker, topics[2], topics[2])) == [(topics[2], [0])]
 
 

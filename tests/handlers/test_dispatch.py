@@ -36,8 +36,8 @@ def test_what_is_advertised_is_what_is_registered(simulated: SimulatedBroker, ve
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1.0")
     answer = simulated.call(request, ApiVersionsResponse, version)
     assert answer.error_code == ErrorCode.NONE
-    told = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
-    assert told == {key: (0 if key == 0 else api.min_version, api.max_version) for key, api in APIS.items()}
+    reported = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    assert reported == {key: (0 if key == 0 else api.min_version, api.max_version) for key, api in APIS.items()}
 
 
 def test_the_ranges_are_within_those_of_apache_kafka(broker: AnyBroker) -> None:
@@ -56,9 +56,9 @@ def test_a_newer_client_is_answered_in_the_oldest_format(simulated: SimulatedBro
     assert isinstance(answer, list)
     data = joined(answer)
     assert struct.unpack_from(">i", data)[0] == 42
-    told = decode_response(ApiVersionsResponse, data, 0)
-    assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert 18 in {each.api_key for each in told.api_keys}
+    reported = decode_response(ApiVersionsResponse, data, 0)
+    assert reported.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert 18 in {each.api_key for each in reported.api_keys}
 
 
 @pytest.mark.parametrize(

@@ -50,30 +50,30 @@ def topic(broker: AnyBroker, name: str) -> str:
 def test_the_batch_that_holds_the_offset_comes_first(
     broker: AnyBroker, topic: str, offset: int, expected: list[int]
 ) -> None:
-    told = fetch(broker, topic, offset)
-    assert base_offsets(told.records) == expected
-    assert (told.high_watermark, told.last_stable_offset, told.log_start_offset) == (20, 20, 0)
+    reported = fetch(broker, topic, offset)
+    assert base_offsets(reported.records) == expected
+    assert (reported.high_watermark, reported.last_stable_offset, reported.log_start_offset) == (20, 20, 0)
 
 
 def test_at_the_end_there_is_nothing(broker: AnyBroker, topic: str) -> None:
     for partition, end in ((0, 20), (2, 0)):
-        told = fetch(broker, topic, end, partition=partition)
-        assert (told.error_code, size_of(told), told.high_watermark) == (ErrorCode.NONE, 0, end)
+        reported = fetch(broker, topic, end, partition=partition)
+        assert (reported.error_code, size_of(reported), reported.high_watermark) == (ErrorCode.NONE, 0, end)
 
 
 @pytest.mark.parametrize("offset", [-1, 21, 2**62])
 def test_an_offset_outside_the_log_is_out_of_range(broker: AnyBroker, topic: str, offset: int) -> None:
-    told = fetch(broker, topic, offset)
-    assert (told.error_code, size_of(told)) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0)
-    assert (told.high_watermark, told.last_stable_offset, told.log_start_offset) == (-1, -1, -1)
+    reported = fetch(broker, topic, offset)
+    assert (reported.error_code, size_of(reported)) == (ErrorCode.OFFSET_OUT_OF_RANGE, 0)
+    assert (reported.high_watermark, reported.last_stable_offset, reported.log_start_offset) == (-1, -1, -1)
 
 
 def test_deleted_records_are_out_of_range(broker: AnyBroker, topic: str) -> None:
     assert delete_records(broker, topic, 7).low_watermark == 7
     assert fetch(broker, topic, 6).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-    told = fetch(broker, topic, 7)
-    assert base_offsets(told.records) == [5, 10, 15], "a batch is whole, though its first records are gone"
-    assert told.log_start_offset == 7
+    reported = fetch(broker, topic, 7)
+    assert base_offsets(reported.records) == [5, 10, 15], "a batch is whole, though its first records are gone"
+    assert reported.log_start_offset == 7
 
 
 def test_a_fetch_goes_on_over_segment_borders(broker: AnyBroker, name: str) -> None:
@@ -101,8 +101,8 @@ def test_the_first_batch_is_whole_however_small_the_limits(
     broker: AnyBroker, topic: str, limit: int, offset: int
 ) -> None:
     for each, total in ((limit, 1 << 20), (1 << 20, limit), (limit, limit)):
-        told = fetch_all(broker, fetch_request([wanted(topic, offset, max_bytes=each)], max_bytes=total))
-        assert sizes(told) == [SIZE]
+        reported = fetch_all(broker, fetch_request([wanted(topic, offset, max_bytes=each)], max_bytes=total))
+        assert sizes(reported) == [SIZE]
 
 
 def test_only_the_first_partition_with_data_is_over_the_limit(broker: AnyBroker, topic: str) -> None:
@@ -151,11 +151,11 @@ def test_what_is_not_there_is_unknown(broker: AnyBroker, name: str) -> None:
     assert fetch(broker, UNKNOWN_ID).error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_an_error_of_one_partition_is_told_at_once_with_the_data_of_others(broker: AnyBroker, topic: str) -> None:
+def test_an_error_of_one_partition_is_reported_at_once_with_the_data_of_others(broker: AnyBroker, topic: str) -> None:
     began = broker.elapsed_ms()
     request = fetch_request([wanted(topic, 99), wanted(topic, partition=1)], max_wait_ms=LONG_MS, min_bytes=1 << 20)
-    told = partitions_of(fetch_all(broker, request))
-    assert [(each.error_code, size_of(each)) for each in told] == [(ErrorCode.OFFSET_OUT_OF_RANGE, 0), (0, SIZE)]
+    reported = partitions_of(fetch_all(broker, request))
+    assert [(each.error_code, size_of(each)) for each in reported] == [(ErrorCode.OFFSET_OUT_OF_RANGE, 0), (0, SIZE)]
     assert broker.elapsed_ms() - began < LONG_MS / 2
 
 
@@ -197,7 +197,7 @@ def test_a_client_behind_the_leaders_epoch_is_fenced(simulated: SimulatedBroker,
     assert fetch(simulated, name, epoch=2).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
 
-def test_who_is_fenced_is_told_the_leader_and_its_epoch(simulated: SimulatedBroker, name: str) -> None:
+def test_who_is_fenced_is_reported_the_leader_and_its_epoch(simulated: SimulatedBroker, name: str) -> None:
     topic_id = create_topic(simulated, name)
     simulated.restart()
     answer = fetch_all(simulated, fetch_request([wanted(topic_id, epoch=0)]), 16)
@@ -213,11 +213,11 @@ def test_who_is_not_fenced_gets_no_hint(broker: AnyBroker, name: str) -> None:
     topic_id = create_topic(broker, name)
     for epoch, error in ((0, ErrorCode.NONE), (9, ErrorCode.UNKNOWN_LEADER_EPOCH)):
         answer = fetch_all(broker, fetch_request([wanted(topic_id, epoch=epoch)]), 18)
-        told = partitions_of(answer)[0]
-        assert (told.error_code, told.current_leader.leader_id, answer.node_endpoints) == (error, -1, [])
+        reported = partitions_of(answer)[0]
+        assert (reported.error_code, reported.current_leader.leader_id, answer.node_endpoints) == (error, -1, [])
 
 
-def test_a_reader_whose_history_differs_is_told_where(simulated: SimulatedBroker, name: str) -> None:
+def test_a_reader_whose_history_differs_is_reported_where(simulated: SimulatedBroker, name: str) -> None:
     """Offsets 0 to 4 are of epoch 0, 5 to 9 of epoch 1, 10 to 14 of epoch 2."""
     create_topic(simulated, name)
     for life in range(3):
@@ -225,16 +225,16 @@ def test_a_reader_whose_history_differs_is_told_where(simulated: SimulatedBroker
             simulated.restart()
         produce(simulated, name, FIVE)
     for offset, epoch in ((5, 0), (3, 0), (10, 1), (14, 2), (10, 2)):
-        told = fetch(simulated, name, offset, last_epoch=epoch)
-        assert (told.error_code, told.diverging_epoch.epoch) == (ErrorCode.NONE, -1)
+        reported = fetch(simulated, name, offset, last_epoch=epoch)
+        assert (reported.error_code, reported.diverging_epoch.epoch) == (ErrorCode.NONE, -1)
     for offset, epoch, end in ((6, 0, 5), (14, 1, 10)):
-        told = fetch(simulated, name, offset, last_epoch=epoch)
-        assert (told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == (epoch, end)
-        assert size_of(told) == 0
+        reported = fetch(simulated, name, offset, last_epoch=epoch)
+        assert (reported.diverging_epoch.epoch, reported.diverging_epoch.end_offset) == (epoch, end)
+        assert size_of(reported) == 0
     assert fetch(simulated, name, 7, last_epoch=9).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_divergence_is_told_without_waiting(simulated: SimulatedBroker, name: str) -> None:
+def test_divergence_is_reported_without_waiting(simulated: SimulatedBroker, name: str) -> None:
     create_topic(simulated, name)
     produce(simulated, name, FIVE)
     simulated.restart()
@@ -249,19 +249,19 @@ def test_divergence_is_told_without_waiting(simulated: SimulatedBroker, name: st
 
 @pytest.mark.parametrize("level", [0, 1])
 def test_read_committed_gets_a_list_of_aborted_transactions(broker: AnyBroker, topic: str, level: int) -> None:
-    told = partitions_of(fetch_all(broker, fetch_request([wanted(topic)], isolation_level=level)))[0]
-    assert told.aborted_transactions == ([] if level else None)
-    assert (size_of(told), told.last_stable_offset) == (4 * SIZE, 20)
+    reported = partitions_of(fetch_all(broker, fetch_request([wanted(topic)], isolation_level=level)))[0]
+    assert reported.aborted_transactions == ([] if level else None)
+    assert (size_of(reported), reported.last_stable_offset) == (4 * SIZE, 20)
 
 
 @pytest.mark.parametrize("version", [4, 12, 18])
-def test_a_replica_is_told_that_this_broker_does_not_lead_it(broker: AnyBroker, name: str, version: int) -> None:
+def test_a_replica_is_reported_that_this_broker_does_not_lead_it(broker: AnyBroker, name: str, version: int) -> None:
     topic_id = create_topic(broker, name)
     produce(broker, name)
     request = fetch_request([wanted(topic_id if version > 12 else name)], replica_id=7)
     answer = fetch_all(broker, request, version)
-    told = partitions_of(answer)[0]
-    assert (told.error_code, size_of(told)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
+    reported = partitions_of(answer)[0]
+    assert (reported.error_code, size_of(reported)) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 0)
     assert answer.node_endpoints == [], "there is nowhere else to go"
 
 
@@ -270,8 +270,8 @@ def test_a_replica_is_told_that_this_broker_does_not_lead_it(broker: AnyBroker, 
 
 def test_the_same_partition_twice_is_one(broker: AnyBroker, topic: str) -> None:
     both = [wanted(topic), wanted(topic, 10)]
-    told = partitions_of(fetch_all(broker, fetch_request(both)))
-    assert [base_offsets(each.records) for each in told] == [[10, 15]]
+    reported = partitions_of(fetch_all(broker, fetch_request(both)))
+    assert [base_offsets(each.records) for each in reported] == [[10, 15]]
 
 
 def test_partitions_of_one_topic_come_together(broker: AnyBroker, topic: str) -> None:
@@ -295,8 +295,8 @@ def test_a_failed_read_is_a_storage_error_of_its_partition(
         produce(simulated, name, FIVE, partition=partition)
     broken = simulated.partition(name, 0)
     monkeypatch.setattr(type(broken.log), "read", _failing_for(broken.log, type(broken.log).read))
-    told = partitions_of(fetch_all(simulated, fetch_request([wanted(name), wanted(name, partition=1)])))
-    assert [(each.error_code, size_of(each)) for each in told] == [(ErrorCode.KAFKA_STORAGE_ERROR, 0), (0, SIZE)]
+    reported = partitions_of(fetch_all(simulated, fetch_request([wanted(name), wanted(name, partition=1)])))
+    assert [(each.error_code, size_of(each)) for each in reported] == [(ErrorCode.KAFKA_STORAGE_ERROR, 0), (0, SIZE)]
     caplog.clear()
 
 

@@ -181,8 +181,8 @@ def test_a_topic_deleted_during_the_look_up_is_not_there(
     deleted = simulated.call(DeleteTopicsRequest(topic_names=[name]), DeleteTopicsResponse, 4)
     assert deleted.responses[0].error_code == ErrorCode.NONE
     workers.release_all()
-    told = partitions_of(waiting.result())[0]
-    assert told.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+    reported = partitions_of(waiting.result())[0]
+    assert reported.error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def test_files_of_a_deleted_topic_that_are_missed_are_no_failure_of_the_disk(
@@ -196,8 +196,8 @@ def test_files_of_a_deleted_topic_that_are_missed_are_no_failure_of_the_disk(
         raise FileNotFoundError("a file that was renamed")
 
     monkeypatch.setattr(type(partition.log), "read", vanish)
-    told = partitions_of(fetch_all(simulated, fetch_request([wanted(topic)])))[0]
-    assert told.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    reported = partitions_of(fetch_all(simulated, fetch_request([wanted(topic)])))[0]
+    assert reported.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 def test_records_deleted_during_the_look_up_are_out_of_range(

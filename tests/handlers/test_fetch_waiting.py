@@ -58,9 +58,9 @@ def test_an_append_ends_the_wait_with_what_was_appended(broker: AnyBroker, topic
     began = broker.elapsed_ms()
     waiting = begin_fetch(broker, fetch_request([wanted(topic, 20)], max_wait_ms=LONG_MS))
     produce(broker, topic, FIVE)
-    told = partitions_of(waiting.result())[0]
-    assert base_offsets(told.records) == [20]
-    assert told.high_watermark == 25 or broker.is_apache_kafka, "there the answer may be a little ahead of it"
+    reported = partitions_of(waiting.result())[0]
+    assert base_offsets(reported.records) == [20]
+    assert reported.high_watermark == 25 or broker.is_apache_kafka, "there the answer may be a little ahead of it"
     assert broker.elapsed_ms() - began < LONG_MS / 2
 
 
@@ -94,8 +94,8 @@ def test_a_fetch_does_not_wait_for_more_than_a_segment_has_left(broker: AnyBroke
     for _ in range(12):
         produce(broker, name, FIVE)
     began = broker.elapsed_ms()
-    told = fetch_all(broker, fetch_request([wanted(name)], max_wait_ms=LONG_MS, min_bytes=11 * SIZE))
-    assert base_offsets(partitions_of(told)[0].records)[0] == 0
+    reported = fetch_all(broker, fetch_request([wanted(name)], max_wait_ms=LONG_MS, min_bytes=11 * SIZE))
+    assert base_offsets(partitions_of(reported)[0].records)[0] == 0
     assert broker.elapsed_ms() - began < LONG_MS / 2
 
 
@@ -140,8 +140,8 @@ def test_a_deleted_topic_ends_the_wait(broker: AnyBroker, name: str) -> None:
     else:
         allowed = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     assert partitions_of(by_name.result())[0].error_code in allowed
-    told = partitions_of(by_id.result())[0].error_code
-    assert told in allowed | {ErrorCode.UNKNOWN_TOPIC_ID}
+    reported = partitions_of(by_id.result())[0].error_code
+    assert reported in allowed | {ErrorCode.UNKNOWN_TOPIC_ID}
     assert broker.elapsed_ms() - began < LONG_MS / 2
 
 
@@ -193,6 +193,6 @@ def test_a_converted_batch_counts_as_it_is_stored(simulated: SimulatedBroker, na
     waiting = begin_fetch(simulated, fetch_request([wanted(name)], max_wait_ms=LONG_MS, min_bytes=2000))
     began = simulated.elapsed_ms()
     produce(simulated, name, batch(b"x" * 5000))
-    told = sizes(waiting.result())
-    assert told[0] < 2000
+    reported = sizes(waiting.result())
+    assert reported[0] < 2000
     assert simulated.elapsed_ms() - began >= LONG_MS

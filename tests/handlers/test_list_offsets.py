@@ -154,8 +154,8 @@ def test_a_partition_asked_for_twice_is_an_invalid_request(broker: AnyBroker, na
         asked = [ListOffsetsPartition(partition_index=0, timestamp=time) for time in times]
         asked.append(ListOffsetsPartition(partition_index=1, timestamp=LATEST))
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
-        told = broker.call(request, ListOffsetsResponse).topics[0].partitions
-        by_index = {(each.partition_index, ErrorCode(each.error_code)) for each in told}
+        reported = broker.call(request, ListOffsetsResponse).topics[0].partitions
+        by_index = {(each.partition_index, ErrorCode(each.error_code)) for each in reported}
         assert by_index == {(0, ErrorCode.INVALID_REQUEST), (1, ErrorCode.NONE)}
 
 
@@ -184,8 +184,8 @@ def test_every_offset_has_the_epoch_it_was_written_in(simulated: SimulatedBroker
         if life:
             simulated.restart()
         produce(simulated, name, batch(b"a", timestamps=[NOW_MS + 10 * life]))
-    told = [answer(list_offset(simulated, name, NOW_MS + 10 * life)) for life in range(3)]
-    assert told == [(ErrorCode.NONE, NOW_MS + 10 * life, life, life) for life in range(3)]
+    reported = [answer(list_offset(simulated, name, NOW_MS + 10 * life)) for life in range(3)]
+    assert reported == [(ErrorCode.NONE, NOW_MS + 10 * life, life, life) for life in range(3)]
     assert answer(list_offset(simulated, name, LATEST)) == (ErrorCode.NONE, -1, 3, 2)
     assert answer(list_offset(simulated, name, EARLIEST)) == (ErrorCode.NONE, -1, 0, 0)
     delete_records(simulated, name, 2)
@@ -206,8 +206,8 @@ def test_a_look_up_in_files_that_go_meanwhile_is_a_retriable_error(
         raise FileNotFoundError(2, "No such file or directory", "a segment that was removed")
 
     monkeypatch.setattr(simulated.host.workers, "run", vanish)
-    told = list_offset(simulated, name, time)
-    assert told.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    reported = list_offset(simulated, name, time)
+    assert reported.error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
 
 def test_a_batch_around_invalid_records_is_corrupt_when_it_is_decoded(simulated: SimulatedBroker, name: str) -> None:

@@ -48,14 +48,14 @@ def ask_by_id(broker: AnyBroker, topic_id: UUID, version: int = 13) -> MetadataR
 
 
 @pytest.mark.parametrize("version", range(14))
-def test_all_topics_are_told(broker: AnyBroker, name: str, version: int) -> None:
+def test_all_topics_are_reported(broker: AnyBroker, name: str, version: int) -> None:
     """Null means all; in version 0 an empty list does."""
     names = {name, f"{name}-other"}
     for each in names:
         create_topic(broker, each, 2)
     request = MetadataRequest(topics=None if version else [])
-    told = {topic.name: len(topic.partitions) for topic in broker.call(request, MetadataResponse, version).topics}
-    assert {each: told[each] for each in names} == dict.fromkeys(names, 2)
+    reported = {topic.name: len(topic.partitions) for topic in broker.call(request, MetadataResponse, version).topics}
+    assert {each: reported[each] for each in names} == dict.fromkeys(names, 2)
 
 
 @pytest.mark.parametrize("version", range(1, 14))
@@ -97,11 +97,11 @@ def test_ids_are_not_for_versions_that_cannot_answer_them(simulated: SimulatedBr
 
 def test_one_unknown_topic_harms_no_other(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name)
-    told = {topic.name: topic.error_code for topic in ask(broker, name, f"{name}-not")}
-    assert told == {name: ErrorCode.NONE, f"{name}-not": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    reported = {topic.name: topic.error_code for topic in ask(broker, name, f"{name}-not")}
+    assert reported == {name: ErrorCode.NONE, f"{name}-not": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 
 
-def test_a_topic_asked_for_twice_is_told_once(broker: AnyBroker, name: str) -> None:
+def test_a_topic_asked_for_twice_is_reported_once(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name)
     assert [topic.name for topic in ask(broker, name, name)] == [name]
 
@@ -172,7 +172,7 @@ def test_a_name_that_collides_is_not_made(name: str) -> None:
 # --- who and where
 
 
-def test_the_cluster_is_told(simulated: SimulatedBroker) -> None:
+def test_the_cluster_is_reported(simulated: SimulatedBroker) -> None:
     answer = simulated.call(MetadataRequest(topics=[]), MetadataResponse)
     assert [(each.node_id, each.host, each.port, each.rack) for each in answer.brokers] == [
         (0, "simulated", 9092, None)
@@ -184,22 +184,22 @@ def test_the_cluster_is_told(simulated: SimulatedBroker) -> None:
 
 
 @pytest.mark.parametrize("version", range(8, 14))
-def test_authorized_operations_are_told_when_asked_for(broker: AnyBroker, name: str, version: int) -> None:
+def test_authorized_operations_are_reported_when_asked_for(broker: AnyBroker, name: str, version: int) -> None:
     create_topic(broker, name)
-    told = ask(broker, name, version=version, operations=True)[0].topic_authorized_operations
-    assert told == TOPIC_OPERATIONS
+    reported = ask(broker, name, version=version, operations=True)[0].topic_authorized_operations
+    assert reported == TOPIC_OPERATIONS
     assert ask(broker, name, version=version)[0].topic_authorized_operations == NO_OPERATIONS
 
 
 @pytest.mark.parametrize("version", [8, 9, 10])
-def test_operations_on_the_cluster_are_told_in_three_versions(broker: AnyBroker, version: int) -> None:
+def test_operations_on_the_cluster_are_reported_in_three_versions(broker: AnyBroker, version: int) -> None:
     asked = MetadataRequest(topics=[], include_cluster_authorized_operations=True)
     assert broker.call(asked, MetadataResponse, version).cluster_authorized_operations == CLUSTER_OPERATIONS
     plain = MetadataRequest(topics=[])
     assert broker.call(plain, MetadataResponse, version).cluster_authorized_operations == NO_OPERATIONS
 
 
-def test_a_topic_made_by_hand_is_told_alike(simulated: SimulatedBroker, name: str) -> None:
+def test_a_topic_made_by_hand_is_reported_alike(simulated: SimulatedBroker, name: str) -> None:
     assignments = [CreatableReplicaAssignment(partition_index=index, broker_ids=[0]) for index in (1, 0)]
     requested = CreatableTopic(name=name, num_partitions=-1, replication_factor=-1, assignments=assignments)
     made = simulated.call(CreateTopicsRequest(topics=[requested]), CreateTopicsResponse).topics[0]

@@ -22,8 +22,8 @@ FIVE = batch(*[b"v"] * 5)
 
 
 def end(broker: AnyBroker, topic: str, epoch: int, current: int = -1) -> tuple[ErrorCode, int, int]:
-    told = end_of_epoch(broker, topic, epoch, current=current)
-    return ErrorCode(told.error_code), told.leader_epoch, told.end_offset
+    reported = end_of_epoch(broker, topic, epoch, current=current)
+    return ErrorCode(reported.error_code), reported.leader_epoch, reported.end_offset
 
 
 def test_the_present_epoch_ends_with_the_log(broker: AnyBroker, name: str) -> None:
@@ -94,12 +94,12 @@ def test_what_is_not_there_is_unknown(broker: AnyBroker, name: str, version: int
     answer = broker.call(
         OffsetForLeaderEpochRequest(replica_id=-1, topics=topics), OffsetForLeaderEpochResponse, version
     )
-    told = {
+    reported = {
         (topic.topic, each.partition): (ErrorCode(each.error_code), each.leader_epoch, each.end_offset)
         for topic in answer.topics
         for each in topic.partitions
     }
-    assert told == {
+    assert reported == {
         (name, 0): (ErrorCode.NONE, 0, 0),
         (name, 1): (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1),
         (f"{name}-not", 0): (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1),

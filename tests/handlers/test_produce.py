@@ -125,12 +125,12 @@ def test_one_request_fills_several_topics_and_one_refusal_harms_no_other(broker:
         ]
     )
     answer = broker.call(request, ProduceResponse, BY_NAME)
-    told = {
+    reported = {
         (topic.name, each.index): (ErrorCode(each.error_code), each.base_offset)
         for topic in answer.responses
         for each in topic.partition_responses
     }
-    assert told == {
+    assert reported == {
         (name, 0): (ErrorCode.NONE, 0),
         (name, 1): (ErrorCode.NONE, 0),
         (name, 2): (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
@@ -175,15 +175,15 @@ def test_a_repeated_batch_is_stored_once_and_answered_alike(broker: AnyBroker, n
     assert list_offset(broker, name, -1).offset == 4
 
 
-def test_append_time_is_told_and_stored(broker: AnyBroker, name: str) -> None:
+def test_append_time_is_reported_and_stored(broker: AnyBroker, name: str) -> None:
     create_topic(broker, name, message_timestamp_type="LogAppendTime")
-    told = produce(broker, name, batch(b"a", b"b", timestamps=[5, 7])).log_append_time_ms
-    assert told >= NOW_MS
+    reported = produce(broker, name, batch(b"a", b"b", timestamps=[5, 7])).log_append_time_ms
+    assert reported >= NOW_MS
     records = fetch(broker, name).records
     assert isinstance(records, memoryview)
     header = read_batch_header(records)
     assert header.uses_log_append_time
-    assert header.max_timestamp == told
+    assert header.max_timestamp == reported
 
 
 @pytest.mark.parametrize("setting", ["uncompressed", "gzip", "snappy", "lz4", "zstd"])
@@ -289,7 +289,7 @@ def test_a_batch_at_fault_has_no_record_to_blame(broker: AnyBroker, name: str) -
         assert (blamed(refused), refused.error_message) == ([], None)
 
 
-def test_what_is_too_large_is_told_the_limit(simulated: SimulatedBroker, name: str) -> None:
+def test_what_is_too_large_is_reported_the_limit(simulated: SimulatedBroker, name: str) -> None:
     create_topic(simulated, name, max_message_bytes="100")
     refused = produce(simulated, name, large := batch(b"x" * 200))
     assert refused.error_code == ErrorCode.MESSAGE_TOO_LARGE

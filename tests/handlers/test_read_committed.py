@@ -60,10 +60,10 @@ def read(
 def test_a_fetch_ends_at_the_last_stable_offset(
     simulated: SimulatedBroker, name: str, partition: Partition, version: int
 ) -> None:
-    told = read(simulated, name, version=version)
-    assert base_offsets(told.records) == [0, 1, 2, 3]
-    assert (told.high_watermark, told.last_stable_offset) == (5, 4)
-    aborted = told.aborted_transactions
+    reported = read(simulated, name, version=version)
+    assert base_offsets(reported.records) == [0, 1, 2, 3]
+    assert (reported.high_watermark, reported.last_stable_offset) == (5, 4)
+    aborted = reported.aborted_transactions
     assert aborted is not None
     assert [(each.producer_id, each.first_offset) for each in aborted] == [(2, 2)]
 
@@ -72,19 +72,19 @@ def test_a_fetch_ends_at_the_last_stable_offset(
 def test_a_reader_of_everything_gets_everything_and_no_list(
     simulated: SimulatedBroker, name: str, partition: Partition, version: int
 ) -> None:
-    told = read(simulated, name, level=UNCOMMITTED, version=version)
-    assert base_offsets(told.records) == [0, 1, 2, 3, 4]
-    assert (told.high_watermark, told.last_stable_offset, told.aborted_transactions) == (5, 4, None)
+    reported = read(simulated, name, level=UNCOMMITTED, version=version)
+    assert base_offsets(reported.records) == [0, 1, 2, 3, 4]
+    assert (reported.high_watermark, reported.last_stable_offset, reported.aborted_transactions) == (5, 4, None)
 
 
 def test_the_list_is_empty_without_records_and_null_with_an_error(
     simulated: SimulatedBroker, name: str, partition: Partition
 ) -> None:
-    told = read(simulated, name, 4)
-    assert (told.error_code, told.aborted_transactions, told.last_stable_offset) == (ErrorCode.NONE, [], 4)
-    told = read(simulated, name, 99)
-    assert told.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
-    assert (told.aborted_transactions, told.last_stable_offset) == (None, -1)
+    reported = read(simulated, name, 4)
+    assert (reported.error_code, reported.aborted_transactions, reported.last_stable_offset) == (ErrorCode.NONE, [], 4)
+    reported = read(simulated, name, 99)
+    assert reported.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+    assert (reported.aborted_transactions, reported.last_stable_offset) == (None, -1)
 
 
 def test_a_session_mentions_a_partition_when_a_marker_makes_it_readable(
@@ -95,11 +95,11 @@ def test_a_session_mentions_a_partition_when_a_marker_makes_it_readable(
     quiet = fetch_all(simulated, fetch_request([], isolation_level=COMMITTED, session=(session, 1)), 12)
     assert quiet.responses == []
     abort(partition, 3)
-    (told,) = partitions_of(
+    (reported,) = partitions_of(
         fetch_all(simulated, fetch_request([], isolation_level=COMMITTED, session=(session, 2)), 12)
     )
-    assert base_offsets(told.records) == [4, 5]
-    assert [each.first_offset for each in told.aborted_transactions or ()] == [4]
+    assert base_offsets(reported.records) == [4, 5]
+    assert [each.first_offset for each in reported.aborted_transactions or ()] == [4]
 
 
 def test_a_waiting_fetch_is_answered_by_the_marker(simulated: SimulatedBroker, name: str, partition: Partition) -> None:
@@ -110,8 +110,8 @@ def test_a_waiting_fetch_is_answered_by_the_marker(simulated: SimulatedBroker, n
     simulated.step()
     assert not waiting.task.done()  # type: ignore[attr-defined]  # simulated
     commit(partition, 3)
-    (told,) = partitions_of(waiting.result())
-    assert (base_offsets(told.records), told.aborted_transactions) == ([4, 5, 6], [])
+    (reported,) = partitions_of(waiting.result())
+    assert (base_offsets(reported.records), reported.aborted_transactions) == ([4, 5, 6], [])
     assert simulated.elapsed_ms() - began_ms < LONG_MS
 
 
@@ -119,9 +119,9 @@ def latest(broker: SimulatedBroker, topic: str, timestamp: int, level: int) -> i
     asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
     topics = [ListOffsetsTopic(name=topic, partitions=[asked])]
     request = ListOffsetsRequest(replica_id=-1, isolation_level=level, topics=topics, timeout_ms=1000)
-    told = broker.call(request, ListOffsetsResponse).topics[0].partitions[0]
-    assert told.error_code == ErrorCode.NONE
-    return told.offset
+    reported = broker.call(request, ListOffsetsResponse).topics[0].partitions[0]
+    assert reported.error_code == ErrorCode.NONE
+    return reported.offset
 
 
 def test_the_latest_offset_is_the_last_stable_one(simulated: SimulatedBroker, name: str, partition: Partition) -> None:
@@ -163,6 +163,6 @@ def test_records_of_an_open_transaction_may_be_deleted(
     assert delete_records(simulated, name, 5).low_watermark == 5
     assert partition.last_stable_offset == 5
     abort(partition, 3)
-    told = read(simulated, name, 5)
-    assert base_offsets(told.records) == [5]
-    assert told.last_stable_offset == 6
+    reported = read(simulated, name, 5)
+    assert base_offsets(reported.records) == [5]
+    assert reported.last_stable_offset == 6

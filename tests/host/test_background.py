@@ -64,7 +64,7 @@ async def test_work_that_is_closed_before_its_end_is_ended() -> None:
     await background.close()
 
 
-async def test_a_process_that_was_killed_is_told_and_replaced() -> None:
+async def test_a_process_that_was_killed_is_reported_and_replaced() -> None:
     background = BackgroundProcess()
     try:
         items = background.stream(never_end)

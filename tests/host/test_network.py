@@ -151,7 +151,7 @@ def test_what_is_written_during_a_rest_waits_for_its_place(lines: tuple[Line, Li
     assert (lines[0].received_bytes, lines[0].end) == (ANSWER_BYTES + len(ACK), ACK)
 
 
-def test_a_peer_that_goes_during_a_rest_is_told_once(lines: tuple[Line, Line], answer: FileSlice) -> None:
+def test_a_peer_that_goes_during_a_rest_is_reported_once(lines: tuple[Line, Line], answer: FileSlice) -> None:
     async def play() -> Scene:
         def when_moved(scene: Scene) -> None:
             serve_other(scene)

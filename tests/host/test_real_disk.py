@@ -152,7 +152,7 @@ def test_a_database_is_durable_and_in_autocommit_mode(disk: RealDisk, tmp_path: 
     again.close()
 
 
-def test_directories_are_told_from_files(disk: RealDisk, tmp_path: Path) -> None:
+def test_directories_are_reported_from_files(disk: RealDisk, tmp_path: Path) -> None:
     disk.replace_file(str(tmp_path / "file"), b"")
     assert [disk.is_directory(str(tmp_path / name)) for name in ("", "file", "missing")] == [True, False, False]
 
@@ -200,14 +200,14 @@ def large_file(disk: RealDisk, tmp_path: Path) -> RealFile:
     return file
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can be told to forget a file")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops a file from memory on request")
 def test_forgotten_bytes_are_brought_into_memory(large_file: RealFile) -> None:
     os.posix_fadvise(large_file.descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
     large_file.bring_into_memory(SIZE_BYTES, 0)
     assert all(real_disk._is_in_memory(large_file.descriptor, position) for position in range(0, SIZE_BYTES, 1 << 16))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can be told to forget a file")
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux drops a file from memory on request")
 def test_a_file_tells_what_it_would_wait_for(large_file: RealFile) -> None:
     assert large_file.is_in_memory(SIZE_BYTES, 0)
     os.posix_fadvise(large_file.descriptor, 2 * MB, 2 * MB, os.POSIX_FADV_DONTNEED)

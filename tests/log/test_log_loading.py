@@ -286,7 +286,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
     return fields
 
 
-def test_a_repair_is_told_once(host: Host, directory: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_repair_is_reported_once(host: Host, directory: str, caplog: pytest.LogCaptureFixture) -> None:
     log = open_log(host, directory, CONFIG)
     fill(log)
     log.flush()

@@ -111,7 +111,7 @@ def test_what_was_appended_meanwhile_keeps_the_active_segment(simulation: Simula
     assert (log.log_start_offset, log.log_end_offset) == (1, 3)
 
 
-def test_readers_before_the_start_are_told(simulation: Simulation) -> None:
+def test_readers_before_the_start_are_reported(simulation: Simulation) -> None:
     log = fill(simulation, [12, 1])
     assert expire(log) == [1]
     assert log.read(0, 100, EVERYTHING, whole_first_batch=True) is ErrorCode.OFFSET_OUT_OF_RANGE

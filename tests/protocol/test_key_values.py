@@ -41,7 +41,7 @@ def test_a_batch_that_is_cut_off_is_left_for_later() -> None:
     assert list(read_key_values(whole[:50], LIMIT)) == []
 
 
-def test_the_attributes_are_told() -> None:
+def test_the_attributes_are_reported() -> None:
     batch = build_batch(
         [Record(0, 0, b"k", b"v")], transactional=True, producer_id=1, producer_epoch=0, base_sequence=0
     )

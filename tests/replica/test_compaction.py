@@ -133,7 +133,7 @@ def test_a_topic_can_be_deleted_and_recreated_while_it_is_compacted(broker: Simu
         assert (name, 0) not in checkpoint(broker)
 
 
-def test_damage_is_told_once_and_the_others_are_compacted(
+def test_damage_is_reported_once_and_the_others_are_compacted(
     broker: SimulatedBroker, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     fill(broker, name, count=40)
@@ -143,9 +143,9 @@ def test_damage_is_told_once_and_the_others_are_compacted(
     pass_time(broker, 3 * BACKOFF_SECONDS)
     assert len(broker.partition(name).log.segments) > 2
     assert len(offsets(broker, "other")) < 20
-    told = [record for record in caplog.records if "damaged" in record.getMessage()]
-    assert len(told) == 1
-    assert path in str(told[0].__dict__)
+    reported = [record for record in caplog.records if "damaged" in record.getMessage()]
+    assert len(reported) == 1
+    assert path in str(reported[0].__dict__)
     caplog.clear()
 
 

@@ -84,13 +84,13 @@ def test_a_failed_sync_takes_its_whole_directory_and_no_other(broker: SimulatedB
     assert not broker.node.fatal_failure.done()
 
 
-def test_clients_are_told(broker: SimulatedBroker, name: str) -> None:
+def test_clients_are_reported(broker: SimulatedBroker, name: str) -> None:
     create_topic(broker, name, 2)
     broker.simulation.disk.broken.add("/two")
     produce(broker, name, partition=1)
     assert leaders(broker, name) == [(0, 0, []), (ErrorCode.LEADER_NOT_AVAILABLE, -1, [0])]
-    told = broker.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
-    assert [(each.log_dir, each.error_code, len(each.topics)) for each in told] == [
+    reported = broker.call(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse).results
+    assert [(each.log_dir, each.error_code, len(each.topics)) for each in reported] == [
         ("/one", 0, 1),
         ("/two", STORAGE_ERROR, 0),
     ]

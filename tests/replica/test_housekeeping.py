@@ -119,10 +119,10 @@ def test_checkpoints_are_written_in_time(broker: SimulatedBroker, name: str) -> 
     for _ in range(3):
         produce(broker, name)
     pass_time(broker, 70)
-    told = broker.simulation.disk.read_file("/data/recovery-point-offset-checkpoint").decode()
-    assert f"{name} 0 3" in told
-    told = broker.simulation.disk.read_file("/data/replication-offset-checkpoint").decode()
-    assert f"{name} 0 3" in told
+    reported = broker.simulation.disk.read_file("/data/recovery-point-offset-checkpoint").decode()
+    assert f"{name} 0 3" in reported
+    reported = broker.simulation.disk.read_file("/data/replication-offset-checkpoint").decode()
+    assert f"{name} 0 3" in reported
 
 
 def test_silent_producers_are_forgotten_in_time(name: str) -> None:

@@ -47,9 +47,9 @@ def produce_request(topic: str, records: bytes | bytearray, *, partition: int = 
 def produce(client: WireClient, topic: str, *values: bytes, partition: int = 0) -> int:
     """The offset of the first."""
     request = produce_request(topic, batch(*values), partition=partition)
-    told = client.call(request, ProduceResponse, VERSION).responses[0].partition_responses[0]
-    assert told.error_code == ErrorCode.NONE, told
-    return told.base_offset
+    reported = client.call(request, ProduceResponse, VERSION).responses[0].partition_responses[0]
+    assert reported.error_code == ErrorCode.NONE, reported
+    return reported.base_offset
 
 
 def fetch_request(
@@ -66,9 +66,9 @@ def fetch_request(
 
 
 def records_of(answer: FetchResponse) -> bytes:
-    told = answer.responses[0].partitions[0]
-    assert told.error_code == ErrorCode.NONE, told
-    return bytes(told.records or b"")  # type: ignore[arg-type]  # decoded bytes, no slice
+    reported = answer.responses[0].partitions[0]
+    assert reported.error_code == ErrorCode.NONE, reported
+    return bytes(reported.records or b"")  # type: ignore[arg-type]  # decoded bytes, no slice
 
 
 def fetch(client: WireClient, topic: str, offset: int = 0) -> bytes:
@@ -78,9 +78,9 @@ def fetch(client: WireClient, topic: str, offset: int = 0) -> bytes:
 def end_offset(client: WireClient, topic: str, partition: int = 0) -> int:
     asked = ListOffsetsPartition(partition_index=partition, timestamp=-1)
     request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
-    told = client.call(request, ListOffsetsResponse).topics[0].partitions[0]
-    assert told.error_code == ErrorCode.NONE
-    return told.offset
+    reported = client.call(request, ListOffsetsResponse).topics[0].partitions[0]
+    assert reported.error_code == ErrorCode.NONE
+    return reported.offset
 
 
 def greet(client: WireClient) -> None:

@@ -31,7 +31,7 @@ PATIENCE_SECONDS = 20.0
 
 
 class PatientWorkers:
-    """Holds one piece of work back until it is told to go on."""
+    """Holds one piece of work back until it is released."""
 
     def __init__(self, workers: Workers, held: str) -> None:
         self._workers = workers
@@ -82,7 +82,7 @@ async def ask(port: int, request: Any, response: Any, version: int) -> Any:
 
 
 def test_connections_are_accepted_after_the_broker_knows_its_address(tmp_path: Path) -> None:
-    """A client that comes during a restart must not be told of a cluster without brokers."""
+    """A client that comes during a restart must not get metadata of a cluster without brokers."""
 
     async def scenario() -> None:
         host = real_host()
@@ -136,7 +136,7 @@ def test_a_client_that_never_reads_does_not_keep_a_broker_from_stopping(
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
-def test_of_two_that_take_an_address_at_once_one_is_told(tmp_path: Path) -> None:
+def test_of_two_that_take_an_address_at_once_one_is_reported(tmp_path: Path) -> None:
     """Both have bound it before either listens; the one who is late leaves its data as it was."""
 
     async def scenario() -> None:

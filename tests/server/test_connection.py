@@ -198,8 +198,8 @@ def test_a_large_batch_arrives_in_small_pieces(client: WireClient) -> None:
         client.send(frame[place : place + 10_007])
     answer = client.read_frame()
     assert answer is not None
-    told = decode_response(ProduceResponse, answer, VERSION).responses[0].partition_responses[0]
-    assert told.error_code == ErrorCode.NONE
+    reported = decode_response(ProduceResponse, answer, VERSION).responses[0].partition_responses[0]
+    assert reported.error_code == ErrorCode.NONE
     assert value in fetch(client, "pieces")
 
 

@@ -32,7 +32,7 @@ def setting(client: WireClient, name: str) -> str | None:
     return client.call(DescribeConfigsRequest(resources=[asked]), DescribeConfigsResponse).results[0].configs[0].value
 
 
-def told_address(client: WireClient) -> tuple[str, int]:
+def advertised_address(client: WireClient) -> tuple[str, int]:
     broker = client.call(MetadataRequest(topics=[]), MetadataResponse).brokers[0]
     return broker.host, broker.port
 
@@ -59,8 +59,8 @@ def test_a_file_an_environment_and_overrides_make_the_settings(tmp_path: Path) -
     with broker_process(str(file), environment=environment, log_roll_hours="7") as broker:
         (host, port), *_ = broker.wait_until_ready()
         with WireClient(port, host) as client:
-            told = [setting(client, name) for name in ("num.partitions", "message.max.bytes", "log.roll.hours")]
-        assert told == ["2", "3000", "7"]
+            reported = [setting(client, name) for name in ("num.partitions", "message.max.bytes", "log.roll.hours")]
+        assert reported == ["2", "3000", "7"]
 
 
 def test_a_property_of_kafka_that_means_nothing_here_is_logged(tmp_path: Path) -> None:
@@ -203,15 +203,15 @@ def test_an_address_that_is_not_ours_is_named(tmp_path: Path, host: str) -> None
         fails(broker, host, "listeners")
 
 
-def test_port_0_is_any_free_port_and_told_to_clients(tmp_path: Path) -> None:
+def test_port_0_is_any_free_port_and_reported_to_clients(tmp_path: Path) -> None:
     with broker_process(listeners=LOCAL, log_dirs=f"{tmp_path}/data") as broker:
         (host, port), *_ = broker.wait_until_ready()
         assert port > 0
         with WireClient(port, host) as client:
-            assert told_address(client) == ("127.0.0.1", port)
+            assert advertised_address(client) == ("127.0.0.1", port)
 
 
-def test_clients_of_each_listener_are_told_their_own_address(tmp_path: Path) -> None:
+def test_clients_of_each_listener_are_reported_their_own_address(tmp_path: Path) -> None:
     with broker_process(
         listeners="INSIDE://127.0.0.1:0,OUTSIDE://localhost:0",
         listener_security_protocol_map="INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
@@ -222,10 +222,10 @@ def test_clients_of_each_listener_are_told_their_own_address(tmp_path: Path) -> 
         assert inside[1] != outside[1]
         for host, port in (inside, outside):
             with WireClient(port, host) as client:
-                assert told_address(client) == (host, port)
+                assert advertised_address(client) == (host, port)
 
 
-def test_an_advertised_listener_is_what_clients_are_told(tmp_path: Path) -> None:
+def test_an_advertised_listener_is_what_clients_are_reported(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with broker_process(
@@ -235,18 +235,18 @@ def test_an_advertised_listener_is_what_clients_are_told(tmp_path: Path) -> None
     ) as broker:
         assert broker.wait_until_ready() == [("broker.example.com", 19092)]
         with WireClient(port) as client:
-            assert told_address(client) == ("broker.example.com", 19092)
+            assert advertised_address(client) == ("broker.example.com", 19092)
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0"])
-def test_a_wildcard_is_told_as_a_name_that_resolves(tmp_path: Path, host: str) -> None:
+def test_a_wildcard_is_reported_as_a_name_that_resolves(tmp_path: Path, host: str) -> None:
     with broker_process(listeners=f"PLAINTEXT://{host}:0", log_dirs=f"{tmp_path}/data") as broker:
         (_, port), *_ = broker.wait_until_ready()
         with WireClient(port) as client:
-            told_host, told_port = told_address(client)
-        assert told_port == port
-        assert told_host not in ("", "0.0.0.0", "::")
-        assert socket.getaddrinfo(told_host, told_port)
+            advertised_host, advertised_port = advertised_address(client)
+        assert advertised_port == port
+        assert advertised_host not in ("", "0.0.0.0", "::")
+        assert socket.getaddrinfo(advertised_host, advertised_port)
 
 
 def test_the_descriptor_limit_is_raised_to_what_is_allowed(tmp_path: Path) -> None:

@@ -232,8 +232,8 @@ class Operations:
     async def describe(self) -> None:
         """Topics, ids and partition counts are exactly the acknowledged ones, in every life."""
         answer = await self._world.call(MetadataRequest(topics=None), MetadataResponse, 12)
-        told = {topic.name: (topic.topic_id, len(topic.partitions)) for topic in answer.topics}
-        assert told == {name: (topic.topic_id, len(topic.partitions)) for name, topic in self._world.topics.items()}
+        reported = {topic.name: (topic.topic_id, len(topic.partitions)) for topic in answer.topics}
+        assert reported == {name: (topic.topic_id, len(topic.partitions)) for name, topic in self._world.topics.items()}
         self._world.cluster_id = self._world.cluster_id or answer.cluster_id or ""
         assert answer.cluster_id == self._world.cluster_id
 
@@ -314,11 +314,11 @@ class Operations:
         request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, session_epoch=-1, topics=[wanted])
         answer = await self._world.call(request, FetchResponse, self._chance.randint(4, 18))
         assert answer.error_code == ErrorCode.NONE
-        told = answer.responses[0].partitions[0]
-        assert told.error_code == ErrorCode.NONE, told
-        assert told.high_watermark >= offset
-        assert isinstance(told.records, memoryview)
-        return bytes(told.records)
+        reported = answer.responses[0].partitions[0]
+        assert reported.error_code == ErrorCode.NONE, reported
+        assert reported.high_watermark >= offset
+        assert isinstance(reported.records, memoryview)
+        return bytes(reported.records)
 
 
 def compare(records: bytes, wanted: list[ModelBatch]) -> int:

@@ -3,7 +3,9 @@ takes no time and the same program always runs in the same order."""
 
 import asyncio
 from collections.abc import Callable
+from itertools import count
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from odradek.host.clock import Timer
 
@@ -34,12 +36,23 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self._now = 0.0
         self._selector = _JumpingSelector(self)
         self._clock_resolution = 1e-9  # the real clock's would be part of the result otherwise
+        self._numbers: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
+        self._counter = count()
 
     def time(self) -> float:
         return self._now
 
     def advance(self, seconds: float) -> None:
         self._now += seconds
+
+    def create_task(self, *args: Any, **kwargs: Any) -> "asyncio.Task[Any]":
+        task = super().create_task(*args, **kwargs)
+        self._numbers[task] = next(self._counter)
+        return task
+
+    def unfinished_tasks(self) -> "list[asyncio.Task[Any]]":
+        """In the order in which they were created; asyncio has them in the order of their addresses."""
+        return sorted(asyncio.all_tasks(self), key=lambda task: self._numbers[task])
 
     def _process_events(self, event_list: list[Any]) -> None:
         """There are none: nothing outside can happen."""

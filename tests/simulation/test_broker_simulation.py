@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.simulation import processes
 from tests.simulation.operations import Operations
 from tests.simulation.world import PowerLoss, World
 
@@ -66,6 +67,15 @@ def test_a_seed_replays_exactly() -> None:
     assert other.digest != first.digest
     for world in (first, second, other):
         world.close()
+
+
+def test_a_seed_replays_exactly_in_another_process() -> None:
+    program = (
+        "from tests.simulation.test_broker_simulation import live; print(*[live(seed).digest for seed in range(3)])"
+    )
+    one, other = processes.outputs(program)
+    assert len(one.split()) == 3
+    assert one == other
 
 
 def test_thousands_of_operations_a_second(record_property: Callable[[str, object], None]) -> None:

@@ -127,7 +127,7 @@ def test_what_a_failed_sync_dropped_is_seen_but_never_durable() -> None:
     assert disk.list_directory("/") == ["file"]
 
 
-def test_directories_are_told_from_files() -> None:
+def test_directories_are_reported_from_files() -> None:
     disk = SimulatedDisk()
     disk.make_directories("/directory")
     disk.open("/file", create=True)

@@ -127,8 +127,8 @@ class World:
         self.simulation.close()
 
     def _cancel_all(self) -> None:
-        """Also what others begin at their end: a task that never ran would be found, and told, in another test."""
-        while tasks := asyncio.all_tasks(self.simulation.loop):
+        """Also what others begin at their end: a task that never ran would be found, and reported, in another test."""
+        while tasks := self.simulation.loop.unfinished_tasks():
             for task in tasks:
                 task.cancel()
             self.run(_finished(tasks))

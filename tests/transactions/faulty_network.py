@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 AnyResponse = TypeVar("AnyResponse", bound="Response")
 
 LONGEST_ANSWER_S = 20.0
+IMPATIENT_S = 0.5
 
 
 class Broker(Protocol):
@@ -25,7 +26,8 @@ class Broker(Protocol):
 
 
 class FaultyNetwork:
-    """A client waits `client_timeout_s` for a request that is lost; one that is late comes up to `latest_s` later."""
+    """A client waits `client_timeout_s` for a request that is lost; one that is late comes up to `latest_s` later. Some
+    clients do not wait for answers that take long."""
 
     def __init__(
         self, broker: Broker, chance: random.Random, *, client_timeout_s: float = 3.0, latest_s: float = 15.0
@@ -41,28 +43,36 @@ class FaultyNetwork:
     def connect(self, on_late_request: Callable[[], None] = lambda: None) -> FaultyConnection:
         return FaultyConnection(self, on_late_request)
 
-    async def carry(self, frame: bytes, on_late_request: Callable[[], None]) -> bytes:
+    async def carry(self, frame: bytes, connection: FaultyConnection) -> bytes:
         """One request and its answer."""
         self.requests += 1
         chance = self._chance
+        for held in connection.take_held():
+            self._deliver_late(held, chance.random() * 0.01)
         fate = chance.random() if self.is_faulty else 1.0
-        if fate < 0.015:  # the request is lost
+        if fate < 0.01:  # the request is lost
             await asyncio.sleep(self._client_timeout_s)  # a poll's pause
             raise Lost
-        if fate < 0.035:  # it arrives after the client has given up
-            on_late_request()
+        if fate < 0.03:  # it arrives together with the client's next request
+            connection.hold(frame)
+            await asyncio.sleep(self._client_timeout_s)  # a poll's pause
+            raise Lost
+        if fate < 0.04:  # it arrives after the client has given up
+            connection.on_late_request()
             self._deliver_late(frame, self._client_timeout_s + chance.random() * self._latest_s)
             await asyncio.sleep(self._client_timeout_s)  # a poll's pause
             raise Lost
         delivery = asyncio.ensure_future(self._deliver(frame, chance.random() * 0.01))
-        done, _ = await asyncio.wait([delivery], timeout=LONGEST_ANSWER_S)
+        is_impatient = self.is_faulty and chance.random() < 0.1
+        patience_s = chance.random() * IMPATIENT_S if is_impatient else LONGEST_ANSWER_S
+        done, _ = await asyncio.wait([delivery], timeout=patience_s)
         if not done:
-            on_late_request()
+            connection.on_late_request()
             self._keep(delivery)
             raise Lost
         answer = delivery.result()
-        if fate < 0.055:  # it arrives twice
-            on_late_request()
+        if fate < 0.06:  # it arrives twice
+            connection.on_late_request()
             self._deliver_late(frame, chance.random() * self._latest_s)
         if fate > 0.98 and self.is_faulty:  # the answer is lost
             await asyncio.sleep(self._client_timeout_s)  # a poll's pause
@@ -92,9 +102,18 @@ class FaultyNetwork:
 class FaultyConnection:
     def __init__(self, network: FaultyNetwork, on_late_request: Callable[[], None]) -> None:
         self._network = network
-        self._on_late_request = on_late_request
+        self._held: list[bytes] = []
+        self.on_late_request = on_late_request
 
     async def call(self, request: Request, response: type[AnyResponse], version: int) -> AnyResponse:
         frame = encode_request(request, version)[4:]
-        data = await self._network.carry(frame, self._on_late_request)
+        data = await self._network.carry(frame, self)
         return decode_response(response, data[4:], version)
+
+    def hold(self, frame: bytes) -> None:
+        self.on_late_request()
+        self._held.append(frame)
+
+    def take_held(self) -> list[bytes]:
+        held, self._held = self._held, []
+        return held

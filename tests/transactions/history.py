@@ -8,6 +8,8 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.protocol.topic_partition import TopicPartition
 
 NEVER = 2**62
@@ -83,6 +85,7 @@ class History:
 
     def __post_init__(self) -> None:
         self._events = count(1)
+        self.on_commit: Callable[[], None] = lambda: None  # called when a commit is acknowledged
 
     def now(self) -> int:
         return next(self._events)
@@ -91,6 +94,11 @@ class History:
         transaction = Transaction(len(self.transactions), client, transactional_id)
         self.transactions.append(transaction)
         return transaction
+
+    def end(self, transaction: Transaction, ending: Ending) -> None:
+        transaction.ending = ending
+        if ending is Ending.COMMITTED:
+            self.on_commit()
 
     def report(self, problem: str) -> None:
         self.problems.append(problem)

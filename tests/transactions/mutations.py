@@ -14,6 +14,7 @@ from odradek.coordinator.transactions.transaction_shard import TransactionShard
 from odradek.handlers import produce
 from odradek.log import aborted_transactions
 from odradek.log.producer_state import ProducerState
+from odradek.log.transaction_verification import Verifications
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.partition_transactions import PartitionTransactions
 
@@ -82,6 +83,11 @@ def partitions_not_verified(patch: MonkeyPatch) -> None:
         return dict.fromkeys(partitions, ErrorCode.NONE)
 
     patch.setattr(TransactionCoordinator, "verify_partitions", verify)
+
+
+def guard_ignored(patch: MonkeyPatch) -> None:
+    """A batch is appended although a marker was, since its transaction was verified."""
+    patch.setattr(Verifications, "is_valid", lambda *_: True)
 
 
 def last_stable_offset_is_high_watermark(patch: MonkeyPatch) -> None:
@@ -161,6 +167,7 @@ MUTATIONS: list[Callable[[MonkeyPatch], None]] = [
     epoch_not_raised_at_the_end,
     epochs_not_compared,
     partitions_not_verified,
+    guard_ignored,
     last_stable_offset_is_high_watermark,
     first_aborted_transaction_missing,
     offsets_applied_before_the_end,

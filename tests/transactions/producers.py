@@ -237,7 +237,7 @@ class Producer:
                 error = await ask()
             except Lost:
                 error = ErrorCode.REQUEST_TIMED_OUT
-                if self._chance.random() < 0.1:
+                if self._chance.random() < 0.25:
                     break
             if error is ErrorCode.NONE:
                 return
@@ -279,7 +279,7 @@ class Producer:
             await self._pause()
 
     def _finish(self, transaction: Transaction, identity: Identity, *, commits: bool) -> None:
-        transaction.ending = Ending.COMMITTED if commits else Ending.ABORTED
+        self._history.end(transaction, Ending.COMMITTED if commits else Ending.ABORTED)
         if self._versions.joins_implicitly:
             self._identity = identity
             self._sequences = {}

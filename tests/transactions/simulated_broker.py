@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from itertools import count
+import hashlib
+import inspect
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -18,8 +19,9 @@ from odradek.handlers.context import ClientConnection
 from odradek.server.node import Node
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
+    from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
     from tests.simulation.simulated_host import Simulation
 
 _LIFE: contextvars.ContextVar[int] = contextvars.ContextVar("life", default=0)
@@ -29,16 +31,33 @@ class Died(BaseException):
     """The power failed in the middle of a disk operation; nothing in the broker may catch this."""
 
 
+def delay_verification(transactions: TransactionCoordinator, delay_s: Callable[[], float]) -> None:
+    """What was true when the coordinator answered need not be true when the answer arrives."""
+    original = transactions.verify_partitions
+
+    async def verify(*args: Any) -> Any:
+        answer = original(*args)
+        answer = await answer if inspect.isawaitable(answer) else answer
+        await asyncio.sleep(delay_s())  # a poll's pause: simulated time
+        return answer
+
+    transactions.verify_partitions = verify  # type: ignore[method-assign, assignment]
+
+
 class SimulatedBroker:
-    def __init__(self, simulation: Simulation, properties: Mapping[str, str]) -> None:
+    def __init__(
+        self, simulation: Simulation, properties: Mapping[str, str], answer_delay_s: Callable[[], float] | None = None
+    ) -> None:
+        """`answer_delay_s`: how long an answer of the coordinator to a partition is under way, as between brokers."""
         self._simulation = simulation
+        self._answer_delay_s = answer_delay_s
         self._config = BrokerConfig.from_properties(dict(properties))
         self._client = ClientConnection("PLAINTEXT", "simulated")
         self.life = 0
         self.is_up = False
         self.node: Node | None = None
-        self._tasks: WeakKeyDictionary[asyncio.Task[Any], tuple[int, int]] = WeakKeyDictionary()  # number, life
-        self._numbers = count()
+        self._lives: WeakKeyDictionary[asyncio.Task[Any], int] = WeakKeyDictionary()
+        self.journal = hashlib.sha256()  # every request that arrives and every answer, with their times
         self._requests: dict[int, asyncio.Event] = {}  # that are waited for, by the number of their API
         simulation.loop.set_task_factory(self._make_task)  # type: ignore[arg-type]  # the stub lacks `context`
 
@@ -49,7 +68,7 @@ class SimulatedBroker:
         context: contextvars.Context | None = None,
     ) -> asyncio.Task[Any]:
         task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, context=context)
-        self._tasks[task] = next(self._numbers), _LIFE.get() if context is None else context.get(_LIFE, 0)
+        self._lives[task] = _LIFE.get() if context is None else context.get(_LIFE, 0)
         return task
 
     def _spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
@@ -66,6 +85,8 @@ class SimulatedBroker:
         self.node = Node(self._config, self._simulation.host)
         await self.node.start()
         await self.node.serve({"PLAINTEXT": Endpoint("simulated", 9092)})
+        if self._answer_delay_s is not None:
+            delay_verification(self.node.dispatcher._services.transactions, self._answer_delay_s)
 
     async def stop(self) -> None:
         """Shut down in order, with clients in the middle of their requests."""
@@ -90,12 +111,17 @@ class SimulatedBroker:
         for handle in list(loop._scheduled):  # type: ignore[attr-defined]  # asyncio has no other way to find timers
             if handle._context.get(_LIFE) == self.life:
                 handle.cancel()
-        own = [task for task in asyncio.all_tasks(loop) if self._tasks.get(task, (0, 0))[1] == self.life]
-        for task in sorted(own, key=lambda task: self._tasks[task][0]):
-            task.cancel()
+        for task in loop.unfinished_tasks():
+            if self._lives.get(task) == self.life:
+                task.cancel()
 
     async def handle(self, frame: bytes) -> bytes | None:
         """The answer; None when the connection ends without one."""
+        answer = await self._answer(frame)
+        self.journal.update(repr((self._simulation.loop.time(), frame, answer)).encode())
+        return answer
+
+    async def _answer(self, frame: bytes) -> bytes | None:
         if not self.is_up or self.is_dying:
             return None
         life = self.life
@@ -111,7 +137,7 @@ class SimulatedBroker:
     def end_offset(self, topic: str, index: int) -> int:
         """The log end, which no request shows."""
         assert self.node is not None
-        partition = self.node.dispatcher._services.partitions.find(topic, index)  # see above
+        partition = self.node.dispatcher._services.partitions.find(topic, index)  # no request shows it
         assert partition is not None
         return partition.log.log_end_offset
 

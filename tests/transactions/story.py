@@ -1,9 +1,13 @@
-"""One seed: transactions of several clients on a simulated broker, with faults; then quiet, and a last look."""
+"""One seed: transactions of several clients on a simulated broker, with faults; then quiet, and a last look.
+
+`python -m tests.transactions.story SEED …` prints the digest of each history, and the anomalies in it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, TypeVarTuple
 
@@ -31,7 +35,8 @@ Arguments = TypeVarTuple("Arguments")
 OUTPUTS: list[TopicPartition] = [("a", 0), ("a", 1), ("b", 0)]
 SOURCE: TopicPartition = ("input", 0)
 FAULTY_S = 30.0
-SLOWEST_FLUSH_S = 0.05
+SLOWEST_FLUSHES_S = (0.05, 0.5)  # of fast and of slow disks
+SLOWEST_ANSWER_S = 0.5  # between the coordinator and the leader of a partition
 LONGEST_TRANSACTION_MS = 20_000
 QUIET_S = 90.0  # the last transactions reach their timeout, and retries their longest delay
 HOUR_MS = 3_600_000
@@ -42,33 +47,46 @@ class Result(NamedTuple):
     history: History
     requests: int
     lives: int
+    digest: str
+    """Of the history, and of every byte that the broker received and answered."""
 
 
 class SlowFlushes(InlineWorkers):
     """An fsync takes time, in which others come and the broker may die."""
 
+    def __init__(self, chance: random.Random) -> None:
+        super().__init__(chance)
+        self.slowest_s = chance.choice(SLOWEST_FLUSHES_S)
+
     def for_directory(self, path: str) -> DirectoryWorkers:
-        return DirectoryWorkers(_SlowWorkers(self._chance), self)
+        return DirectoryWorkers(_SlowWorkers(self._chance, self.slowest_s), self)
 
 
 class _SlowWorkers(InlineWorkers):
+    def __init__(self, chance: random.Random, slowest_s: float) -> None:
+        super().__init__(chance)
+        self._slowest_s = slowest_s
+
     async def run(self, function: Callable[[*Arguments], T], *args: *Arguments) -> T:
-        await asyncio.sleep(self._chance.random() ** 3 * SLOWEST_FLUSH_S)  # a poll's pause
+        await asyncio.sleep(self._chance.random() ** 3 * self._slowest_s)  # a poll's pause
         return await super().run(function, *args)
 
 
 class Story:
     def __init__(self, seed: int) -> None:
         self._simulation = Simulation(seed)
-        self._simulation.host = replace(
-            self._simulation.host, workers=SlowFlushes(random.Random(self._simulation.chance.getrandbits(64)))
-        )
+        workers = SlowFlushes(random.Random(self._simulation.chance.getrandbits(64)))
+        self._slowest_flush_s = workers.slowest_s
+        self._simulation.host = replace(self._simulation.host, workers=workers)
         self._chance = self._simulation.chance
         self._is_flushed = self._chance.random() < 0.5  # then the broker waits for fsync, and may lose power
         self._history = History()
-        self._broker = SimulatedBroker(self._simulation, self._properties())
+        self._broker = SimulatedBroker(self._simulation, self._properties(), self._answer_delay_s)
         self._network = FaultyNetwork(self._broker, self._chance)
         self._clients: list[Producer | Reader] = []
+
+    def _answer_delay_s(self) -> float:
+        return self._chance.random() ** 3 * SLOWEST_ANSWER_S
 
     def _properties(self) -> dict[str, str]:
         properties = {
@@ -87,13 +105,18 @@ class Story:
         asyncio.set_event_loop(None)
         try:
             loop.run_until_complete(self._live())
-            return Result(anomalies(self._history), self._history, self._network.requests, self._broker.life)
+            return self._result()
         finally:
-            while tasks := asyncio.all_tasks(loop):
+            while tasks := loop.unfinished_tasks():
                 for task in tasks:
                     task.cancel()
                 loop.run_until_complete(asyncio.wait(tasks))
             self._simulation.close()
+
+    def _result(self) -> Result:
+        history, journal = self._history, self._broker.journal
+        journal.update(repr(history).encode())
+        return Result(anomalies(history), history, self._network.requests, self._broker.life, journal.hexdigest())
 
     async def _live(self) -> None:
         await self._broker.start()
@@ -131,7 +154,7 @@ class Story:
             [EndTxnRequest.api_key, EndTxnRequest.api_key, ProduceRequest.api_key, TxnOffsetCommitRequest.api_key]
         )
         await asyncio.wait([asyncio.ensure_future(self._broker.next_request(api_key))], timeout=5)
-        await asyncio.sleep(self._chance.random() ** 2 * 2 * SLOWEST_FLUSH_S)  # a poll's pause
+        await asyncio.sleep(self._chance.random() ** 2 * 2 * self._slowest_flush_s)  # a poll's pause
         self._broker.die(loses_power=self._is_flushed and self._chance.random() < 0.7)
         await self._start_again()
 
@@ -167,3 +190,9 @@ class Story:
 
 def tell(seed: int) -> Result:
     return Story(seed).run()
+
+
+if __name__ == "__main__":
+    for number in map(int, sys.argv[1:]):
+        result = tell(number)
+        print(number, result.digest, *result.anomalies, sep="\n")

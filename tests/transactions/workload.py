@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.protocol.errors import ErrorCode
@@ -33,6 +34,8 @@ OUTPUTS: list[TopicPartition] = [("a", 0), ("a", 1), ("b", 0)]
 SOURCE: TopicPartition = ("input", 0)
 TRANSACTIONAL_IDS = ("t0", "t1", "t2")
 COMPLETE_STATES = ("Empty", "CompleteCommit", "CompleteAbort")
+ANSWER_S = 100.0  # a request is answered without an error within this time
+POLL_S = 0.5
 
 
 async def prepare(connection: Connection) -> None:
@@ -97,22 +100,20 @@ async def look(connection: Connection, history: History, patience_s: float) -> N
 
 
 async def _look(connection: Connection, history: History, patience_s: float) -> None:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + patience_s
-    while loop.time() < deadline:
-        states = await _patiently(lambda: requests.list_transactions(connection))
-        history.incomplete = {name: state for name, state in states.items() if state not in COMPLETE_STATES}
-        if not history.incomplete:
-            break
-        await asyncio.sleep(1)  # a poll's pause
+    states = await _ask_until(
+        lambda: requests.list_transactions(connection),
+        patience_s,
+        lambda states: all(state in COMPLETE_STATES for state in states.values()),
+    )
+    history.incomplete = {name: state for name, state in states.items() if state not in COMPLETE_STATES}
     for partition in OUTPUTS:
-        ends = await _patiently(lambda each=partition: _ends(connection, each))  # type: ignore[misc]
+        ends = await _ask_until(lambda each=partition: _ends(connection, each), ANSWER_S)  # type: ignore[misc]
         if ends[0] != ends[1]:
             history.unstable[partition] = ends
         await read_all(connection, history, partition)
     for transactional_id in TRANSACTIONAL_IDS:
         group = f"group-{transactional_id}"
-        offset = await _patiently(lambda each=group: _offset(connection, each))  # type: ignore[misc]
+        offset = await _ask_until(lambda each=group: _offset(connection, each), ANSWER_S)  # type: ignore[misc]
         history.final_offsets[group, SOURCE] = offset
 
 
@@ -130,10 +131,20 @@ async def _offset(connection: Connection, group: str) -> int:
     return offset
 
 
-async def _patiently(ask: Callable[[], Awaitable[T]]) -> T:
-    for _ in range(200):
-        try:
-            return await ask()
-        except Lost:
-            await asyncio.sleep(0.5)  # a poll's pause
-    raise Lost
+async def _ask_until(
+    ask: Callable[[], Awaitable[T]], patience_s: float, is_met: Callable[[T], bool] = lambda _: True
+) -> T:
+    """The first answer that meets the condition; when the time is over the last answer, or Lost if there was none."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + patience_s
+    while True:
+        answers: list[T] = []
+        with suppress(Lost):
+            answers.append(await ask())
+            if is_met(answers[0]):
+                return answers[0]
+        if loop.time() >= deadline:
+            if not answers:
+                raise Lost
+            return answers[0]
+        await asyncio.sleep(POLL_S)  # a poll's pause

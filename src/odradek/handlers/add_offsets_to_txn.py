@@ -34,7 +34,7 @@ async def _add(request: AddOffsetsToTxnRequest, context: RequestContext) -> Erro
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST
-    await services.groups.ensure_topic()
+    await services.groups.topic.ensure()
     outcome = services.transactions.add_partitions(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),

@@ -43,7 +43,7 @@ def handle(
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     """The internal topic is created only for a client that may know of one of the keys."""
     coordinator = _coordinator(request.key_type, context)
-    is_missing = coordinator is not None and not coordinator.has_topic
+    is_missing = coordinator is not None and not coordinator.topic.exists
     if is_missing and any(_may_know(key, request.key_type, context) for key in _keys(request, context)):
         return _create_topic_then_answer(request, context)
     return _answer(request, context)
@@ -74,7 +74,7 @@ async def _create_topic_then_answer(
 ) -> FindCoordinatorResponse:
     coordinator = _coordinator(request.key_type, context)
     if coordinator is not None:
-        await coordinator.ensure_topic()
+        await coordinator.topic.ensure()
     return _answer(request, context)
 
 
@@ -105,7 +105,7 @@ def _find(key: str, key_type: int, context: RequestContext) -> Coordinator:
             key,
             ErrorCode.GROUP_AUTHORIZATION_FAILED if is_group else ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         )
-    leader = coordinator.leader_of(key)
+    leader = coordinator.topic.leader_of(key)
     endpoint = None if leader is None else find_endpoint(leader, context)
     if leader is None or endpoint is None:
         return _refuse(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")

@@ -70,7 +70,7 @@ async def _create_then_answer(
 ) -> MetadataResponse:
     services = context.services
     if OFFSETS_TOPIC in missing:
-        await services.groups.ensure_topic()  # it has settings of its own, also when it is created here
+        await services.groups.topic.ensure()  # it has settings of its own, also when it is created here
     ordinary = [NewTopic(name=name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
     if ordinary:
         await services.controller.create_topics(ordinary)

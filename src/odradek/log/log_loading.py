@@ -133,7 +133,7 @@ class LogLoader:
                 by_suffix[match[2]].add(int(match[1]))
         base_offsets = sorted(by_suffix[LOG_SUFFIX])
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
-            for orphan in by_suffix[suffix].difference(base_offsets):
+            for orphan in sorted(by_suffix[suffix].difference(base_offsets)):
                 disk.remove(Segment(disk, self.directory, orphan).path(suffix))
         segments = [self._open_segment(base_offset) for base_offset in base_offsets]
         for segment in segments:

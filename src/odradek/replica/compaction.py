@@ -89,7 +89,7 @@ class Compaction:
         known = [each for each in partitions if each in self._clean_offsets]
         for partition in known:
             del self._clean_offsets[partition]
-        for directory in {partition.directory for partition in known}:
+        for directory in dict.fromkeys(partition.directory for partition in known):
             await self._checkpoint(directory)
 
     async def _abandon(self) -> None:

@@ -93,7 +93,7 @@ def plan_openings(
 ) -> list[PendingLog]:
     """A partition that was not found may be in a log directory that failed: it must not be created elsewhere."""
     default = failed[0] if failed else next(iter(contents))
-    configs = {name: config_of(name) for name in {name for name, _ in hosted}}
+    configs = {name: config_of(name) for name in dict.fromkeys(name for name, _ in hosted)}
     pending = []
     for key, topic in hosted.items():
         directory = chosen.get(key, default)

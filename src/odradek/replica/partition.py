@@ -123,9 +123,9 @@ class Partition:
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         log.producers.transactions.commit_before(self.high_watermark)
         self.follower_log = FollowerLog(self, checkpoint_directory)
-        self.waiting_fetches: set[WaitingFetch] = set()
         self.replica_watches = ReplicaWatches()
-        self.waiting_acknowledgements: set[WaitingAcknowledgement] = set()
+        self.waiting_fetches: dict[WaitingFetch, None] = {}  # in the order of their arrival, as those below
+        self.waiting_acknowledgements: dict[WaitingAcknowledgement, None] = {}
         self._high_watermark_listeners: list[Callable[[int], None]] = []
         self._leadership_listeners: list[Callable[[], None]] = []
 

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 class FetchedPartition(Protocol):
     @property
-    def waiting_fetches(self) -> set[WaitingFetch]: ...
+    def waiting_fetches(self) -> dict[WaitingFetch, None]: ...
 
 
 class AcknowledgingPartition(Protocol):
     @property
-    def waiting_acknowledgements(self) -> set[WaitingAcknowledgement]: ...
+    def waiting_acknowledgements(self) -> dict[WaitingAcknowledgement, None]: ...
 
     def acknowledgement(self, required_offset: int) -> ErrorCode | None:
         """The answer to an append; None while it must wait for the high watermark."""
@@ -55,7 +55,7 @@ class WaitingFetch:
         self._future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._timer = clock.call_after(timeout_ms, self.finish)
         for partition in partitions:
-            partition.waiting_fetches.add(self)
+            partition.waiting_fetches[self] = None
 
     def count_down(self, size_bytes: int | None) -> None:
         """Records of this size were committed; None when the size is unknown, which ends the wait."""
@@ -81,7 +81,7 @@ class WaitingFetch:
     def _unregister(self) -> None:
         self._timer.cancel()
         for partition in self._partitions:
-            partition.waiting_fetches.discard(self)
+            partition.waiting_fetches.pop(self, None)
 
 
 def size_between(log: PartitionLog, start_offset: int, end_offset: int) -> int | None:
@@ -105,7 +105,7 @@ class WaitingAcknowledgement:
         self._request = request
         self.required_offset = required_offset
         self.error: ErrorCode | None = None  # None while it waits
-        partition.waiting_acknowledgements.add(self)
+        partition.waiting_acknowledgements[self] = None
 
     def check(self) -> None:
         """Finish if the partition can be answered for."""
@@ -116,7 +116,7 @@ class WaitingAcknowledgement:
     def finish(self, error: ErrorCode) -> None:
         if self.error is None:
             self.error = error
-            self._partition.waiting_acknowledgements.discard(self)
+            self._partition.waiting_acknowledgements.pop(self, None)
             self._request.one_finished()
 
     def fail(self, problem: BaseException) -> None:
@@ -127,7 +127,7 @@ class WaitingAcknowledgement:
             self._request.fail(problem)
 
     def unregister(self) -> None:
-        self._partition.waiting_acknowledgements.discard(self)
+        self._partition.waiting_acknowledgements.pop(self, None)
 
 
 class WaitingProduce:

@@ -46,7 +46,7 @@ class Listener:
         self.short_answers = short_answers
         self.loop = asyncio.get_running_loop()
         self._idle_limit_ms = idle_limit_ms
-        self._connections: set[Connection] = set()
+        self._connections: dict[Connection, None] = {}  # in the order in which they were opened
         self._server: asyncio.Server | None = None
         self._sweep_timer: Timer | None = None
         self._all_closed = asyncio.Event()
@@ -78,7 +78,7 @@ class Listener:
 
     def connection_opened(self, connection: Connection) -> None:
         """Accepts a connection, or closes it if a limit is exceeded; `connection_closed` follows in both cases."""
-        self._connections.add(connection)
+        self._connections[connection] = None
         host = connection.client_host
         broken = self._limits.opened(self.name, host, self._config())
         if broken is not None:
@@ -86,7 +86,7 @@ class Listener:
             connection.abort()
 
     def connection_closed(self, connection: Connection) -> None:
-        self._connections.discard(connection)
+        self._connections.pop(connection, None)
         self._limits.closed(self.name, connection.client_host)
         if not self._connections:
             self._all_closed.set()

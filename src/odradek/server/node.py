@@ -110,8 +110,8 @@ class Node:
         metadata.subscribe(table.follow)
 
     def _follow_late_opening(self) -> None:
-        self._groups.follow_late_opening()
-        self._transactions.follow_late_opening()
+        self._groups.topic.follow_leaderships()
+        self._transactions.topic.follow_leaderships()
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """The broker stops when the first log directory, which holds the metadata, or every log directory failed."""

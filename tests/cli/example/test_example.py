@@ -76,7 +76,7 @@ def test_shares_above_one_are_wrong_usage(offline: Run) -> None:
     assert "are more than 1 in all" in ran.errors
 
 
-def test_no_broker_is_told_at_once(offline: Run) -> None:
+def test_no_broker_is_reported_at_once(offline: Run) -> None:
     for name in ("simulate", "watch"):
         ran = offline("example", name)
         assert ran.code == 1
@@ -195,7 +195,7 @@ def test_a_copy_has_all_files_and_does_not_overwrite(offline: Run, tmp_path: Pat
     assert "exists and is not empty" in again.errors
 
 
-def test_an_unknown_example_and_an_incomplete_folder_are_told(offline: Run, tmp_path: Path) -> None:
+def test_an_unknown_example_and_an_incomplete_folder_are_reported(offline: Run, tmp_path: Path) -> None:
     assert "there is no example 'rig' and no such folder; examples: rigs, starter" in offline("up", "rig").errors
     assert "has no pipeline.yml and no simulator.yml and no view.yml" in offline("up", str(tmp_path)).errors
 

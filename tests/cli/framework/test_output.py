@@ -23,7 +23,7 @@ from odradek.cli.framework.output import age_text, offset_range_text
         (1_051_200_000, "12 d 4 h"),
     ],
 )
-def test_an_age_is_told_in_two_units_at_most(age_ms: int, text: str) -> None:
+def test_an_age_is_reported_in_two_units_at_most(age_ms: int, text: str) -> None:
     assert age_text(age_ms) == text
 
 

@@ -81,9 +81,9 @@ def test_groups_are_listed_with_their_states(odradek: Run, group: str) -> None:
 
 
 def test_describe_tells_the_lag_in_records_and_in_time(odradek: Run, group: str, topic: str) -> None:
-    told = odradek("group", "describe", group, "--format", "json").row
-    assert (told["state"], told["type"], told["lag"], told["members"]) == ("Empty", "classic", 6, [])
-    (partition,) = told["partitions"]
+    reported = odradek("group", "describe", group, "--format", "json").row
+    assert (reported["state"], reported["type"], reported["lag"], reported["members"]) == ("Empty", "classic", 6, [])
+    (partition,) = reported["partitions"]
     assert partition["time_lag_ms"] >= 0
     del partition["time_lag_ms"]
     assert partition == {
@@ -93,12 +93,12 @@ def test_describe_tells_the_lag_in_records_and_in_time(odradek: Run, group: str,
 
 def test_describe_tells_who_has_what(odradek: Run, group: str, topic: str, bootstrap_server: str) -> None:
     with members_of(group, topic, bootstrap_server, held=[2]):
-        told = odradek("group", "describe", group, "--format", "json").row
+        reported = odradek("group", "describe", group, "--format", "json").row
         shown = odradek("group", "describe", group)
-    assert (told["state"], told["assignor"]) == ("Stable", "range")
-    (member,) = told["members"]
+    assert (reported["state"], reported["assignor"]) == ("Stable", "range")
+    (member,) = reported["members"]
     assert (member["client_id"], len(member["assignment"])) == ("reader", 2)
-    assert [each["committed_offset"] for each in told["partitions"]] == [4, None]
+    assert [each["committed_offset"] for each in reported["partitions"]] == [4, None]
     assert "lag 6" in shown.output
     assert "reader" in shown.output
 
@@ -161,8 +161,8 @@ def test_a_reset_from_a_file(odradek: Run, group: str, topic: str, tmp_path: Pat
     file = tmp_path / "offsets.csv"
     file.write_text(f"# where to go on\n{topic},0,3\n{topic},1,0\n")
     assert odradek("group", "reset", group, "--from-file", str(file), "--execute").code == 0
-    told = odradek("group", "describe", group, "--format", "json").row["partitions"]
-    assert [each["committed_offset"] for each in told] == [3, 0]
+    reported = odradek("group", "describe", group, "--format", "json").row["partitions"]
+    assert [each["committed_offset"] for each in reported] == [3, 0]
     file.write_text("nonsense\n")
     assert "line 1" in odradek("group", "reset", group, "--from-file", str(file)).errors
     file.write_text(f"{topic},0,-1\n")

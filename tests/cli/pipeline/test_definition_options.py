@@ -59,7 +59,7 @@ def test_the_environment_chooses_a_profile(offline: Run, file: str, monkeypatch:
     assert topic_of(offline("pipeline", "graph", file, "--format", "json").output) == "topic in-prod"
 
 
-def test_what_does_not_exist_is_told(offline: Run, file: str) -> None:
+def test_what_does_not_exist_is_reported(offline: Run, file: str) -> None:
     ran = offline("pipeline", "validate", file, "--profile", "prood", "--set", "topik=x")
     assert ran.code == 1
     assert "there is no profile 'prood'; did you mean 'prod'?" in ran.output

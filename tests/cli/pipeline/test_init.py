@@ -62,6 +62,7 @@ def test_it_overwrites_nothing(project: Path, offline: Run) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_every_command_of_its_readme_works(project: Path, tmp_path: Path) -> None:
     """With a broker of the test for the README's own, and a shorter `odradek up` on a free port."""

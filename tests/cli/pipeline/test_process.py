@@ -1,4 +1,4 @@
-"""A pipeline's process whose end is told or not: by itself, and when it is asked to."""
+"""The end of a pipeline's process: whether it is reported, by itself and on request."""
 
 from __future__ import annotations
 

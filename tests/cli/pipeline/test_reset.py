@@ -83,7 +83,7 @@ def test_offsets_are_gathered(pipeline: Pipeline) -> None:
 
 
 @pytest.mark.parametrize(
-    ("texts", "told"),
+    ("texts", "reported"),
     [
         (["yesterday"], "is no position in a topic"),
         (["wells:0:1"], "p does not read topic wells; it reads rigs"),
@@ -91,8 +91,8 @@ def test_offsets_are_gathered(pipeline: Pipeline) -> None:
         (["rigs:0:99999999999999999999"], "is no position in a topic"),
     ],
 )
-def test_what_is_no_place_is_told(pipeline: Pipeline, texts: list[str], told: str) -> None:
-    with pytest.raises(Failure, match=told):
+def test_what_is_no_place_is_reported(pipeline: Pipeline, texts: list[str], reported: str) -> None:
+    with pytest.raises(Failure, match=reported):
         parse_position(texts, pipeline)
 
 
@@ -135,14 +135,14 @@ def test_checkpoints_show_how_far_each_flow_is(offline: Run, file: str, begun: P
 def test_a_reset_says_what_follows_and_does_it(offline: Run, file: str, begun: Path, tmp_path: Path) -> None:
     done = offline("pipeline", "reset", file, "--to", "2026-01-31T12:00Z", "--yes")
     assert done.code == 0, done.errors
-    for told in (
+    for reported in (
         "topic out: replayed records are written again",
         "table added: replayed rows are appended again",
         "files archive: the folder is renamed",
         "view last: rows stay",
         "view totals: its groups include only records after the start",
     ):
-        assert told in done.errors
+        assert reported in done.errors
     assert "begins at 2026-01-31T12:00:00.000Z with its next run" in done.output
     assert not (tmp_path / "archive").exists()
     (aside,) = tmp_path.glob("archive.before-*")
@@ -167,7 +167,9 @@ def test_a_start_is_that_of_the_flow_that_was_reset(offline: Run, file: str, beg
     assert "flow rigs begins" not in shown
 
 
-def test_what_cannot_be_set_aside_is_told_before_anything_is_forgotten(offline: Run, file: str, begun: Path) -> None:
+def test_what_cannot_be_set_aside_is_reported_before_anything_is_forgotten(
+    offline: Run, file: str, begun: Path
+) -> None:
     definition = begun.parent / "p.yml"
     definition.write_text(definition.read_text().replace("path: archive", "path: hdfs://host/archive"))
     refused = offline("pipeline", "reset", file, "--yes")
@@ -202,7 +204,7 @@ def test_a_pipeline_at_work_is_not_reset(offline: Run, file: str, begun: Path) -
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (("backfill", "--from", "latest"), "the range is empty"),
         (("backfill", "--from", "rigs:0:1", "--to", "-1h"), "times or offsets, not both"),
@@ -212,10 +214,10 @@ def test_a_pipeline_at_work_is_not_reset(offline: Run, file: str, begun: Path) -
         (("run", "--from", "odd"), "is no position in a topic"),
     ],
 )
-def test_what_cannot_be_done_is_told_before_spark_starts(
-    offline: Run, file: str, arguments: tuple[str, ...], told: str
+def test_what_cannot_be_done_is_reported_before_spark_starts(
+    offline: Run, file: str, arguments: tuple[str, ...], reported: str
 ) -> None:
     command, *rest = arguments
     ran = offline("pipeline", command, file, *rest)
     assert ran.code == 1
-    assert told in ran.errors
+    assert reported in ran.errors

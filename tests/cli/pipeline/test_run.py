@@ -1,4 +1,4 @@
-"""`odradek pipeline run` and `odradek up`: from the command line to records, and what is told when that fails."""
+"""`odradek pipeline run` and `odradek up`: from the command line to records, and the message when that fails."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_an_unsound_definition_does_not_start(offline: Run, tmp_path: Path) -> N
     assert "pipeline validate" in ran.errors
 
 
-def test_no_broker_is_told_before_spark_starts(offline: Run, tmp_path: Path) -> None:
+def test_no_broker_is_reported_before_spark_starts(offline: Run, tmp_path: Path) -> None:
     ran = offline("pipeline", "run", definition(tmp_path, "t"), "--bootstrap-server", "127.0.0.1:1")
     assert ran.code == 1
     assert "no broker answers at 127.0.0.1:1" in ran.errors

@@ -38,7 +38,7 @@ def test_a_table_has_its_numbers_to_the_right(capsys: pytest.CaptureFixture[str]
     ]
 
 
-def test_more_rows_than_are_shown_are_told_of(capsys: pytest.CaptureFixture[str]) -> None:
+def test_more_rows_than_are_shown_are_reported(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(answer(), 1)
     shown = capsys.readouterr()
     assert len(shown.out.splitlines()) == 2
@@ -69,7 +69,7 @@ def test_a_topic_is_asked(bootstrap_server: str, topic: str) -> None:
 
 
 @pytest.mark.spark
-def test_what_spark_refuses_is_told_in_a_line(tmp_path: Path) -> None:
+def test_what_spark_refuses_is_reported_in_a_line(tmp_path: Path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "w.db")) as connection:
         connection.execute("create table pumps (id integer, name text)")
     done = subprocess.run(
@@ -77,10 +77,10 @@ def test_what_spark_refuses_is_told_in_a_line(tmp_path: Path) -> None:
         capture_output=True, text=True, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 1
-    reason, started, told = done.stderr.splitlines()
+    reason, started, reported = done.stderr.splitlines()
     assert "Spark runs this query: 'nam' is not a column of the table" in reason
     assert "starting Spark" in started
-    assert told.startswith(
+    assert reported.startswith(
         "odradek: error: A column, variable, or function parameter with name `nam` cannot be resolved"
     )
 
@@ -97,13 +97,13 @@ def test_what_spark_refuses_is_told_in_a_line(tmp_path: Path) -> None:
         (["select 1", "--definition", "no.yml"], "the file cannot be read"),
     ],
 )
-def test_what_is_wrong_is_told_before_spark_starts(
+def test_what_is_wrong_is_reported_before_spark_starts(
     capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
 ) -> None:
     assert run(["sql", *arguments, "-b", "127.0.0.1:1"]) == 1
-    told = capsys.readouterr().err
-    assert message in told
-    assert "starting Spark" not in told
+    reported = capsys.readouterr().err
+    assert message in reported
+    assert "starting Spark" not in reported
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def write(folder: Path, cases: str = CASES) -> str:
 
 
 @pytest.mark.spark
-def test_what_differs_is_told_with_its_line(tmp_path: Path) -> None:
+def test_what_differs_is_reported_with_its_line(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "odradek", "pipeline", "test", write(tmp_path)],
         capture_output=True, text=True, timeout=LIMIT_S, check=False,
@@ -60,7 +60,7 @@ def test_what_differs_is_told_with_its_line(tmp_path: Path) -> None:
     assert "WARN" not in done.stderr
 
 
-def test_what_is_wrong_with_the_file_is_told_before_spark_starts(offline: Run, tmp_path: Path) -> None:
+def test_what_is_wrong_with_the_file_is_reported_before_spark_starts(offline: Run, tmp_path: Path) -> None:
     wrong = textwrap.dedent("""\
         cases:
           c: {given: {reading: []}, expect: {sinks: {out: []}}}
@@ -72,13 +72,13 @@ def test_what_is_wrong_with_the_file_is_told_before_spark_starts(offline: Run, t
     assert "starting Spark" not in ran.errors
 
 
-def test_a_case_that_is_not_there_is_told_with_the_nearest(offline: Run, tmp_path: Path) -> None:
+def test_a_case_that_is_not_there_is_reported_with_the_nearest(offline: Run, tmp_path: Path) -> None:
     ran = offline("pipeline", "test", write(tmp_path), "--case", "this is wrog")
     assert ran.code == 1
     assert "there is no case 'this is wrog'; did you mean 'this is wrong'?" in ran.errors
 
 
-def test_a_folder_without_tests_is_told(offline: Run, tmp_path: Path) -> None:
+def test_a_folder_without_tests_is_reported(offline: Run, tmp_path: Path) -> None:
     ran = offline("pipeline", "test", str(tmp_path))
     assert ran.code == 1
     assert "found no pipeline tests in this folder or below; the name of a test file ends in .test.yml" in ran.errors

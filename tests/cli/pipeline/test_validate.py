@@ -66,7 +66,7 @@ def test_a_sound_definition_says_so(offline: Run, sound: str) -> None:
     assert ran.output == f"{sound}: rigs is valid: 1 source, 2 steps, 2 sinks, 1 view\n"
 
 
-def test_everything_wrong_is_told_with_its_line(offline: Run, wrong: str) -> None:
+def test_everything_wrong_is_reported_with_its_line(offline: Run, wrong: str) -> None:
     ran = offline("pipeline", "validate", wrong)
     assert ran.code == 1
     lines = ran.output.splitlines()

@@ -175,7 +175,7 @@ def test_a_record_too_large_says_which_setting_allows_it(odradek: Run, topic: st
         (("--file", "/does/not/exist"), "/does/not/exist"),
     ],
 )
-def test_wrong_usage_is_told_before_anything_is_written(
+def test_wrong_usage_is_reported_before_anything_is_written(
     offline: Run, arguments: tuple[str, ...], complaint: str
 ) -> None:
     ran = offline("produce", "a", *arguments)
@@ -241,7 +241,7 @@ def test_a_line_out_of_bounds_is_named(
     assert complaint in ran.errors
 
 
-def test_whatever_stops_it_what_was_read_is_written_and_told(
+def test_whatever_stops_it_what_was_read_is_written_and_reported(
     odradek: Run, topic: str, bootstrap_server: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_arguments: object) -> Iterator[InputRecord]:

@@ -49,7 +49,7 @@ class ConfluentDriver(ConfluentTransactions):
         except KafkaException as failure:
             error = failure.args[0]
             if error.code() == KafkaError._AUTO_OFFSET_RESET and "Offset out of range" in error.str():
-                return {"error": "OFFSET_OUT_OF_RANGE"}  # librdkafka's own code for what the broker said, told in words
+                return {"error": "OFFSET_OUT_OF_RANGE"}  # librdkafka's own code for the broker's error
             return {"error": error_name(error.code()) if error.code() >= 0 else str(error)}
 
     def close(self) -> None:

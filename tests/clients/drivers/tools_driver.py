@@ -30,7 +30,7 @@ EXCEPTIONS = {
 
 
 class Refused(Exception):
-    """A tool that told of an error of the broker."""
+    """A tool that reported an error of the broker."""
 
 
 def _error_in(text: str) -> str | None:

@@ -1,6 +1,7 @@
 """Apache Kafka does a little later what it has said: here that is awaited, by hand."""
 
 import time
+from collections.abc import Callable
 
 from tests.clients.wire.connection import Connection
 from tests.clients.wire.requests import PATIENCE_SECONDS, list_offset
@@ -22,3 +23,11 @@ def _await_answer(connection: Connection, name: str, partition: int, wanted: str
     while (answer := list_offset(connection, name, -1, partition=partition)[0]) != wanted:
         assert time.monotonic() < deadline, f"{name}-{partition} still answers {answer}, not {wanted}"
         time.sleep(0.02)  # a poll's pause
+
+
+def await_partitions(are_led: Callable[[], bool]) -> None:
+    """Until each of many partitions answers as it must."""
+    deadline = time.monotonic() + 10 * PATIENCE_SECONDS
+    while not are_led():
+        assert time.monotonic() < deadline, "not all partitions have a leader"
+        time.sleep(0.2)  # a poll's pause

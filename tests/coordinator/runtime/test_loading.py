@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from odradek.coordinator.groups.group_records import group_metadata_tombstone, offset_tombstone
+from odradek.coordinator.groups.offsets.offset_operations import expire_offsets
 from odradek.coordinator.runtime.loading import replay_log
 from odradek.coordinator.runtime.pending_transactions import PendingTransactions
 from odradek.coordinator.runtime.record_batches import BatchProducer, build_coordinator_batch
@@ -123,6 +124,8 @@ def test_records_of_a_transaction_count_once_it_is_committed(simulation: Simulat
     assert offsets(shard.machine, "g") == {("t", 0): 5}
     assert shard.machine.is_unstable("g", "t", 2)
     assert not shard.machine.is_unstable("g", "t", 0)
+    assert shard.machine.has_unstable_offsets("g")
+    assert not shard.machine.has_unstable_offsets("")
     shard.activate()
     assert shard.end_transaction(EndTransactionMarker(3, 0, ControlRecordType.COMMIT, 0), 0) is ErrorCode.NONE
     assert offsets(shard.machine, "g") == {("t", 0): 5, ("t", 2): 7}
@@ -152,3 +155,17 @@ def in_transaction(partition: LogPartition, producer_id: int, *records: Coordina
     assert not isinstance(guard, ErrorCode)
     batch = build_coordinator_batch(records, 0, producer=BatchProducer(producer_id, 0))
     assert partition.append(memoryview(batch), -1, is_built_here=True, verification=guard).error is ErrorCode.NONE
+
+
+def test_a_group_that_only_an_open_transaction_names_exists_until_the_transaction_ends(simulation: Simulation) -> None:
+    partition = LogPartition(simulation)
+    in_transaction(partition, 1, offset("g", "t", 0, 5))
+    shard = new_shard(partition, simulation)
+    simulation.loop.run_until_complete(replay_log(shard.machine, shard.log, shard.pending_transactions))
+    shard.activate()
+    assert set(shard.machine.groups) == {"g"}
+    assert expire_offsets(shard.machine, "g") is ErrorCode.NONE
+    assert set(shard.machine.groups) == {"g"}
+    assert shard.end_transaction(EndTransactionMarker(1, 0, ControlRecordType.ABORT, 0), 0) is ErrorCode.NONE
+    assert expire_offsets(shard.machine, "g") is ErrorCode.NONE
+    assert not shard.machine.groups

@@ -43,6 +43,27 @@ def test_a_producer_id_that_is_not_needed_is_not_used() -> None:
     assert rules.answer_identity(outcome.transaction) == (7, 4)
 
 
+def test_the_version_of_the_request_decides_what_a_retry_is() -> None:
+    """As in Apache Kafka, whatever version the requests before had."""
+    first, raised = ProducerIdentity(7, 3), ProducerIdentity(7, 4)
+
+    def error(current: Transaction, producer: ProducerIdentity, version: TransactionVersion) -> ErrorCode:
+        return rules.end_transaction(current, producer, version, 30, commits=True).error
+
+    with_same_epoch = rules.end_transaction(ongoing(3), first, V0, 20, commits=True).transaction
+    with_raised_epoch = rules.end_transaction(ongoing(3, V0), first, V2, 20, commits=True).transaction
+    assert with_same_epoch is not None
+    assert with_raised_epoch is not None
+    assert error(with_same_epoch, first, V0) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert error(with_same_epoch, first, V2) is ErrorCode.PRODUCER_FENCED
+    assert error(with_raised_epoch, first, V2) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert error(with_raised_epoch, raised, V0) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert error(rules.complete(with_same_epoch, 25), first, V0) is ErrorCode.NONE
+    assert error(rules.complete(with_same_epoch, 25), first, V2) is ErrorCode.INVALID_TXN_STATE
+    assert error(rules.complete(with_raised_epoch, 25), first, V0) is ErrorCode.PRODUCER_FENCED
+    assert error(rules.complete(with_raised_epoch, 25), first, V2) is ErrorCode.NONE
+
+
 def test_the_last_epoch_ends_with_a_new_producer_id() -> None:
     current = ongoing(LAST_PRODUCER_EPOCH)
     producer = ProducerIdentity(7, LAST_PRODUCER_EPOCH)

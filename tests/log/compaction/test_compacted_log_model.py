@@ -54,7 +54,7 @@ class CompactedLogModel(RuleBasedStateMachine):
         self.may_end_in_hole = False
         self.now_ms = NOW_MS
         self.log = self.open(clean_shutdown=True)
-        # From the first recovery point on a tail that a power failure took can be told from what compaction took.
+        # From the first recovery point on, what a power failure took differs from what compaction took.
         self.append([(b"a", b"1")], Compression.NONE, is_idempotent=False, rolls=False)
         self.flush()
 

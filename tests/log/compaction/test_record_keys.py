@@ -61,7 +61,7 @@ def test_a_cut_keeps_the_chosen_records_as_they_were(records: list[Record], chan
     assert list(read_records(write_batch(moved, rebased), 1 << 30)) == kept
 
 
-def test_long_keys_that_differ_are_told_apart() -> None:
+def test_long_keys_that_differ_are_reported_apart() -> None:
     keys = [b"a" * 64, b"a" * 63 + b"b", b"a" * 64]
     section = bytes(build_batch([Record(i, NOW_MS, key, b"") for i, key in enumerate(keys)]))[HEADER_SIZE_BYTES:]
     first, second, third = read_keys(section, 0, len(section), 3).keys

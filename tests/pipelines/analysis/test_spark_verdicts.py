@@ -1,4 +1,4 @@
-"""Spark's verdicts are those recorded, and hold for queries drawn anew."""
+"""Spark's verdicts are those recorded, and hold for newly generated queries."""
 
 from __future__ import annotations
 

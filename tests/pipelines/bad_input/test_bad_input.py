@@ -126,7 +126,7 @@ def test_a_full_disk_stops_it_with_the_reason_and_loses_nothing(stage: Stage) ->
     assert table(stage, "select count(*), min(length(name)) from last") == [(100, 2000)]
 
 
-def test_sql_that_breaks_on_a_value_is_told_with_it(stage: Stage) -> None:
+def test_sql_that_breaks_on_a_value_is_reported_with_it(stage: Stage) -> None:
     stage.create("in", 1)
     stage.produce("in", [{"id": 1, "name": "seven"}])
     pipeline = stage.pipeline(
@@ -140,7 +140,7 @@ sinks: {out: {from: number, topic: "@out"}}
         stage.run(pipeline)
 
 
-def test_a_database_without_a_driver_is_told(stage: Stage) -> None:
+def test_a_database_without_a_driver_is_reported(stage: Stage) -> None:
     pipeline = stage.pipeline("""
         engine: batch
         sources: {old: {jdbc: {url: "jdbc:oldbase://host/d", table: t}}}
@@ -150,7 +150,7 @@ def test_a_database_without_a_driver_is_told(stage: Stage) -> None:
         stage.run_once(pipeline)
 
 
-def test_a_null_in_a_key_is_told_with_what_to_do(stage: Stage) -> None:
+def test_a_null_in_a_key_is_reported_with_what_to_do(stage: Stage) -> None:
     stage.create("in", 1)
     stage.produce("in", [{"id": 1, "name": None}])
     pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [name]}}")
@@ -168,7 +168,7 @@ def test_a_null_in_a_key_is_told_with_what_to_do(stage: Stage) -> None:
         ("return frame.no_such_method()", "step 'own': .*no_such_method"),
     ],
 )
-def test_a_python_step_that_fails_is_told_with_its_place(stage: Stage, body: str, message: str) -> None:
+def test_a_python_step_that_fails_is_reported_with_its_place(stage: Stage, body: str, message: str) -> None:
     stage.create("in", 1)
     stage.produce("in", [{"id": 1}])
     (stage.folder / f"own_{stage.prefix}.py").write_text(f"def go(frame):\n    {body}\n")
@@ -180,7 +180,7 @@ def test_a_python_step_that_fails_is_told_with_its_place(stage: Stage, body: str
         stage.run_once(pipeline)
 
 
-def test_a_module_that_breaks_while_it_is_imported_is_told(stage: Stage) -> None:
+def test_a_module_that_breaks_while_it_is_imported_is_reported(stage: Stage) -> None:
     stage.create("in", 1)
     (stage.folder / f"own_{stage.prefix}.py").write_text("def go(batch, number):\n    1 / 0\n\n\nSETTINGS = {}['x']\n")
     pipeline = stage.pipeline(SOURCE + f'sinks: {{own: {{from: readings, python: "own_{stage.prefix}:go"}}}}')
@@ -199,7 +199,7 @@ WRONG_URLS = [
 
 
 @pytest.mark.parametrize(("url", "message"), WRONG_URLS)
-def test_a_wrong_database_is_told_before_spark_starts(stage: Stage, url: str, message: str) -> None:
+def test_a_wrong_database_is_reported_before_spark_starts(stage: Stage, url: str, message: str) -> None:
     stage.create("in", 1)
     pipeline = stage.pipeline(SOURCE + "views: {last: {from: readings, key: [id]}}")
     said: list[str] = []
@@ -218,7 +218,7 @@ def test_what_is_no_url_is_no_database() -> None:
 @pytest.mark.parametrize(
     "url", ["postgresql:/u:secret@h/d", "u:sec@ret@h/d", "postgresql://u:secret@h:port/d", "h/d?password=secret"]
 )
-def test_the_password_of_what_is_no_url_is_not_told(url: str) -> None:
+def test_the_password_of_what_is_no_url_is_not_reported(url: str) -> None:
     with pytest.raises(WarehouseRefused, match=r"h.*' is not a database URL") as refused:
         Warehouse(url)
     assert "secret" not in str(refused.value)

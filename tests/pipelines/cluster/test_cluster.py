@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.testing import RunningBroker
     from tests.jvm.shared_kafka import KafkaAddress
 
-pytestmark = [pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.spark, pytest.mark.soak, pytest.mark.timeout(900)]
 
 # Two cores of the cluster for each: one of either worker.
 DEFINITION = """
@@ -39,11 +39,11 @@ spark: {{spark.executor.memory: 512m, spark.cores.max: "2"}}
 sources:
   readings: {{topic: "{name}-in", schema: "id BIGINT, pump BIGINT"}}
 """
-TOLD = """
+REPORTED = """
 steps:
-  told: {{from: readings, python: "rules:told"}}
+  reported: {{from: readings, python: "rules:reported"}}
 sinks:
-  all: {{from: told, topic: "{name}-out", key: id}}
+  all: {{from: reported, topic: "{name}-out", key: id}}
 views:
   totals: {{from: readings, by: [pump], aggregate: {{events: count(*), highest: max(id)}}}}
 """
@@ -55,8 +55,8 @@ RULES = """
 import beside
 from pyspark.sql import functions as F
 
-def told(frame):
-    return frame.withColumn("told", F.udf(beside.tell, "string")("id"))
+def reported(frame):
+    return frame.withColumn("reported", F.udf(beside.tell, "string")("id"))
 """
 BESIDE = """
 import odradek
@@ -148,12 +148,12 @@ def test_a_worker_that_is_killed_loses_and_doubles_nothing(
     tmp_path: Path, odradek_session_broker: RunningBroker, apache_kafka: KafkaAddress
 ) -> None:
     """Two pipelines on one cluster: one at least once, with a user function on the workers, one exactly once."""
-    told = Scene(tmp_path / "told", odradek_session_broker.bootstrap_servers, TOLD, Delivery.AT_LEAST_ONCE)
+    reported = Scene(tmp_path / "reported", odradek_session_broker.bootstrap_servers, REPORTED, Delivery.AT_LEAST_ONCE)
     copied = Scene(tmp_path / "copied", apache_kafka.bootstrap_servers, COPIED, Delivery.EXACTLY_ONCE)
     with StandaloneCluster(tmp_path, workers=2, cores=2) as cluster:
-        lose_a_worker(cluster, [told, copied])
-    assert set(told.counts()) == set(range(told.sent))
-    assert all(row["told"] == f"{row['id']} by odradek.zip" for row in told.outputs())
-    in_all = told.sent // PUMPS
-    assert sorted(told.totals()) == [(pump, in_all, told.sent - PUMPS + pump) for pump in range(PUMPS)]
+        lose_a_worker(cluster, [reported, copied])
+    assert set(reported.counts()) == set(range(reported.sent))
+    assert all(row["reported"] == f"{row['id']} by odradek.zip" for row in reported.outputs())
+    in_all = reported.sent // PUMPS
+    assert sorted(reported.totals()) == [(pump, in_all, reported.sent - PUMPS + pump) for pump in range(PUMPS)]
     assert copied.counts() == Counter(range(copied.sent))

@@ -93,7 +93,7 @@ def check_queries(stage: Stage, url: str) -> None:
     ]
 
 
-def test_a_database_that_cannot_be_read_is_told_with_its_source(stage: Stage) -> None:
+def test_a_database_that_cannot_be_read_is_reported_with_its_source(stage: Stage) -> None:
     stage.create("in", 1)
     stage.produce("in", [reading(1, 1, 0, "1")])
     text = DEFINITION % {"jdbc": "jdbc:postgresql://127.0.0.1:1/d"}

@@ -163,7 +163,7 @@ def test_the_socket_of_the_machine_will_do(postgres: Server, database: str) -> N
     assert postgres.execute("select id from t", database) == [(1,)]
 
 
-def test_what_a_server_refuses_is_told_in_a_sentence(postgres: Server) -> None:
+def test_what_a_server_refuses_is_reported_in_a_sentence(postgres: Server) -> None:
     with pytest.raises(WarehouseRefused, match='database "nowhere" does not exist'):
         check_database(postgres.url("nowhere"))
     with pytest.raises(WarehouseRefused, match='role "nobody_known" does not exist'):

@@ -39,7 +39,7 @@ def define(text: str, environment: Mapping[str, str] | None = None, engine: Engi
     return define_yaml(textwrap.dedent(text), "p.yml", environment or {}, engine, Problems())
 
 
-def told(text: str, environment: Mapping[str, str] | None = None, engine: Engine | None = None) -> list[str]:
+def reported(text: str, environment: Mapping[str, str] | None = None, engine: Engine | None = None) -> list[str]:
     """The problems of a definition, one line each."""
     return [str(each).removeprefix("p.yml:") for each in define(text, environment, engine).problems]
 
@@ -52,7 +52,7 @@ def sound(text: str) -> Pipeline:
     return definition.pipeline
 
 
-def told_of(steps_and_ends: str, engine: Engine | None = None, head: str = SOURCE) -> list[str]:
+def reported_for(steps_and_ends: str, engine: Engine | None = None, head: str = SOURCE) -> list[str]:
     """The problems of steps, sinks and views over the sources above, without their places."""
     text = head + textwrap.dedent(steps_and_ends)
     return [f"{each.severity}: {each.text}" for each in define(text, engine=engine).problems]

@@ -103,7 +103,7 @@ def test_a_union_prefers_the_same_type_to_a_promotion() -> None:
     assert read_as("int", ["null", "string", "double"], 3) == {"member1": 3.0}
 
 
-def test_a_union_is_told_apart_where_python_values_are_alike() -> None:
+def test_a_union_is_reported_apart_where_python_values_are_alike() -> None:
     assert read_as(["int", "string"], ["string", "long"], 3) == {"member1": 3}
     writer = record(field("a", ["float", "double"]))
     value = b"\x02" + encoded("double", 0.1)

@@ -8,7 +8,7 @@ from odradek.pipelines.definition.decorators import Pipeline
 from odradek.pipelines.definition.lineage import lineage_of
 from odradek.pipelines.definition.model import Changes, LakehouseTarget, TableTarget
 from odradek.pipelines.definition.vocabulary import Duration, LakehouseFormat, SinkMode
-from tests.pipelines.definition.definitions import SOURCE, define, told_of
+from tests.pipelines.definition.definitions import SOURCE, define, reported_for
 
 DELTA = "lakehouse: {format: delta, path: lake/t"
 GROUPS = "steps: {n: {from: rigs, by: [id], aggregate: {n: count(*)}}}\n"
@@ -74,18 +74,18 @@ def test_python_declares_the_same() -> None:
     ],
 )
 def test_what_is_refused(text: str, said: str) -> None:
-    found = told_of(JARS + f"sinks: {{o: {{from: rigs, {text}}}}}")
+    found = reported_for(JARS + f"sinks: {{o: {{from: rigs, {text}}}}}")
     assert [line for line in found if said in line], found
 
 
 def test_a_history_does_not_hide_columns_of_its_rows() -> None:
     text = "steps: {s: {sql: 'select id, at, at as valid_to from rigs'}}\n"
-    found = told_of(text + "views: {v: {from: s, changes: {key: id, sequence: at, history: true}}}")
+    found = reported_for(text + "views: {v: {from: s, changes: {key: id, sequence: at, history: true}}}")
     assert [line for line in found if "its rows have valid_to" in line], found
 
 
 def test_changes_take_final_groups_only() -> None:
-    found = told_of(GROUPS + "views: {v: {from: n, changes: {key: id, sequence: n}}}")
+    found = reported_for(GROUPS + "views: {v: {from: n, changes: {key: id, sequence: n}}}")
     assert [line for line in found if "no group becomes final for 'v' (changes)" in line], found
 
 
@@ -110,8 +110,8 @@ sinks:
 def test_a_spark_without_a_lakehouse_library_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.3.0")
     text = f"sinks: {{o: {{from: rigs, {DELTA}}}}}}}"
-    (said,) = [line for line in told_of(text) if "Delta" in line]
+    (said,) = [line for line in reported_for(text) if "Delta" in line]
     assert "Delta 4.1.0 exists for PySpark 4.1, and 4.3.0 is installed" in said
     assert "pyspark==4.1.1" in said
     monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.1.1")
-    assert not [line for line in told_of(text) if "Delta" in line]
+    assert not [line for line in reported_for(text) if "Delta" in line]

@@ -9,7 +9,7 @@ import pytest
 from odradek.pipelines.definition.loading import load_yaml
 from odradek.pipelines.definition.places import ProblemList
 from odradek.pipelines.definition.vocabulary import Engine
-from tests.pipelines.definition.definitions import SOURCE, define, told, told_of
+from tests.pipelines.definition.definitions import SOURCE, define, reported, reported_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,11 +18,11 @@ OUT = "sinks: {o: {from: s, console: true}}\n"
 
 
 def errors(text: str, engine: Engine | None = None) -> list[str]:
-    return [line.removeprefix("error: ") for line in told_of(text, engine) if line.startswith("error")]
+    return [line.removeprefix("error: ") for line in reported_for(text, engine) if line.startswith("error")]
 
 
 def warnings(text: str, engine: Engine | None = None) -> list[str]:
-    lines = [line.removeprefix("warning: ") for line in told_of(text, engine) if line.startswith("warning")]
+    lines = [line.removeprefix("warning: ") for line in reported_for(text, engine) if line.startswith("warning")]
     return [line for line in lines if "no sink and no view uses the source" not in line]
 
 
@@ -148,7 +148,7 @@ def test_sql_that_is_right(sql: str) -> None:
 def test_sql_errors_point_at_their_own_line() -> None:
     text = SOURCE + "steps:\n  s:\n    sql: |\n      select id\n      from rigs\n      where idd > 1\n" + OUT
     line = SOURCE.count("\n") + 6
-    assert next(each for each in told(text) if "error" in each).startswith(f"{line}:13: error: the SQL of step 's'")
+    assert next(each for each in reported(text) if "error" in each).startswith(f"{line}:13: error: the SQL of step 's'")
 
 
 @pytest.mark.parametrize(
@@ -259,14 +259,14 @@ def test_event_time_is_a_time() -> None:
         "window of step 's' uses the column 'id' of type BIGINT, which is not a timestamp; compute" in errors(text)[1]
     )
     source = "topic: t, schema: at STRING, watermark: {column: at, delay: 1 s}"
-    lines = told(f"pipeline: p\nsources: {{s: {{{source}}}}}\n{OUT}")
+    lines = reported(f"pipeline: p\nsources: {{s: {{{source}}}}}\n{OUT}")
     assert "watermark of source 's' uses the column 'at' of type STRING, which is not a timestamp" in lines[0]
 
 
 def test_columns_of_sources() -> None:
     source = "topic: t, schema: a INT, columns: {b: a + 1, c: b + x}, watermark: {column: d, delay: 1 s}"
     text = f"pipeline: p\nsources: {{s: {{{source}}}}}\n"
-    said = [line for line in told(text + OUT) if "names the column" in line]
+    said = [line for line in reported(text + OUT) if "names the column" in line]
     assert "column 'c' of source 's' names the column 'x'" in said[0]
     assert "watermark of source 's' names the column 'd'" in said[1]
 
@@ -335,13 +335,13 @@ def test_state_that_grows_for_ever_is_a_warning() -> None:
 
 def test_a_pipeline_without_streams_is_a_batch() -> None:
     text = "pipeline: p\nsources: {s: {files: {path: x, format: json}}}\n" + OUT
-    assert "the standard engine needs a stream, and no source is one" in told(text)[0]
-    assert told(text, engine=Engine.BATCH) == []
+    assert "the standard engine needs a stream, and no source is one" in reported(text)[0]
+    assert reported(text, engine=Engine.BATCH) == []
 
 
 def test_a_stream_of_files_needs_a_schema() -> None:
     text = "pipeline: p\nsources: {s: {files: {path: x, format: json}, stream: true}}\n" + OUT
-    assert "is a stream of files without a schema" in told(text)[0]
+    assert "is a stream of files without a schema" in reported(text)[0]
 
 
 @pytest.mark.parametrize(
@@ -393,8 +393,8 @@ def test_exactly_once() -> None:
     text = (
         SOURCE + "delivery: exactly_once\nsinks: {o: {from: rigs, python: 'operator:add'}, p: {from: rigs, topic: t}}"
     )
-    assert "sink 'o' may receive a batch again after a failure" in "\n".join(told(text))
-    assert "cannot deliver exactly once" in "\n".join(told(text, engine=Engine.REALTIME))
+    assert "sink 'o' may receive a batch again after a failure" in "\n".join(reported(text))
+    assert "cannot deliver exactly once" in "\n".join(reported(text, engine=Engine.REALTIME))
 
 
 def test_quarantine_needs_dead_letters() -> None:
@@ -445,7 +445,7 @@ def test_import_paths_are_followed_without_importing(tmp_path: Path, path: str, 
     assert problems == [] if said is None else said in problems[0]
 
 
-def test_a_file_that_is_not_there_or_not_text_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_or_not_text_is_reported(tmp_path: Path) -> None:
     assert "cannot be read: No such file" in load_yaml(str(tmp_path / "p.yml"), {}).problems[0].text
     (tmp_path / "q.yml").write_bytes(b"pipeline: p\nengine: \xff\n")
     assert str(load_yaml(str(tmp_path / "q.yml"), {}).problems[0]).endswith(
@@ -470,18 +470,18 @@ def test_names_of_internal_columns_are_refused() -> None:
         for each in errors("steps: {s: {sql: select id as __rejected from rigs}}\n" + OUT)
     )
     text = CONSOLE.replace("id BIGINT", "'id BIGINT, __Origin STRING'")
-    assert any("'__Origin', which is internal" in each for each in told(text))
+    assert any("'__Origin', which is internal" in each for each in reported(text))
 
 
 def test_realtime_engine_needs_a_newer_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.1.1")
-    (found,) = told(CONSOLE, engine=Engine.REALTIME)
+    (found,) = reported(CONSOLE, engine=Engine.REALTIME)
     assert "the realtime engine needs PySpark 4.3, and 4.1.1 is installed" in found
-    assert not told(CONSOLE, engine=Engine.STANDARD)
+    assert not reported(CONSOLE, engine=Engine.STANDARD)
     monkeypatch.setattr("odradek.pipelines.definition.spark_version.version", lambda _name: "4.10.0")
-    assert not told(CONSOLE, engine=Engine.REALTIME)
+    assert not reported(CONSOLE, engine=Engine.REALTIME)
 
 
 def test_realtime_engine_refuses_a_console_that_would_lose_rows() -> None:
-    (found,) = told("dead_letters: d\n" + CONSOLE, engine=Engine.REALTIME)
+    (found,) = reported("dead_letters: d\n" + CONSOLE, engine=Engine.REALTIME)
     assert "rejected rows would have no output" in found

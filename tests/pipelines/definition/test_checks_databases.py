@@ -15,7 +15,7 @@ SOURCE = 'sources: {readings: {topic: in, schema: "id BIGINT"}}\n'
 VIEW = "views: {last: {from: readings, key: [id]}}\n"
 
 
-def told(folder: Path, text: str) -> str:
+def reported(folder: Path, text: str) -> str:
     (folder / "p.yml").write_text("pipeline: p\n" + text)
     return "\n".join(f"{each.place.line}: {each.text}" for each in load_yaml(str(folder / "p.yml"), {}).problems)
 
@@ -24,7 +24,7 @@ def told(folder: Path, text: str) -> str:
     "url", ["sqlite:///w.db", "postgresql://u:p@h/d", "postgresql+psycopg://h/d", "postgres://h/d", "duckdb:///w.db"]
 )
 def test_urls_that_may_be_right_are_left_alone(tmp_path: Path, url: str) -> None:
-    assert told(tmp_path, f"warehouse: {url}\n{SOURCE}{VIEW}") == ""
+    assert reported(tmp_path, f"warehouse: {url}\n{SOURCE}{VIEW}") == ""
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ def test_urls_that_may_be_right_are_left_alone(tmp_path: Path, url: str) -> None
         ("jdbc:postgresql://h/d", "the warehouse is a JDBC URL; tables and views take SQLAlchemy URLs"),
     ],
 )
-def test_urls_that_cannot_be_right_are_told(tmp_path: Path, url: str, message: str) -> None:
-    assert message in told(tmp_path, f"warehouse: {url}\n{SOURCE}{VIEW}")
+def test_urls_that_cannot_be_right_are_reported(tmp_path: Path, url: str, message: str) -> None:
+    assert message in reported(tmp_path, f"warehouse: {url}\n{SOURCE}{VIEW}")
 
 
 def test_a_table_and_a_source_have_urls_of_their_own(tmp_path: Path) -> None:
-    problems = told(
+    problems = reported(
         tmp_path,
         """\
 sources:
@@ -55,9 +55,9 @@ sinks:
     assert "6: url of sink 'out' 'here' is not a URL" in problems
 
 
-def test_a_module_that_is_no_python_is_told_with_its_line(tmp_path: Path) -> None:
+def test_a_module_that_is_no_python_is_reported_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "own_broken.py").write_text("def go(frame):\n    return (\n")
-    problems = told(
+    problems = reported(
         tmp_path,
         SOURCE + 'steps: {own: {from: [readings], python: "own_broken:go"}}\nsinks: {out: {from: own, topic: o}}',
     )

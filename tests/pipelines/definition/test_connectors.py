@@ -24,7 +24,7 @@ def test_the_connector_is_chosen_by_a_word_or_not_at_all() -> None:
         assert origin.on_data_loss is OnDataLoss.SKIP
 
 
-def test_another_word_is_told() -> None:
+def test_another_word_is_reported() -> None:
     (problem,) = define(f"pipeline: p\nconnector: pyton\n{ENDS}").problems
     assert "connector of the pipeline cannot be 'pyton'" in problem.message
     assert "python" in problem.hint

@@ -186,7 +186,7 @@ def test_values_from_elsewhere_have_the_place_of_their_argument(tmp_path: Path) 
     assert any(line.startswith("wrong.py:3:32: error: dead_letters of the pipeline must be") for line in lines)
 
 
-def test_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
+def test_a_name_that_is_taken_is_reported(tmp_path: Path) -> None:
     text = """\
         p = Pipeline("p")
         p.source("s", topic="t", format="text")
@@ -197,7 +197,7 @@ def test_a_name_that_is_taken_is_told(tmp_path: Path) -> None:
     assert line.startswith("wrong.py:4:10: error: the name 's' is already used in line 3; choose another")
 
 
-def test_what_no_definition_can_hold_is_told(tmp_path: Path) -> None:
+def test_what_no_definition_can_hold_is_reported(tmp_path: Path) -> None:
     lines = said(tmp_path, 'p = Pipeline("p", dead_letters=object())')
     assert any("dead_letters: object is not allowed in a pipeline definition" in line for line in lines)
 
@@ -211,7 +211,7 @@ def test_what_no_definition_can_hold_is_told(tmp_path: Path) -> None:
         ("import nowhere_at_all\n", "wrong.py:2:1: error: importing the file failed: ModuleNotFoundError"),
     ],
 )
-def test_python_files_that_cannot_be_loaded_are_told(tmp_path: Path, text: str, expected: str) -> None:
+def test_python_files_that_cannot_be_loaded_are_reported(tmp_path: Path, text: str, expected: str) -> None:
     assert said(tmp_path, text)[0].startswith(expected)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.pipelines.definition.editor_schema import definition_schema
-from tests.pipelines.definition.definitions import told
+from tests.pipelines.definition.definitions import reported
 
 SCHEMA = definition_schema()
 WHOLE: dict[str, Any] = {
@@ -100,7 +100,9 @@ def accepts_object(schema: dict[str, Any], value: dict[str, Any]) -> bool:
 
 
 def key_problems(definition: dict[str, Any]) -> list[str]:
-    return [line for line in told(yaml.safe_dump(definition)) if KEY_PROBLEM.search(line) and not OTHER.search(line)]
+    return [
+        line for line in reported(yaml.safe_dump(definition)) if KEY_PROBLEM.search(line) and not OTHER.search(line)
+    ]
 
 
 def mappings(value: Any, path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
@@ -137,7 +139,7 @@ def test_the_known_keys_are_the_parsers(path: tuple[str, ...]) -> None:
     definition = copy.deepcopy(WHOLE)
     below(definition, path)["qqqqqq"] = 1
     assert not accepts(SCHEMA, definition)
-    (problem,) = [line for line in told(yaml.safe_dump(definition)) if "unknown key 'qqqqqq'" in line]
+    (problem,) = [line for line in reported(yaml.safe_dump(definition)) if "unknown key 'qqqqqq'" in line]
     listed = problem.partition("known keys: ")[2].removesuffix(", …").split(", ")
     assert set(listed) <= schema_keys(path)
 

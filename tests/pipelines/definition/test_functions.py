@@ -34,21 +34,21 @@ NOT_DETERMINISTIC = (
 )
 
 
-def told(folder: Path, text: str = TEXT, engine: Engine | None = None) -> list[str]:
+def reported(folder: Path, text: str = TEXT, engine: Engine | None = None) -> list[str]:
     (folder / "rules_of_f.py").write_text("raise SystemExit\ndef level(a): ...\ndef scaled(a): ...\n")
     (folder / "p.yml").write_text(textwrap.dedent(text))
     return [f"{each.place.line}: {each.text}" for each in load_yaml(str(folder / "p.yml"), {}, engine).problems]
 
 
 def test_functions_are_found_without_running_their_module(tmp_path: Path) -> None:
-    assert told(tmp_path) == [NOT_DETERMINISTIC]
+    assert reported(tmp_path) == [NOT_DETERMINISTIC]
     level, scaled = load_yaml(str(tmp_path / "p.yml"), {}).require().functions
     assert (level.returns, level.is_pandas, level.is_deterministic) == (Primitive("DOUBLE"), False, True)
     assert (scaled.is_pandas, scaled.is_deterministic) == (True, False)
 
 
 def test_calls_are_found_in_every_expression(tmp_path: Path) -> None:
-    told(tmp_path)
+    reported(tmp_path)
     found = load_yaml(str(tmp_path / "p.yml"), {}).require()
     assert called_functions(found) == {"level", "scaled"}
     assert called_functions(found, ["x"]) == {"scaled"}
@@ -79,15 +79,15 @@ def test_calls_are_found_in_every_expression(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_wrong_functions_are_told(tmp_path: Path, before: str, after: str, expected: str) -> None:
-    lines = told(tmp_path, TEXT.replace(before, after, 1))
+def test_wrong_functions_are_reported(tmp_path: Path, before: str, after: str, expected: str) -> None:
+    lines = reported(tmp_path, TEXT.replace(before, after, 1))
     assert any(line.startswith(expected) for line in lines), lines
 
 
 def test_real_time_mode_runs_no_python(tmp_path: Path) -> None:
     why = "and real-time mode does not run Python; use engine: standard, or Spark's built-in functions"
-    assert told(tmp_path, engine=Engine.BATCH) == []
-    assert told(tmp_path, engine=Engine.REALTIME) == [
+    assert reported(tmp_path, engine=Engine.BATCH) == []
+    assert reported(tmp_path, engine=Engine.REALTIME) == [
         NOT_DETERMINISTIC,
         f"6: the realtime engine cannot run source 's': it calls level, {why}",
         f"8: the realtime engine cannot run step 'x': it calls scaled, {why}",
@@ -96,7 +96,7 @@ def test_real_time_mode_runs_no_python(tmp_path: Path) -> None:
     (tmp_path / "a.avsc").write_text('{"type": "record", "name": "a", "fields": [{"name": "a", "type": "long"}]}')
     text = "pipeline: p\nsources: {s: {topic: t, format: avro, schema: {file: a.avsc}}}\n"
     text += "sinks: {o: {from: s, topic: out}}\n"
-    assert told(tmp_path, text, Engine.REALTIME) == [
+    assert reported(tmp_path, text, Engine.REALTIME) == [
         (
             "2: the realtime engine cannot run source 's': Avro is decoded in Python, which real-time mode does not "
             "run; use engine: standard, or records in JSON"

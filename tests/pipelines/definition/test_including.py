@@ -55,12 +55,12 @@ def whole(folder: Path, **files: str) -> None:
     (folder / "more" / "steps_of_more.py").write_text("def combine(a, b, c): ...\ndef twice(x): ...\n")
 
 
-def told(folder: Path) -> list[str]:
+def reported(folder: Path) -> list[str]:
     return [str(each).replace(f"{folder}/", "") for each in load_yaml(str(folder / "p.yml"), {}).problems]
 
 
 def sound(folder: Path) -> Pipeline:
-    assert told(folder) == []
+    assert reported(folder) == []
     return load_yaml(str(folder / "p.yml"), {}).require()
 
 
@@ -101,9 +101,9 @@ def test_python_definitions_include_files(tmp_path: Path) -> None:
     assert [each.name for each in definition.require().sources] == ["s"]
 
 
-def test_a_duplicate_is_told_with_both_places(tmp_path: Path) -> None:
+def test_a_duplicate_is_reported_with_both_places(tmp_path: Path) -> None:
     whole(tmp_path, more__again_yml="sources: {s: {topic: u}}\nengine: batch\n", more__twice_yml="engine: standard\n")
-    assert told(tmp_path) == [
+    assert reported(tmp_path) == [
         (
             "more/again.yml:1:11: error: 's' of sources is already declared in sources.yml:4:3; keep one of them, or "
             "rename one"
@@ -112,9 +112,9 @@ def test_a_duplicate_is_told_with_both_places(tmp_path: Path) -> None:
     ]
 
 
-def test_a_source_and_a_step_of_one_name_are_told_with_both_places(tmp_path: Path) -> None:
+def test_a_source_and_a_step_of_one_name_are_reported_with_both_places(tmp_path: Path) -> None:
     whole(tmp_path, more__again_yml="steps: {s: {sql: select 1}}\n")
-    assert told(tmp_path) == [
+    assert reported(tmp_path) == [
         (
             "more/again.yml:1:9: error: the name 's' is already used in sources.yml:4:3; choose another: sources and "
             "steps share one namespace, the tables of SQL"
@@ -124,12 +124,12 @@ def test_a_source_and_a_step_of_one_name_are_told_with_both_places(tmp_path: Pat
 
 def test_errors_name_the_included_file(tmp_path: Path) -> None:
     whole(tmp_path, more__more_yml="steps: {y: {sql: select nothing from s}}\n")
-    assert told(tmp_path)[0].startswith("more/more.yml:1:25: error: the SQL of step 'y' names the column 'nothing'")
+    assert reported(tmp_path)[0].startswith("more/more.yml:1:25: error: the SQL of step 'y' names the column 'nothing'")
 
 
-def test_a_cycle_is_told(tmp_path: Path) -> None:
+def test_a_cycle_is_reported(tmp_path: Path) -> None:
     write(tmp_path, p_yml="pipeline: p\ninclude: a.yml\n", a_yml="include: [b.yml]\n", b_yml="include: [p.yml]\n")
-    assert told(tmp_path)[0] == (
+    assert reported(tmp_path)[0] == (
         "b.yml:1:11: error: the file includes itself: p.yml → a.yml → b.yml → p.yml; remove one of the includes"
     )
 
@@ -139,7 +139,7 @@ def test_a_file_that_two_others_include_counts_once(tmp_path: Path) -> None:
     assert len(sound(tmp_path).sources) == 3
 
 
-def test_files_that_cannot_be_included_are_told(tmp_path: Path) -> None:
+def test_files_that_cannot_be_included_are_reported(tmp_path: Path) -> None:
     write(
         tmp_path,
         p_yml="pipeline: p\ninclude: [none.yml, 'none/*.yml', 5, list.yml, empty.yml, '${PART:-part}.yml']\n",
@@ -147,7 +147,7 @@ def test_files_that_cannot_be_included_are_told(tmp_path: Path) -> None:
         empty_yml="",
         part_yml="pipeline: q\n",
     )
-    assert told(tmp_path)[:5] == [
+    assert reported(tmp_path)[:5] == [
         "list.yml:1:1: error: an included file must be a mapping, not a list",
         "p.yml:1:1: error: the pipeline has no sources; add one: sources: {name: {topic: …}}",
         "p.yml:1:1: error: the pipeline has neither sinks nor views, so it has no output; add a sink or a view",
@@ -157,7 +157,7 @@ def test_files_that_cannot_be_included_are_told(tmp_path: Path) -> None:
         ),
         f"p.yml:2:21: error: no file matches 'none/*.yml'; {RELATIVE}",
     ]
-    assert told(tmp_path)[5:] == [
+    assert reported(tmp_path)[5:] == [
         f"p.yml:2:35: error: include must be a list of files, not the number 5; {HINT}",
         "part.yml:1:1: error: pipeline is already set in p.yml:1:1; the file that includes others names the pipeline",
     ]

@@ -60,7 +60,7 @@ def sound(*arguments: Any, **more: Any) -> Pipeline:
     return definition.require()
 
 
-def told(*arguments: Any, **more: Any) -> list[str]:
+def reported(*arguments: Any, **more: Any) -> list[str]:
     return [f"{each.place.line}:{each.place.column}: {each.text}" for each in load(*arguments, **more).problems]
 
 
@@ -88,7 +88,7 @@ def test_a_parameter_may_be_a_list_or_a_mapping(tmp_path: Path) -> None:
     found = sound(tmp_path, text)
     assert found.sources[0].origin.topics == ("a", "b")  # type: ignore[union-attr]
     assert found.kafka == {"retries": "3"}
-    assert told(tmp_path, text.replace('"${names}"', '["x-${names}"]')) == [
+    assert reported(tmp_path, text.replace('"${names}"', '["x-${names}"]')) == [
         "5:27: the parameter 'names' is a list and cannot be a part of a text; write ${names} alone"
     ]
 
@@ -120,7 +120,7 @@ def test_parameters_may_use_the_environment_and_each_other(tmp_path: Path) -> No
     text = HEAD + "parameters:\n  limit: ${limit:-5}\n  target: out-${limit}\n"
     assert sound(tmp_path, text).sinks[0].target.topic == "out-5"  # type: ignore[union-attr]
     text = HEAD + "parameters: {limit: 1, target: '${limit}-${other}', other: '${target}'}\n"
-    assert told(tmp_path, text)[1:] == [
+    assert reported(tmp_path, text)[1:] == [
         (
             "6:61: the parameter 'target' refers to itself, and the environment variable target is not set; "
             "set it, or give a default: ${target:-…}"
@@ -164,8 +164,8 @@ def test_a_value_given_for_a_text_stays_text(tmp_path: Path) -> None:
          "7:11: profiles of the pipeline must be a mapping of names, not a list; profiles: {name: …}"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_with_parameters_is_told(tmp_path: Path, text: str, choices: Choices, expected: str) -> None:
-    assert expected in told(tmp_path, text, None, choices)
+def test_what_is_wrong_with_parameters_is_reported(tmp_path: Path, text: str, choices: Choices, expected: str) -> None:
+    assert expected in reported(tmp_path, text, None, choices)
 
 
 SECRET = "pass/wörd 1"
@@ -228,8 +228,8 @@ def test_a_secret_is_text_whatever_it_looks_like(tmp_path: Path) -> None:
     assert sound(tmp_path, MASTER.replace("MASTER", "${file:secret}")).master == "123"
 
 
-def test_a_secret_that_cannot_be_read_is_told(tmp_path: Path) -> None:
-    (line,) = told(tmp_path, MASTER.replace("MASTER", "${file:none}"))
+def test_a_secret_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
+    (line,) = reported(tmp_path, MASTER.replace("MASTER", "${file:none}"))
     assert line == (
         f"2:9: the file of a secret cannot be read: {tmp_path}/none: No such file or directory; relative paths start "
         "at the definition's folder"

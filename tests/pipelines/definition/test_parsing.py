@@ -52,7 +52,7 @@ from odradek.pipelines.definition.vocabulary import (
     SinkMode,
     StartAt,
 )
-from tests.pipelines.definition.definitions import SOURCE, mappings, sound, told, told_of
+from tests.pipelines.definition.definitions import SOURCE, mappings, reported, reported_for, sound
 
 SINK = "sinks: {out: {from: rigs, console: true}}\n"
 
@@ -274,18 +274,20 @@ def test_equal_lengths_of_time_are_equal() -> None:
         ("warehouse: x.db", "the warehouse 'x.db' is not a URL"),
     ],
 )
-def test_mistakes_are_told(text: str, said: str) -> None:
+def test_mistakes_are_reported(text: str, said: str) -> None:
     name = "" if text.startswith("pipeline:") else "pipeline: p\n"
-    assert [line for line in told(name + text) if said in line], told(name + text)
+    assert [line for line in reported(name + text) if said in line], reported(name + text)
 
 
-def test_all_mistakes_are_told_together_in_the_order_of_the_file() -> None:
-    lines = told("pipeline: p\nengin: x\nsources:\n  s: {topik: a}\nsinks:\n  o: {from: s, topic: a b}\n")
+def test_all_mistakes_are_reported_together_in_the_order_of_the_file() -> None:
+    lines = reported("pipeline: p\nengin: x\nsources:\n  s: {topik: a}\nsinks:\n  o: {from: s, topic: a b}\n")
     assert [line.split(": ")[0] for line in lines] == ["2:1", "4:6", "4:7", "6:23"]
 
 
-def test_what_reads_something_broken_is_not_told_of_it() -> None:
-    assert not [line for line in told_of("steps: {a: {sql: 1}, b: {sql: select * from a}}\n" + SINK) if "reads" in line]
+def test_what_reads_something_broken_is_not_reported() -> None:
+    assert not [
+        line for line in reported_for("steps: {a: {sql: 1}, b: {sql: select * from a}}\n" + SINK) if "reads" in line
+    ]
 
 
 WORDS = sorted(

@@ -94,7 +94,7 @@ def test_words_of_ddl_are_read_as_spark_reads_them() -> None:
         ("a " + "ARRAY<" * 100 + "INT" + ">" * 100, 1, 369, "types are nested too deeply"),
     ],
 )
-def test_wrong_ddl_is_told_where_it_is_wrong(text: str, line: int, column: int, said: str) -> None:
+def test_wrong_ddl_is_reported_where_it_is_wrong(text: str, line: int, column: int, said: str) -> None:
     with pytest.raises(DdlError) as caught:
         parse_ddl(text)
     assert said in caught.value.message
@@ -145,7 +145,7 @@ def test_a_json_schema_gives_columns() -> None:
         ({"properties": {"a": {}, "A": {}}}, "differs from another property in case only", ("properties", "A")),
     ],
 )
-def test_wrong_json_schemas_are_told_by_path(schema: Any, said: str, path: tuple[str, ...]) -> None:
+def test_wrong_json_schemas_are_reported_by_path(schema: Any, said: str, path: tuple[str, ...]) -> None:
     with pytest.raises(JsonSchemaError) as caught:
         columns_of(schema)
     assert said in caught.value.message
@@ -257,7 +257,7 @@ def test_schemas_come_from_files_beside_the_definition(tmp_path: Path) -> None:
     assert validate(tmp_path, "{properties: {a: {type: integer}}}") == []
 
 
-def test_wrong_files_of_schemas_are_told(tmp_path: Path) -> None:
+def test_wrong_files_of_schemas_are_reported(tmp_path: Path) -> None:
     (tmp_path / "broken.json").write_text('{\n "a": ]')
     assert "cannot be read" in validate(tmp_path, "{file: nowhere.json}")[0]
     assert validate(tmp_path, "{file: broken.json}")[0].startswith(
@@ -333,7 +333,7 @@ def test_writers_have_schemas_by_id(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_wrong_writers_are_told(tmp_path: Path, text: str, expected: str) -> None:
+def test_wrong_writers_are_reported(tmp_path: Path, text: str, expected: str) -> None:
     (line,) = with_writers(tmp_path, text)
     assert line.partition(": error: ")[2] == expected
 

@@ -82,7 +82,7 @@ def test_tables_that_a_query_reads(sql: str, expected: list[str]) -> None:
         ("select a from (select max(a) a from t)", True),
     ],
 )
-def test_aggregations_are_told_from_the_rest(sql: str, expected: bool) -> None:
+def test_aggregations_are_reported_from_the_rest(sql: str, expected: bool) -> None:
     assert is_aggregation(parse_query(sql)) is expected
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from odradek.pipelines.definition.nodes import MappingNode, Node, Scalar, to_plain
 from odradek.pipelines.definition.places import Problems
 from odradek.pipelines.definition.yaml_nodes import read_yaml
-from tests.pipelines.definition.definitions import define, mappings, told
+from tests.pipelines.definition.definitions import define, mappings, reported
 
 
 def read(text: str, **environment: str) -> tuple[Node | None, list[str]]:
@@ -77,7 +77,7 @@ def test_an_empty_variable_takes_the_default() -> None:
     assert plain("a: ${A:-x}", A="") == {"a": "x"}
 
 
-def test_a_variable_that_is_not_set_is_told_where_it_stands() -> None:
+def test_a_variable_that_is_not_set_is_reported_where_it_stands() -> None:
     assert read("a: |\n  one\n  two ${NAME}\n")[1] == [
         "f:3:7: error: the environment variable NAME is not set; set it, or give a default: ${NAME:-…}"
     ]
@@ -91,7 +91,7 @@ def test_places_after_a_variable_are_right() -> None:
     assert str(value.place.inside(1, value.text.index("wrong") + 1)) == "f:1:11"
 
 
-def test_a_key_that_stands_twice_is_told() -> None:
+def test_a_key_that_stands_twice_is_reported() -> None:
     assert read("a: 1\nb: {c: 1, c: 2}\na: 3")[1] == [
         "f:2:11: error: duplicate key 'c', first in line 2; keep one of the two",
         "f:3:1: error: duplicate key 'a', first in line 1; keep one of the two",
@@ -106,7 +106,7 @@ def test_aliases_and_merges_are_followed() -> None:
     }
 
 
-def test_an_alias_of_itself_is_told() -> None:
+def test_an_alias_of_itself_is_reported() -> None:
     assert "the alias refers to a value that contains it" in read("a: &a [*a]")[1][0]
 
 
@@ -114,7 +114,7 @@ def test_billions_of_aliases_are_not_followed() -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 10)]
     text = "pipeline: p\nsources:\n  s:\n    topic: t\n    schema:\n" + "".join(f"      {line}\n" for line in levels)
-    assert any("too large" in line for line in told(text))
+    assert any("too large" in line for line in reported(text))
 
 
 @pytest.mark.parametrize(
@@ -134,16 +134,16 @@ def test_billions_of_aliases_are_not_followed() -> None:
         ("? [a]\n: b\n", "1:3: error: a key must be a scalar"),
     ],
 )
-def test_broken_files_are_told_with_the_place(text: str, said: str) -> None:
-    assert any(line.startswith(said) for line in told(text)), told(text)
+def test_broken_files_are_reported_with_the_place(text: str, said: str) -> None:
+    assert any(line.startswith(said) for line in reported(text)), reported(text)
 
 
 def test_variables_in_braces_without_quotes_are_explained() -> None:
-    assert "quote ${…} inside" in told("a: {b: ${C}}\n")[0]
+    assert "quote ${…} inside" in reported("a: {b: ${C}}\n")[0]
 
 
 def test_deep_nesting_is_refused() -> None:
-    assert "nested too deeply" in told("[" * 1500 + "]" * 1500)[0]
+    assert "nested too deeply" in reported("[" * 1500 + "]" * 1500)[0]
 
 
 @given(st.text(max_size=200))

@@ -33,14 +33,14 @@ def check_case(spark: SparkSession, case: Case, folder: Path, engines: tuple[str
         own.mkdir()
         try:
             with closing(Run(spark, case, own, engine)) as run:
-                told = run_case(run, case, oracle, expected)
+                problems = run_case(run, case, oracle, expected)
         except Refused as refused:
             hypothesis.event(f"refused: {refused}")
             hypothesis.reject()
         except Exception as error:  # reported with the case
-            told = [str(error)]
-        if told:
-            raise Different(described(case, definition_of(case, engine), [f"{engine}: {each}" for each in told]))
+            problems = [str(error)]
+        if problems:
+            raise Different(described(case, definition_of(case, engine), [f"{engine}: {each}" for each in problems]))
 
 
 def run_case(run: Run, case: Case, oracle: Oracle, expected: Outcome) -> list[str]:

@@ -55,14 +55,16 @@ def last_of_each(rows: list[dict[str, Any]], sink: Sink) -> list[dict[str, Any]]
 
 def differences(expected: Outcome, found: Outcome) -> list[str]:
     """The differences, as lines; empty if there are none."""
-    told: list[str] = []
+    reported: list[str] = []
     for name in sorted({*expected.rows, *found.rows}):
-        told += missing_and_extra(name, expected.rows.get(name, Counter()), found.rows.get(name, Counter()))
-    told += missing_and_extra("dead letters", *comparable(expected.letters, found.letters))
+        reported += missing_and_extra(name, expected.rows.get(name, Counter()), found.rows.get(name, Counter()))
+    reported += missing_and_extra("dead letters", *comparable(expected.letters, found.letters))
     for each in sorted({*expected.violations, *found.violations}):
         if expected.violations[each] != found.violations[each]:
-            told.append(f"violations of {each}: expected {expected.violations[each]}, found {found.violations[each]}")
-    return told
+            reported.append(
+                f"violations of {each}: expected {expected.violations[each]}, found {found.violations[each]}"
+            )
+    return reported
 
 
 def comparable(expected: Counter[Letter], found: Counter[Letter]) -> tuple[Counter[Letter], Counter[Letter]]:
@@ -84,7 +86,7 @@ def missing_and_extra(name: str, expected: Counter[Any], found: Counter[Any]) ->
     ]
 
 
-def described(case: Case, definition: str, told: list[str]) -> str:
+def described(case: Case, definition: str, reported: list[str]) -> str:
     """A failing case for a report: the definition, the records of each batch, and the differences."""
     lines = [definition, "records:"]
     for number, batch in enumerate(case.batches):
@@ -94,4 +96,4 @@ def described(case: Case, definition: str, told: list[str]) -> str:
             for source, records in batch.items()
             for each in records
         ]
-    return "\n".join([*lines, "differences:", *(f"  {each}" for each in told)])
+    return "\n".join([*lines, "differences:", *(f"  {each}" for each in reported)])

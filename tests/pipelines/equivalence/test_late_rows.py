@@ -60,9 +60,9 @@ def test_only_late_rows_are_missing_and_they_are_counted(quick_spark: SparkSessi
         with closing(Run(quick_spark, case, Path(folder))) as run:
             run.feed()
             run.finish()
-        told = differences(Oracle(quick_spark, case).outcome(), run.outcome())
+        reported = differences(Oracle(quick_spark, case).outcome(), run.outcome())
         late = [each for each in case.batches[-1]["a"] if ("a", 0, each.offset) in case.late]
         rows: list[dict[str, Any]] = [dict(each.values) for each in late]
         groups = {(row["k"], row["at"].timestamp() // (SIZE * 60)) for row in rows}  # Spark counts them once per group
-        assert not told, described(case, "", told)
+        assert not reported, described(case, "", reported)
         assert dict(+run.late_rows) == {"counted": len(groups), "counted-changes": len(groups)}

@@ -55,8 +55,8 @@ def test_the_realtime_engine_gives_what_a_batch_gives(
         expected = Oracle(spark, on_one_partition).outcome()
         expected.violations.clear()  # reported with checkpoints, every 30 seconds
         found = run_realtime(stage, on_one_partition, expected)
-        told = differences(expected, found)
-        assert not told, described(case, definition_of(case, "realtime"), told)
+        problems = differences(expected, found)
+        assert not problems, described(case, definition_of(case, "realtime"), problems)
 
     check()
 

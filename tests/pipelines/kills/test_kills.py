@@ -82,6 +82,7 @@ def check_at_least_once(scene: Scene, topic: str, expected: list[int]) -> None:
     assert len(ids) == len(expected)
 
 
+@pytest.mark.soak
 def test_nothing_is_lost_when_driver_and_broker_are_killed(tmp_path: Path, spark: SparkSession) -> None:
     print(f"PIPELINE_KILLS_SEED={SEED}")
     with RunningBroker() as broker:

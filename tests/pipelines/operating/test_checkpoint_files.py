@@ -91,7 +91,7 @@ def test_a_start_is_for_once(kept: Checkpoints) -> None:
     assert kept.starts() == {"two": Start(StartAt.LATEST)}
 
 
-def test_what_cannot_be_removed_is_told_and_is_no_checkpoint(
+def test_what_cannot_be_removed_is_reported_and_is_no_checkpoint(
     kept: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(path: Path) -> None:

@@ -112,11 +112,11 @@ REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("told", "replacement"), REFUSED.items(), ids=REFUSED.keys())
-def test_a_checkpoint_does_not_carry(told: str, replacement: tuple[str, str]) -> None:
+@pytest.mark.parametrize(("messages", "replacement"), REFUSED.items(), ids=REFUSED.keys())
+def test_a_checkpoint_does_not_carry(messages: str, replacement: tuple[str, str]) -> None:
     found = changes(replacement)
     assert found
-    assert any(told.lower() in each.lower() for each in found), found
+    assert any(messages.lower() in each.lower() for each in found), found
 
 
 def test_a_number_of_state_partitions_is_nothing_to_flows_without_state() -> None:

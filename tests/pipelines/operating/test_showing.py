@@ -45,8 +45,17 @@ def test_the_picture_fits_a_terminal_of_80_columns() -> None:
     assert len(lines) <= 24
     assert max(map(len, lines)) == 80
     text = "\n".join(lines)
-    for told in ("rigs  running 1:40", "2 restarts", "1,000", "998", "320 ms", "12.3 s", "2.4 M", "1.2 M · 987.7 MB"):
-        assert told in text
+    for reported in (
+        "rigs  running 1:40",
+        "2 restarts",
+        "1,000",
+        "998",
+        "320 ms",
+        "12.3 s",
+        "2.4 M",
+        "1.2 M · 987.7 MB",
+    ):
+        assert reported in text
     assert "no broker answers" in text
     assert re.search(r'readings +plausible "pressure" +quarantine +7', text)
 
@@ -63,7 +72,7 @@ def test_before_anything_runs_it_says_what_it_does() -> None:
     assert "starting Spark" in "\n".join(drawn(PipelineStatus("p", State.STARTING, note="starting Spark")))
 
 
-def test_a_wait_for_the_next_try_is_told() -> None:
+def test_a_wait_for_the_next_try_is_reported() -> None:
     waiting = replace(STATUS, state=State.WAITING, next_try_s=1107.0)
     assert "retrying in 0:08" in "\n".join(drawn(waiting))
 
@@ -150,6 +159,6 @@ def test_metrics_are_served() -> None:
         missing.value.close()
 
 
-def test_a_port_that_is_taken_is_told() -> None:
+def test_a_port_that_is_taken_is_reported() -> None:
     with MetricsServer("127.0.0.1", 0) as server, pytest.raises(OSError, match="in use"):
         MetricsServer("127.0.0.1", int(server.address.rpartition(":")[2]))

@@ -148,7 +148,7 @@ def test_one_that_cannot_run_says_why_and_leaves_nothing_behind(tmp_path: Path) 
     assert "no pipeline other was started on this machine; started: away" in other.errors
 
 
-def test_a_status_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_status_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     folder = tmp_path / "odradek" / "pipelines" / "odd"
     folder.mkdir(parents=True)
     (folder / "status.json").write_text("{")

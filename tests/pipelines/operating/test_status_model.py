@@ -53,7 +53,7 @@ def test_batches_are_counted_and_rates_are_means_over_them() -> None:
     assert (flow.state_rows, flow.state_bytes) == (7, 8400)
 
 
-def test_a_progress_that_is_told_twice_counts_once() -> None:
+def test_a_progress_that_is_reported_twice_counts_once() -> None:
     found = model()
     for seconds in (2, 3, 4):
         found.take(progress_event("readings", FIRST), BEGAN_S + seconds)

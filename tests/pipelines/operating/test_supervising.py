@@ -38,7 +38,7 @@ def fail(healing):
 """
 
 
-class Told(BatchLines):
+class Reported(BatchLines):
     """Records messages."""
 
     def __init__(self) -> None:
@@ -55,11 +55,11 @@ class Told(BatchLines):
 
 class Stage:
     def __init__(self, script: str, *, must_run_at_once: bool = False) -> None:
-        self.told = Told()
+        self.reported = Reported()
         self.model = StatusModel(PipelineStatus("p", State.STARTING))
         self.is_stopped = threading.Event()
         command = [sys.executable, "-c", HEAD + textwrap.dedent(script)]
-        self.publisher = Publisher(self.model, self.told)
+        self.publisher = Publisher(self.model, self.reported)
         self.supervisor = Supervisor(command, self.publisher, self.is_stopped, QUICK, must_run_at_once=must_run_at_once)
 
     @property
@@ -72,7 +72,7 @@ def test_a_pipeline_that_is_done_is_not_started_again() -> None:
     assert stage.supervisor.run() is None
     assert stage.status.state is State.STOPPED
     assert stage.status.restarts == 0
-    assert stage.told.lines == ["hello"]
+    assert stage.reported.lines == ["hello"]
 
 
 def test_it_is_started_again_until_it_runs(tmp_path: Path) -> None:
@@ -86,8 +86,8 @@ def test_it_is_started_again_until_it_runs(tmp_path: Path) -> None:
     assert tries.read_text() == "xxxx"
     assert stage.status.restarts == 3
     assert stage.status.last_error == "it broke"
-    assert State.WAITING in stage.told.states
-    assert sum("retrying in" in line for line in stage.told.lines) == 3
+    assert State.WAITING in stage.reported.states
+    assert sum("retrying in" in line for line in stage.reported.lines) == 3
 
 
 def test_what_cannot_heal_ends_it_at_once() -> None:
@@ -168,7 +168,7 @@ def test_it_stops_when_it_is_asked_to() -> None:
     stage.is_stopped.set()
     thread.join()
     assert stage.status.state is State.STOPPED
-    assert "stopping" in stage.told.lines
+    assert "stopping" in stage.reported.lines
 
 
 def test_a_pause_ends_when_it_is_asked_to_stop() -> None:

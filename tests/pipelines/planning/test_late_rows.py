@@ -9,7 +9,7 @@ from odradek.pipelines.definition.vocabulary import Late
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.late_rows import late_inputs
 from odradek.pipelines.planning.streams import Streams
-from tests.pipelines.definition.definitions import sound, told_of
+from tests.pipelines.definition.definitions import reported_for, sound
 
 HEAD = """
 pipeline: p
@@ -28,7 +28,7 @@ SINK = "sinks: {o: {from: s, topic: o}}\n"
 
 
 def errors(steps: str, ends: str = SINK, head: str = HEAD) -> list[str]:
-    return [line for line in told_of(f"steps:\n{steps}{ends}", head=head) if line.startswith("error")]
+    return [line for line in reported_for(f"steps:\n{steps}{ends}", head=head) if line.startswith("error")]
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_late_rows_are_found_in_front_of_the_first_state(steps: str, found: list
 )
 def test_what_cannot_be_exact_is_refused(steps: str, ends: str, message: str) -> None:
     text = f"steps:\n{steps}{ends}" if steps else ends
-    found = [line for line in told_of(text, head=HEAD) if line.startswith("error")]
+    found = [line for line in reported_for(text, head=HEAD) if line.startswith("error")]
     assert [line for line in found if message in line and "late: dead_letters of source 'views'" in line], found
 
 

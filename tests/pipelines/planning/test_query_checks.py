@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.pipelines.definition.definitions import told, told_of
+from tests.pipelines.definition.definitions import reported, reported_for
 
 HEAD = """
 pipeline: p
@@ -19,7 +19,7 @@ BOUND = "b.at between a.at and a.at + interval 5 minutes"
 
 
 def errors(sql: str, end: str = OUT) -> list[str]:
-    lines = told_of(f'steps: {{s: {{sql: "{sql}"}}}}\n{end}', head=HEAD)
+    lines = reported_for(f'steps: {{s: {{sql: "{sql}"}}}}\n{end}', head=HEAD)
     return [line.removeprefix("error: ") for line in lines if line.startswith("error")]
 
 
@@ -76,7 +76,7 @@ def test_joins_and_subqueries_that_are_refused(sql: str, said: str) -> None:
 
 def test_a_refused_join_has_its_place() -> None:
     text = HEAD + "steps:\n  s:\n    sql: |\n      select a.id from a\n      left join b on a.id = b.id\n" + OUT
-    assert [line for line in told(text) if line.startswith("12:17: error: step 's' writes rows of a left join")]
+    assert [line for line in reported(text) if line.startswith("12:17: error: step 's' writes rows of a left join")]
 
 
 def test_joined_streams_are_not_updated() -> None:

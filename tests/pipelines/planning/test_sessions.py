@@ -11,7 +11,7 @@ from odradek.pipelines.operating.fingerprints import Reader
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import Streams
-from tests.pipelines.definition.definitions import sound, told_of
+from tests.pipelines.definition.definitions import reported_for, sound
 
 HEAD = """
 pipeline: p
@@ -30,7 +30,7 @@ HOURLY = "  h: {from: s, window: {column: window_end, size: 1 hour}, aggregate: 
 
 
 def errors(steps: str, ends: str, engine: Engine | None = None) -> list[str]:
-    found = told_of(f"steps:\n{steps}{ends}", head=HEAD, engine=engine)
+    found = reported_for(f"steps:\n{steps}{ends}", head=HEAD, engine=engine)
     return [line for line in found if line.startswith("error")]
 
 

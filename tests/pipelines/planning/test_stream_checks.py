@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from odradek.pipelines.definition.vocabulary import Engine
-from tests.pipelines.definition.definitions import told_of
+from tests.pipelines.definition.definitions import reported_for
 from tests.pipelines.planning.test_query_checks import HEAD, errors
 
 TABLE = "warehouse: sqlite:///w.db\nsinks: {o: {from: s, table: o, key: [id], mode: upsert}}\n"
@@ -22,7 +22,7 @@ def test_a_value_that_differs_between_replays_is_refused(call: str) -> None:
 
 
 def test_the_clock_is_a_warning() -> None:
-    lines = told_of(
+    lines = reported_for(
         'steps: {s: {sql: "select id, now() t, current_date d, unix_timestamp(at) u from a"}}\n' + TOPIC, head=HEAD
     )
     assert len([line for line in lines if line.startswith("warning: step 's' reads the clock")]) == 2
@@ -54,13 +54,13 @@ def test_a_table_keeps_no_row_of_a_group_that_was_filtered_out_later(sql: str, i
     ],
 )
 def test_filters_behind_an_aggregation(step: str, is_refused: bool) -> None:
-    lines = told_of(f"steps: {{c: {{sql: '{COUNTS}'}}, {step}}}\n{TABLE}", head=HEAD)
+    lines = reported_for(f"steps: {{c: {{sql: '{COUNTS}'}}, {step}}}\n{TABLE}", head=HEAD)
     assert bool([line for line in lines if "which changes" in line]) is is_refused, lines
 
 
 def test_within_needs_one_column_of_event_time() -> None:
     joined = "j: {sql: 'select a.id, a.at as one, b.at as other from a join b using (id)'}"
-    lines = told_of(
+    lines = reported_for(
         f"steps: {{{joined}, s: {{from: j, deduplicate: {{key: [id], within: 1 minute}}}}}}\n"
         "sinks: {o: {from: s, topic: o}}\n",
         head=HEAD,
@@ -71,18 +71,20 @@ def test_within_needs_one_column_of_event_time() -> None:
 @pytest.mark.parametrize("engine", [Engine.STANDARD, Engine.BATCH])
 def test_within_needs_event_time_in_every_engine(engine: Engine) -> None:
     text = "steps: {s: {from: bare, deduplicate: {key: [id], within: 1 minute}}}\nsinks: {o: {from: s, topic: o}}\n"
-    assert [line for line in told_of(text, engine, HEAD) if "but its input has no watermark" in line]
+    assert [line for line in reported_for(text, engine, HEAD) if "but its input has no watermark" in line]
     assert [
-        line for line in told_of(text.replace("1 minute", "0 s"), engine, HEAD) if "within of step 's' is 0" in line
+        line
+        for line in reported_for(text.replace("1 minute", "0 s"), engine, HEAD)
+        if "within of step 's' is 0" in line
     ]
 
 
 def test_a_stream_has_one_watermark() -> None:
     step = "s: {sql: 'select id, at as seen from a', watermark: {column: seen, delay: 1 minute}}"
-    lines = told_of(f"steps: {{{step}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD)
+    lines = reported_for(f"steps: {{{step}}}\nsinks: {{o: {{from: s, topic: o}}}}\n", head=HEAD)
     assert [line for line in lines if "has a watermark, and its input has one already (column 'at')" in line], lines
 
 
 def test_a_static_table_is_not_written_by_a_stream() -> None:
-    lines = told_of("sinks: {o: {from: t, topic: o}, p: {from: a, topic: p}}\n", head=HEAD)
+    lines = reported_for("sinks: {o: {from: t, topic: o}, p: {from: a, topic: p}}\n", head=HEAD)
     assert [line for line in lines if "sink 'o' reads 't', which is not a stream" in line], lines

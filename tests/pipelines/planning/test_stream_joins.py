@@ -12,7 +12,7 @@ from odradek.pipelines.operating.fingerprints import Reader
 from odradek.pipelines.planning.flows import split_flows
 from odradek.pipelines.planning.state import State, state_of
 from odradek.pipelines.planning.streams import Streams
-from tests.pipelines.definition.definitions import sound, told_of
+from tests.pipelines.definition.definitions import reported_for, sound
 
 HEAD = """
 pipeline: p
@@ -39,7 +39,7 @@ def joined(stream: str, more: str = "", start: str = "shown") -> str:
 
 
 def errors(text: str, engine: Engine | None = None) -> list[str]:
-    return [line for line in told_of(text, head=HEAD, engine=engine) if line.startswith("error")]
+    return [line for line in reported_for(text, head=HEAD, engine=engine) if line.startswith("error")]
 
 
 @pytest.mark.parametrize("how", ["inner", "left", "right", "full"])

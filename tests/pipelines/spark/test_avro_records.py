@@ -82,7 +82,7 @@ def test_a_union_is_a_struct_with_one_member(value: Any, member: str) -> None:
     assert record["either"] == {member: value}
 
 
-def test_what_is_not_of_the_schema_is_told() -> None:
+def test_what_is_not_of_the_schema_is_reported() -> None:
     for broken in (b"", b"\xff" * 4, encoded()[:-3], encoded() + b"x"):
         record, reason = decoded(broken)
         assert record is None
@@ -119,14 +119,14 @@ def test_the_writer_is_found_by_the_id_in_the_record() -> None:
     assert BY_ID.decode(written(V2, {"b": "x", "a": 6}, 258)) == ({"a": 6, "b": "x"}, None)
 
 
-def test_an_unknown_id_is_told_with_what_to_do() -> None:
+def test_an_unknown_id_is_reported_with_what_to_do() -> None:
     assert BY_ID.decode(written(V1, {"a": 5}, 7)) == (
         None,
         "unknown schema id: 7, not among 1, 258; add its schema to writer_schemas of the source",
     )
 
 
-def test_a_record_without_an_id_is_told() -> None:
+def test_a_record_without_an_id_is_reported() -> None:
     for value in (b"\1\2\3\4\5\6", b"\0\0\0\0", b""):
         record, reason = BY_ID.decode(value)
         assert record is None
@@ -134,7 +134,7 @@ def test_a_record_without_an_id_is_told() -> None:
         assert reason.startswith("no schema id: ")
 
 
-def test_bytes_that_are_not_of_the_writer_are_told_with_the_id() -> None:
+def test_bytes_that_are_not_of_the_writer_are_reported_with_the_id() -> None:
     assert BY_ID.decode(b"\0\0\0\0\1")[1] == "not Avro of this schema: schema id 1: EOFError "
     record, reason = BY_ID.decode(written(V1, {"a": 5}, 1) + b"x")
     assert (record, reason) == (None, "not Avro of this schema: schema id 1: trailing bytes after the record")

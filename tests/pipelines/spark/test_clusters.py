@@ -40,7 +40,7 @@ def test_partitions_are_counted_on_the_cluster_that_a_source_reads_from(odradek_
         home.partitions_of("only-there", TopicOrigin(("only-there",)))
 
 
-def test_what_brokers_refuse_is_told_in_a_sentence(odradek_session_broker: RunningBroker) -> None:
+def test_what_brokers_refuse_is_reported_in_a_sentence(odradek_session_broker: RunningBroker) -> None:
     servers = odradek_session_broker.bootstrap_servers
     with pytest.raises(TopicRefused, match=f"{servers} failed to create topic no name: "):
         Cluster(servers, {}).create({"no name"})

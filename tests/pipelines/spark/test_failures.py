@@ -20,12 +20,12 @@ def test_conditions_states_and_plans_are_left_out() -> None:
     assert plain_text(said) == "A column `x` cannot be resolved."
 
 
-def test_a_query_is_told_by_its_cause() -> None:
+def test_a_query_is_reported_by_its_cause() -> None:
     said = "[STREAM_FAILED] Query [id = 1] terminated with exception: java.io.IOException: disk full\n\tat a.B.c"
     assert plain_text(said) == "disk full"
 
 
-def test_an_exception_of_the_user_is_told_with_its_place() -> None:
+def test_an_exception_of_the_user_is_reported_with_its_place() -> None:
     assert plain_text(WORKER) == 'ValueError: no such pump (File "/my/rules.py", line 7, in handleInputRows)'
 
 

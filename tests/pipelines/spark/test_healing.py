@@ -37,6 +37,6 @@ def test_the_cause_decides(cause: BaseException, healing: Healing) -> None:
     assert healing_of(cause) is healing
     flow_failed = PipelineFailed("flow: it failed")
     flow_failed.__cause__ = cause
-    told = PipelineError("it failed")
-    told.__cause__ = flow_failed
-    assert healing_of(told) is healing
+    reported = PipelineError("it failed")
+    reported.__cause__ = flow_failed
+    assert healing_of(reported) is healing

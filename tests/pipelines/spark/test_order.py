@@ -94,7 +94,7 @@ def is_nan(value: Any) -> bool:
 @pytest.mark.spark
 @pytest.mark.parametrize("kind", ORDERS)
 def test_any_cut_into_batches_gives_the_table_of_one_batch(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """From the rows of Spark to the table; many examples in one frame, told apart by their keys."""
+    """From the rows of Spark to the table; many examples in one frame, distinguished by their keys."""
     warehouse = Warehouse(f"sqlite:///{tmp_path / 'w.db'}")
     many = st.lists(batches(ORDERS[kind][1], 12), min_size=30, max_size=30)
     target = TableTarget("t", ("k",), order_by="O")

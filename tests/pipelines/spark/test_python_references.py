@@ -27,7 +27,7 @@ def folder(tmp_path: Path, name: str, answer: int) -> str:
     return str(made)
 
 
-def test_modules_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+def test_modules_of_the_same_name_are_reported_apart(tmp_path: Path) -> None:
     first, second = folder(tmp_path, "a", 1), folder(tmp_path, "b", 2)
     one, two = load_reference(PATH, first), load_reference(PATH, second)
     assert (one(), two()) == (1, 2)
@@ -40,7 +40,7 @@ def test_what_is_installed_stays_what_it_is(tmp_path: Path) -> None:
     assert load_reference(PythonReference("json", "dumps"), str(tmp_path)).__module__ == "json"
 
 
-def test_a_path_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+def test_a_path_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ReferenceBroken, match=r"nowhere_at_all:f cannot be imported"):
         load_reference(PythonReference("nowhere_at_all", "f"), str(tmp_path))
     with pytest.raises(ReferenceBroken, match="module json does not define nonsense"):

@@ -86,7 +86,7 @@ def test_brokers_are_asked_only_where_they_are_needed(stage: Stage) -> None:
         catalog.readers("select * from nowhere")
 
 
-def test_columns_of_one_name_are_told_apart() -> None:
+def test_columns_of_one_name_are_reported_apart() -> None:
     assert distinct_names(["a", "A", "b", "a"]) == ["a", "A_2", "b", "a_3"]
 
 

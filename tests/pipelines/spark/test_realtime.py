@@ -101,10 +101,10 @@ steps:
     sql: |
       select ID, Pressure as p, _topic as topic, upper(_topic) as value, 7 as partition from readings where pressure > 0
     expect: {"low": {check: p < 400, otherwise: quarantine}, "odd": {check: id % 2 = 1, otherwise: drop}}
-  told:
+  reported:
     sql: select *, if(p is null or p >= 400 or p <= 0, cast(concat('x', id) as double), p * 2) as twice from sound
 sinks:
-  told: {from: told, topic: "@told", key: id, headers: {topic: topic, partition: partition}}
+  reported: {from: reported, topic: "@reported", key: id, headers: {topic: topic, partition: partition}}
   sound: {from: sound, topic: "@sound", value: [id, value], headers: {odradek-id: id}}
   high_sound: {from: sound, topic: "@more", value: [id], headers: {trace: "'high'"}}
   sound_more: {from: sound, topic: "@more", value: [id], headers: {high: "'more'"}}
@@ -125,9 +125,9 @@ def test_fields_are_those_of_their_step_and_only_of_rows_that_are_there(stage: S
     lifted, branched = both(stage, stage.pipeline(CAREFUL))
     assert lifted == branched
     assert sorted(str(record[0]).partition("-")[2] for record in lifted) == (
-        ["dead"] * 2 + ["more"] * 6 + ["sound"] * 2 + ["told"] * 2
+        ["dead"] * 2 + ["more"] * 6 + ["reported"] * 2 + ["sound"] * 2
     )
-    assert {dict(record[3])["topic"] for record in lifted if str(record[0]).endswith("told")} == {  # type: ignore[call-overload]
+    assert {dict(record[3])["topic"] for record in lifted if str(record[0]).endswith("reported")} == {  # type: ignore[call-overload]
         f"my {stage.topic('in')}".encode()
     }
 

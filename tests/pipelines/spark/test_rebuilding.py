@@ -202,7 +202,7 @@ def test_a_backfill_reads_the_offsets_that_are_named_and_no_others(stage: Stage)
     assert [(each.json["id"], each.json["v"]) for each in stage.read("out")] == [(1, 0), (2, 0), (3, 0)]
 
 
-def test_what_a_query_fails_of_is_told(stage: Stage) -> None:
+def test_what_a_query_fails_of_is_reported(stage: Stage) -> None:
     """PySpark's exception of an ended query has no message, only a text."""
     stage.create("in")
     stage.produce("in", [{"id": 1, "v": -1}])

@@ -206,11 +206,11 @@ sinks: {out: {from: silent, topic: "@out", key: pump}}
     running = StandardEngine(stage.spark, pipeline, prepare_topics(pipeline)).start()
     try:
 
-        def is_told() -> bool:
+        def is_reported() -> bool:
             running.raise_failure()
             return len(stage.read("out")) == 2
 
-        await_true(is_told)
+        await_true(is_reported)
     finally:
         running.stop()
     assert {record.key: record.json["seen"] for record in stage.read("out")} == {"1": 2, "2": 1}

@@ -163,7 +163,7 @@ def test_an_expectation_may_stop_the_pipeline(stage: Stage) -> None:
     assert stage.read("out") == []
 
 
-def test_what_spark_refuses_is_told_with_its_step_and_line(stage: Stage) -> None:
+def test_what_spark_refuses_is_reported_with_its_step_and_line(stage: Stage) -> None:
     stage.create("in")
     text = """
         sources: {readings: {topic: "@in", schema: "id BIGINT"}}

@@ -87,7 +87,7 @@ def test_a_call_that_does_not_return_is_left() -> None:
     is_over.set()
 
 
-def test_what_a_call_refuses_is_told() -> None:
+def test_what_a_call_refuses_is_reported() -> None:
     def refuse() -> None:
         raise KafkaException(KafkaError(KafkaError.PRODUCER_FENCED))
 

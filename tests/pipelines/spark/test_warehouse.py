@@ -173,7 +173,7 @@ def test_times_without_a_zone_are_not_moved(url: str) -> None:
         assert reader.execute(sa.text("select local from n")).scalar() == "2026-07-01 12:00:00.000000"
 
 
-def test_a_database_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+def test_a_database_that_cannot_be_written_to_is_reported(tmp_path: Path) -> None:
     with pytest.raises(WarehouseRefused, match="unable to open database file"):
         check_database(f"sqlite:///{tmp_path / 'nowhere' / 'w.db'}")
     (tmp_path / "text.db").write_text("this is no database, " * 100)

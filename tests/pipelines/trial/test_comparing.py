@@ -41,8 +41,8 @@ def test_as_many_rows_are_paired_as_can_be(fits: list[list[bool]]) -> None:
 def test_order_does_not_count_unless_asked(rows: list[dict[str, Any]]) -> None:
     sorted_rows = [{"a": 1, "b": {"c": [1, 2]}}, {"a": 1, "b": None}, {"a": 2.5, "b": None}]
     assert not compare(expected(*sorted_rows), *rows)
-    told = compare(expected(*sorted_rows, in_order=True), *rows)
-    assert [each.kind for each in told] == ([] if rows == sorted_rows else ["order"])
+    problems = compare(expected(*sorted_rows, in_order=True), *rows)
+    assert [each.kind for each in problems] == ([] if rows == sorted_rows else ["order"])
 
 
 def test_rows_that_fit_in_several_ways_are_in_order_if_one_of_them_is() -> None:
@@ -54,22 +54,22 @@ def test_rows_that_fit_in_several_ways_are_in_order_if_one_of_them_is() -> None:
 
 def test_columns_that_are_not_named_may_hold_anything_unless_asked() -> None:
     assert not compare(expected({"a": 1}), {"a": 1, "b": 2})
-    (told,) = compare(expected({"a": 1}, all_columns=True), {"a": 1, "b": 2})
-    assert [(each.path, each.found) for each in told.fields] == [("b", 2)]
+    (problems,) = compare(expected({"a": 1}, all_columns=True), {"a": 1, "b": 2})
+    assert [(each.path, each.found) for each in problems.fields] == [("b", 2)]
 
 
-def test_the_nearest_row_is_told_field_by_field() -> None:
+def test_the_nearest_row_is_reported_field_by_field() -> None:
     row = {"a": 1, "b": {"c": 2, "d": 3}, "e": 4}
-    (told,) = compare(expected(row), {"a": 9, "b": {"c": 2, "d": 9}, "e": 9}, {"a": 1, "b": {"c": 2, "d": 4}, "e": 4})[
-        :1
-    ]
-    assert (told.kind, told.place.line) == ("different", 10)
-    assert [(each.path, each.expected, each.found) for each in told.fields] == [("b.d", 3, 4)]
+    (problems,) = compare(
+        expected(row), {"a": 9, "b": {"c": 2, "d": 9}, "e": 9}, {"a": 1, "b": {"c": 2, "d": 4}, "e": 4}
+    )[:1]
+    assert (problems.kind, problems.place.line) == ("different", 10)
+    assert [(each.path, each.expected, each.found) for each in problems.fields] == [("b.d", 3, 4)]
 
 
-def test_missing_and_unexpected_rows_are_told() -> None:
-    told = compare(expected({"a": 1}, {"a": 2}), {"a": 1}, {"a": 3}, {"a": 4})
-    assert [(each.kind, each.expected, each.found) for each in told] == [
+def test_missing_and_unexpected_rows_are_reported() -> None:
+    problems = compare(expected({"a": 1}, {"a": 2}), {"a": 1}, {"a": 3}, {"a": 4})
+    assert [(each.kind, each.expected, each.found) for each in problems] == [
         ("missing", {"a": 2}, None),
         ("unexpected", None, {"a": 3}),
         ("unexpected", None, {"a": 4}),

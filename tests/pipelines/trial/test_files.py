@@ -50,8 +50,8 @@ def test_they_are_found_by_definition_by_folder_and_by_name(tmp_path: Path) -> N
         find_files([str(tmp_path / "other.yml")])
 
 
-def test_unknown_keys_and_names_are_told_with_the_nearest(tmp_path: Path) -> None:
-    told = wrong(
+def test_unknown_keys_and_names_are_reported_with_the_nearest(tmp_path: Path) -> None:
+    messages = wrong(
         tmp_path,
         """\
         cases:
@@ -65,13 +65,13 @@ def test_unknown_keys_and_names_are_told_with_the_nearest(tmp_path: Path) -> Non
               dead_letters: []
         """,
     )
-    assert [each.partition(":")[0] for each in told] == ["3", "4", "6", "7", "7", "8", "9"]
-    assert "did you mean 'given'?" in told[0]
-    assert "did you mean 'readings'?" in told[1]
-    assert "did you mean 'out'?" in told[2]
-    assert "did you mean 'rows'?" in " ".join(told[3:5])
-    assert "did you mean 'positive'?" in told[5]
-    assert "the pipeline has no dead-letter topic" in told[6]
+    assert [each.partition(":")[0] for each in messages] == ["3", "4", "6", "7", "7", "8", "9"]
+    assert "did you mean 'given'?" in messages[0]
+    assert "did you mean 'readings'?" in messages[1]
+    assert "did you mean 'out'?" in messages[2]
+    assert "did you mean 'rows'?" in " ".join(messages[3:5])
+    assert "did you mean 'positive'?" in messages[5]
+    assert "the pipeline has no dead-letter topic" in messages[6]
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_unknown_keys_and_names_are_told_with_the_nearest(tmp_path: Path) -> Non
         ("cases: {c: {expect: {sinks: {out: {count: many}}}}}", "must be an integer"),
     ],
 )
-def test_what_is_wrong_is_told(tmp_path: Path, text: str, message: str) -> None:
+def test_what_is_wrong_is_reported(tmp_path: Path, text: str, message: str) -> None:
     assert message in " ".join(wrong(tmp_path, text))
 
 
-def test_an_unsound_definition_is_told_by_its_own_lines(tmp_path: Path) -> None:
-    told, *_warnings = wrong(tmp_path, SOUND, DEFINITION.replace("select id from", "select nothing from"))
-    assert told.startswith("7: ")
+def test_an_unsound_definition_is_reported_by_its_own_lines(tmp_path: Path) -> None:
+    messages, *_warnings = wrong(tmp_path, SOUND, DEFINITION.replace("select id from", "select nothing from"))
+    assert messages.startswith("7: ")
 
 
 def test_records_have_all_that_a_topic_gives_them(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
         ("in another terminal, while the demo runs", "odradek consume rigs --from-beginning"),
     ]
 )
-@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop after N seconds.")
+@click.option("--seconds", type=POSITIVE, metavar="N", help="Stop N seconds after the first record.")
 @click.option(
     "--port",
     type=click.IntRange(min=0, max=65535),
@@ -122,7 +122,7 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
     ends = cluster.latest_offsets(TOPIC, partitions)
     consumer.assign([TopicPartition(TOPIC, partition, ends[partition]) for partition in partitions])
     field = RigsThread(cluster, screen.run_id, rate)
-    deadline = None if seconds is None else time.monotonic() + seconds
+    deadline: float | None = None  # set when the first record is consumed
 
     def take_records(timeout_s: float) -> None:
         first = consumer.poll(timeout_s)
@@ -136,6 +136,8 @@ def stream(cluster: Cluster, screen: Screen, seconds: float | None, rate: float)
             while not field.is_stopped.is_set() and (deadline is None or time.monotonic() < deadline):
                 take_records(0.1)
                 screen.refresh(field.sent)
+                if deadline is None and seconds is not None and screen.received:
+                    deadline = time.monotonic() + seconds
                 if time.monotonic() - looked_at >= LOOK_INTERVAL_S:
                     looked_at = time.monotonic()
                     if not topic_exists(cluster, topic.topic_id):

@@ -98,7 +98,7 @@ class Screen:
     def show(self, rate: float) -> None:
         spread = percentiles(self.latencies_ms)
         latency = f"latency p50 {duration_text(spread['p50'])}, p99 {duration_text(spread['p99'])}" if spread else ""
-        last = self.recent[-1].text if self.recent else ""
+        last = self.recent[-1].text if self.recent else "waiting for the first record"
         say(f"{self.received:>8,} consumed  {rate:>7,.0f}/s  {latency}  {last}")
 
     def summary(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""The option that every command has: text or JSON."""
+"""Options that several commands have."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -21,3 +21,15 @@ def format_option(function: F) -> F:
         callback=lambda _context, _parameter, value: value == "json",
         help="Human-readable text, or one JSON object per line.",
     )(function)
+
+
+def state_option(things: str, states: Sequence[str]) -> Callable[[F], F]:
+    """`--state STATE`, passed to the command as the tuple `states`; `things` are what is listed."""
+    return click.option(
+        "--state",
+        "states",
+        type=click.Choice(states, case_sensitive=False),
+        metavar="STATE",
+        multiple=True,
+        help=f"Only {things} in this state: {', '.join(states[:-1])} or {states[-1]}. Repeatable.",
+    )

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
-
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.options import state_option
 from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.group.state import state_name
 
@@ -29,14 +28,7 @@ STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Rebalancing", "
         ("groups without members", "odradek group list --state Empty"),
     ],
 )
-@click.option(
-    "--state",
-    "states",
-    type=click.Choice(STATES, case_sensitive=False),
-    metavar="STATE",
-    multiple=True,
-    help=f"Only groups in this state: {', '.join(STATES[:-1])} or {STATES[-1]}. Repeatable.",
-)
+@state_option("groups", STATES)
 @cluster_options
 def list_groups(states: tuple[str, ...], cluster: Cluster, as_json: bool) -> None:
     """List the groups of the cluster."""

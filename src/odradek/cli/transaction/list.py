@@ -8,6 +8,7 @@ import click
 
 from odradek.cli.client.options import cluster_options
 from odradek.cli.framework.commands import command
+from odradek.cli.framework.options import state_option
 from odradek.cli.framework.output import print_columns, print_json, say
 from odradek.cli.framework.parameter_types import INT64_MAX, TEXT, NumberType
 from odradek.cli.framework.times import DurationType
@@ -27,14 +28,7 @@ STATES = ("Empty", *OPEN_STATES, "CompleteCommit", "CompleteAbort")
         ("by a regular expression", "odradek transaction list --pattern 'billing-.*' --state Ongoing"),
     ],
 )
-@click.option(
-    "--state",
-    "states",
-    type=click.Choice(STATES, case_sensitive=False),
-    metavar="STATE",
-    multiple=True,
-    help=f"Only transactions in this state: {', '.join(STATES[:-1])} or {STATES[-1]}. Repeatable.",
-)
+@state_option("transactions", STATES)
 @click.option(
     "--producer-id",
     "producer_ids",

@@ -271,6 +271,11 @@ def offset_commit_key(group: str, topic: str, partition: int) -> bytes:
     return _join(RecordType.OFFSET_COMMIT, OffsetCommitKey(group=group, topic=topic, partition=partition).encode(0))
 
 
+def offset_key_prefix(group: str) -> bytes:
+    """How the key of every committed offset of this group begins; no other key begins with it."""
+    return offset_commit_key(group, "", 0)[: -len(b"\0\0" + b"\0\0\0\0")]  # without topic and partition
+
+
 def _join(number: int, parts: list[Part]) -> bytes:
     return number.to_bytes(2, "big") + b"".join(parts)  # type: ignore[arg-type]  # these messages hold no slices
 

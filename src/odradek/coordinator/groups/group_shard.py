@@ -32,6 +32,7 @@ from odradek.coordinator.groups.group_records import (
     decode_group_metadata,
     decode_key,
     offset_commit_key,
+    offset_key_prefix,
 )
 from odradek.coordinator.groups.offsets.committed_offsets import CommittedOffsets
 from odradek.protocol.errors import ErrorCode
@@ -110,9 +111,7 @@ class GroupShard:
                 self.offsets.remove(*decoded)
                 return
             self.offsets.put(*decoded, value)
-            if decoded.group not in self.groups:
-                # A client that only commits offsets has a group without members.
-                self.groups[decoded.group] = ClassicGroup(decoded.group)
+            self.ensure_group(decoded.group)
         elif isinstance(decoded, GroupKey):
             self._replay_classic(decoded, value)
         elif decoded is not None:
@@ -121,6 +120,10 @@ class GroupShard:
     def replay_offsets(self, group_id: str, offsets: Sequence[tuple[str, int, bytes]]) -> None:
         """The same change as replaying the records of these commits: topic, partition and value of each."""
         self.offsets.put_all(group_id, offsets)
+        self.ensure_group(group_id)
+
+    def ensure_group(self, group_id: str) -> None:
+        """A client that only commits offsets has a group without members, also while its transaction is open."""
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id)
 
@@ -128,6 +131,11 @@ class GroupShard:
         """Whether an open transaction has committed an offset of this partition (KIP-447)."""
         pending = self._shard.pending_transactions
         return bool(pending) and pending.has(offset_commit_key(group_id, topic, partition))
+
+    def has_unstable_offsets(self, group_id: str) -> bool:
+        """Whether an open transaction has committed an offset of this group."""
+        prefix = offset_key_prefix(group_id)
+        return any(key.startswith(prefix) for key in self._shard.pending_transactions.all_keys())
 
     def _replay_classic(self, key: GroupKey, value: bytes | None) -> None:
         group = self.groups.get(key.group)
@@ -151,6 +159,9 @@ class GroupShard:
             group.replay(key, value)
 
     def on_load(self) -> None:
+        for key in self._shard.pending_transactions.all_keys():
+            if isinstance(decoded := decode_key(key), OffsetKey):
+                self.ensure_group(decoded.group)
         decision = self.begin()
         for group in self.groups.values():
             if isinstance(group, ClassicGroup):

@@ -5,12 +5,13 @@ Of two records of one key, the one that was appended later counts, whichever of 
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 class PendingTransactions:
@@ -33,6 +34,9 @@ class PendingTransactions:
         for key, value in records:
             self._next_place += 1
             pending[key] = self._next_place, value
+
+    def all_keys(self) -> Iterator[bytes]:
+        return itertools.chain.from_iterable(self._records.values())
 
     def has(self, key: bytes) -> bool:
         return any(key in pending for pending in self._records.values())

@@ -59,14 +59,14 @@ class TurnOfWrites:
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._call_soon = call_soon
-        self._shards: set[HasPendingWrites] = set()
+        self._shards: dict[HasPendingWrites, None] = {}  # in the order of their first write
 
     def is_first(self, shard: HasPendingWrites) -> bool:
         """Whether this is the shard's first shared write in this turn."""
         shards = self._shards
         if shard in shards:
             return False
-        shards.add(shard)
+        shards[shard] = None
         if len(shards) == 1:
             self._call_soon(self.end)
         return True
@@ -74,7 +74,7 @@ class TurnOfWrites:
     def end(self) -> None:
         """Append the collected writes. Called by the event loop after the requests that arrived together. An exception
         of one shard is logged: the writes of the others must be appended and answered."""
-        shards, self._shards = self._shards, set()
+        shards, self._shards = self._shards, {}
         for shard in shards:
             try:
                 shard.append_pending()

@@ -53,7 +53,7 @@ class CoordinatorRuntime(Generic[M]):
         self._on_active = on_active
         self._shards: dict[int, Shard[M]] = {}
         self._turn = TurnOfWrites(lambda end: asyncio.get_running_loop().call_soon(end))
-        self._tasks: set[asyncio.Future[Any]] = set()
+        self._tasks: dict[asyncio.Future[Any], None] = {}  # in the order of their start
         self._to_retry: list[Shard[M]] = []
         self._retry_timer: Timer | None = None
         self._retry_after_ms = RETRY_AFTER_MS
@@ -95,7 +95,7 @@ class CoordinatorRuntime(Generic[M]):
         self._is_stopped = True
         if self._retry_timer is not None:
             self._retry_timer.cancel()
-        for task in self._tasks:
+        for task in tuple(self._tasks):
             task.cancel()
         for shard in list(self._shards.values()):
             self._unload(shard)
@@ -162,8 +162,8 @@ class CoordinatorRuntime(Generic[M]):
     def run(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """A task that ends with the runtime."""
         task = asyncio.ensure_future(coroutine)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     # Shards
 

@@ -1,7 +1,8 @@
 """Writes the markers that end a transaction, to each of its partitions, until all of them are committed.
 
 On a broker that leads all the partitions, with one replica each, this needs no task: the markers are appended, and
-committed, before `write` returns.
+committed, before `write` returns. Those of a transaction with many partitions are appended in slices, between which the
+event loop serves other requests.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from odradek.coordinator.transactions.transaction import TransactionVersion
     from odradek.host.clock import Clock
@@ -24,6 +25,7 @@ log = get_logger(__name__)
 
 RETRY_AFTER_MS = 100.0
 LONGEST_RETRY_AFTER_MS = 5_000.0
+PARTITIONS_PER_SLICE = 100  # a few milliseconds
 
 # The partition has taken the marker, or no marker can ever be written: the topic was deleted, or a later coordinator or
 # producer of the transactional id has ended the transaction.
@@ -74,16 +76,34 @@ class MarkerWriter:
     ) -> None:
         """`done` is called once, when no partition is left; never if `is_wanted` becomes false first."""
         job = _Job(marker, version, is_wanted, done)
-        waiting = self._append(job, partitions)
-        if waiting:
+        in_order = sorted(partitions)
+        if len(in_order) > PARTITIONS_PER_SLICE:
+            self._run(self._write_all(job, in_order))
+        elif waiting := self._append(job, in_order):
             self._run(self._finish(job, waiting))
         else:
             done()
 
     def _append(self, job: _Job, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Outcome]:
         """The partitions whose outcome is open, or an error that passes."""
-        outcomes = {each: self._leaders.append_marker(each, job.marker, job.version) for each in sorted(partitions)}
+        outcomes = {each: self._leaders.append_marker(each, job.marker, job.version) for each in partitions}
         return {each: outcome for each, outcome in outcomes.items() if not _is_settled(outcome)}
+
+    async def _write_all(self, job: _Job, partitions: Sequence[TopicPartition]) -> None:
+        waiting = await self._append_in_slices(job, partitions)
+        if job.is_wanted():
+            await self._finish(job, waiting)
+
+    async def _append_in_slices(self, job: _Job, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Outcome]:
+        """The same as `_append`; it stops if the markers are not wanted any more."""
+        waiting: dict[TopicPartition, Outcome] = {}
+        for first in range(0, len(partitions), PARTITIONS_PER_SLICE):
+            if first:
+                await asyncio.sleep(0)
+            if not job.is_wanted():
+                break
+            waiting |= self._append(job, partitions[first : first + PARTITIONS_PER_SLICE])
+        return waiting
 
     async def _finish(self, job: _Job, waiting: dict[TopicPartition, Outcome]) -> None:
         delay_ms = RETRY_AFTER_MS
@@ -94,9 +114,9 @@ class MarkerWriter:
                 log.debug("transaction markers are written again", partitions=len(failed), delay_ms=delay_ms)
                 await self._pause(delay_ms)
                 delay_ms = min(2 * delay_ms, LONGEST_RETRY_AFTER_MS)
+            waiting = await self._append_in_slices(job, failed)
             if not job.is_wanted():
                 return
-            waiting = self._append(job, failed)
         job.done()
 
     async def _pause(self, delay_ms: float) -> None:

@@ -38,6 +38,11 @@ class TransactionState(enum.IntEnum):
         """The outcome is decided, and markers are being written."""
         return self in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
 
+    @property
+    def is_complete(self) -> bool:
+        """All markers are written, and no transaction has begun since."""
+        return self in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+
 
 STATES_BY_LABEL = {state.label: state for state in TransactionState}
 

@@ -3,26 +3,25 @@ broker. Handlers call it; it answers at once, or when the records of the decisio
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.topic_decisions import NewTopic
+from odradek.coordinator.runtime.expiry import Expiry
+from odradek.coordinator.runtime.internal_topic import InternalTopic
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
-from odradek.coordinator.runtime.topic_logs import TopicLogs
 from odradek.coordinator.transactions import transaction_rules as rules
 from odradek.coordinator.transactions.local_markers import LocalMarkers
 from odradek.coordinator.transactions.markers import MarkerWriter
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
 from odradek.coordinator.transactions.transaction_settings import TransactionSettings, transaction_settings
 from odradek.coordinator.transactions.transaction_shard import TransactionShard
-from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_LEADER, NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Mapping
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.shard import Shard
     from odradek.coordinator.transactions.transaction import Transaction
     from odradek.coordinator.transactions.transaction_rules import Outcome
-    from odradek.host.clock import Timer
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
@@ -39,12 +37,26 @@ if TYPE_CHECKING:
     from odradek.replica.clock_skew_guard import ClockSkewGuard
     from odradek.replica.partition_table import PartitionTable
 
-log = get_logger(__name__)
-
 TRANSACTIONS_TOPIC = "__transaction_state"
 IDS_PER_SLICE = 500
 
 NO_IDENTITY = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+
+def transactions_topic(values: Mapping[str, Any], broker_count: int) -> NewTopic:
+    replication_factor = min(values["transaction.state.log.replication.factor"], broker_count)
+    return NewTopic(
+        name=TRANSACTIONS_TOPIC,
+        partition_count=values["transaction.state.log.num.partitions"],
+        replication_factor=replication_factor,
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(min(values["transaction.state.log.min.isr"], replication_factor)),
+            "segment.bytes": str(values["transaction.state.log.segment.bytes"]),
+            "unclean.leader.election.enable": "false",
+        },
+    )
 
 
 class InitResult(NamedTuple):
@@ -65,15 +77,23 @@ class TransactionCoordinator:
     ) -> None:
         self._host = host
         self._metadata = metadata
-        self._controller = controller
         self._producer_ids = producer_ids
-        self._time = time
-        self._logs = TopicLogs(TRANSACTIONS_TOPIC, partitions, host.clock)
         self._settings: tuple[BrokerConfig, TransactionSettings] | None = None
-        self._expiry_timer: Timer | None = None
         self._is_stopping = False
         self._runtime: CoordinatorRuntime[TransactionShard] = CoordinatorRuntime(
             host.clock, self._make_shard, answer_timeout_ms=lambda: self.settings().commit_timeout_ms
+        )
+        self.topic = InternalTopic(
+            TRANSACTIONS_TOPIC, transactions_topic, self._runtime, metadata, controller, partitions, host.clock
+        )
+        self._expiry = Expiry(
+            self._runtime,
+            host.clock,
+            time,
+            interval_ms=lambda: self.settings().expiry_check_interval_ms,
+            keys=lambda shard: shard.transactions,
+            expire=lambda shard, transactional_id: shard.expire(transactional_id, self.settings().expiration_ms),
+            keys_per_slice=IDS_PER_SLICE,
         )
         self.leaders = LocalMarkers(partitions, groups, host.clock)
         self._markers = MarkerWriter(self.leaders, host.clock, self._runtime.run)
@@ -174,86 +194,17 @@ class TransactionCoordinator:
 
     def start(self) -> None:
         """Begin to load the shards; a client whose shard is loading gets COORDINATOR_LOAD_IN_PROGRESS."""
-        self._follow_leaderships(self._metadata.image)
-        self._schedule_expiry()
+        self.topic.follow_leaderships()
+        self._expiry.start()
         self._metadata.subscribe(self.follow)
 
     def stop(self) -> None:
         """Every request that waits gets NOT_COORDINATOR."""
         self._is_stopping = True
-        if self._expiry_timer is not None:
-            self._expiry_timer.cancel()
+        self._expiry.stop()
         self._runtime.stop()
 
     def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Called when the metadata has changed, after the partition table."""
         if before.topics is not after.topics and not self._is_stopping:
-            self._follow_leaderships(after)
-
-    def follow_late_opening(self) -> None:
-        """A partition of the topic, whose log could not be created before, can be led."""
-        self._follow_leaderships(self._metadata.image)
-
-    def _follow_leaderships(self, image: MetadataImage) -> None:
-        topic = image.topics.get(TRANSACTIONS_TOPIC)
-        self._runtime.follow(self._logs.led(), 1 if topic is None else len(topic.partitions))
-
-    # The topic
-
-    @property
-    def has_topic(self) -> bool:
-        return TRANSACTIONS_TOPIC in self._metadata.image.topics
-
-    def leader_of(self, transactional_id: str) -> int | None:
-        """The broker that coordinates the id, or None while its partition has no leader."""
-        topic = self._metadata.image.topics.get(TRANSACTIONS_TOPIC)
-        if topic is None:
-            return None
-        leader = topic.partitions[self._runtime.partition_of(transactional_id)].leader
-        return None if leader == NO_LEADER else leader
-
-    async def ensure_topic(self) -> None:
-        """Create the topic when a client first looks for a coordinator, on as many brokers as there are."""
-        image = self._metadata.image
-        if TRANSACTIONS_TOPIC in image.topics:
-            return
-        values: Any = self._metadata.broker_config.values
-        replication_factor = min(values["transaction.state.log.replication.factor"], max(len(image.brokers), 1))
-        topic = NewTopic(
-            name=TRANSACTIONS_TOPIC,
-            partition_count=values["transaction.state.log.num.partitions"],
-            replication_factor=replication_factor,
-            configs={
-                "cleanup.policy": "compact",
-                "compression.type": "uncompressed",
-                "min.insync.replicas": str(min(values["transaction.state.log.min.isr"], replication_factor)),
-                "segment.bytes": str(values["transaction.state.log.segment.bytes"]),
-                "unclean.leader.election.enable": "false",
-            },
-        )
-        (result,) = await self._controller.create_topics([topic])
-        if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
-            log.error("the topic of transactions could not be created", reason=result.message)
-
-    # Expiry
-
-    def _schedule_expiry(self) -> None:
-        delay_ms = self.settings().expiry_check_interval_ms
-        self._expiry_timer = self._host.clock.call_after(delay_ms, lambda: self._runtime.run(self._expire()))
-
-    async def _expire(self) -> None:
-        try:
-            # By a clock that has jumped ahead, every transactional id would be old.
-            for shard in self._runtime.shards() if not self._time.is_skewed else ():
-                await self._expire_shard(shard.machine)
-        finally:
-            if not self._is_stopping:
-                self._schedule_expiry()
-
-    async def _expire_shard(self, shard: TransactionShard) -> None:
-        for number, transactional_id in enumerate(list(shard.transactions)):
-            if not shard.is_active:
-                return
-            shard.expire(transactional_id, self.settings().expiration_ms)
-            if number % IDS_PER_SLICE == 0:
-                await asyncio.sleep(0)
+            self.topic.follow_leaderships(after)

@@ -1,7 +1,7 @@
 """The rules of transactions: from the state of a transactional id and a request to its next state or an error. Pure.
 
-They are those of Kafka's TransactionCoordinator with `transaction.version` 2 (KIP-890). A client of an earlier version
-is told apart by its requests: its epoch stays the same from one transaction to the next.
+They are those of Kafka's TransactionCoordinator with `transaction.version` 2 (KIP-890). The version of a request shows
+that of its client: before version 2 the epoch stays the same from one transaction to the next.
 """
 
 from __future__ import annotations
@@ -153,25 +153,15 @@ def end_transaction(
     commits: bool,
     new_producer_id: int | None = None,
 ) -> Outcome:
+    """The version of the request chooses the rules, whatever the version of the requests before was."""
     if current is None:
         return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    retry = _is_retry_of_end(current, producer)
-    if current.producer_id != producer.producer_id and not retry:
-        return Outcome(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if not retry and (current.producer_epoch != producer.epoch or _is_ending_with_raised_epoch(current)):
-        return Outcome(ErrorCode.PRODUCER_FENCED)
-    if current.state.is_ending:
-        is_same = commits == (current.state is _PREPARE_COMMIT)
-        return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS if is_same else ErrorCode.INVALID_TXN_STATE)
-    is_over = current.state in (_COMPLETE_COMMIT, _COMPLETE_ABORT)
-    if is_over and (retry or not current.client_version.raises_epoch):
-        is_same = commits == (current.state is _COMPLETE_COMMIT)
-        return Outcome(ErrorCode.NONE if is_same else ErrorCode.INVALID_TXN_STATE)
+    error = (
+        _check_end(current, producer, commits) if version.raises_epoch else _check_end_v1(current, producer, commits)
+    )
+    if error is not None:
+        return Outcome(error)
     if current.state is not _ONGOING:
-        # The producer sent nothing. With version 2 it may abort nevertheless, to get its next epoch.
-        may_abort = version.raises_epoch if current.state is _EMPTY else True
-        if commits or not may_abort:
-            return Outcome(ErrorCode.INVALID_TXN_STATE)
         current = replace(current, start_ms=now_ms)
     if version.raises_epoch and current.is_epoch_exhausted and new_producer_id is None:
         return NEEDS_PRODUCER_ID
@@ -180,18 +170,44 @@ def end_transaction(
     return Outcome(transaction=_prepare(current, version, now_ms, next_producer_id, commits=commits))
 
 
-def _is_retry_of_end(current: Transaction, producer: ProducerIdentity) -> bool:
-    """Whether this producer's transaction was ended already, with version 2, and the answer was lost."""
-    if not current.client_version.raises_epoch or current.state in (_EMPTY, _ONGOING):
-        return False
-    if producer.producer_id == current.producer_id:
-        return current.producer_epoch == producer.epoch + 1
-    has_new_id = producer.producer_id == current.previous_producer_id and current.producer_epoch == 0
-    return not current.state.is_ending and has_new_id and producer.epoch == LAST_PRODUCER_EPOCH
+def _check_end(current: Transaction, producer: ProducerIdentity, commits: bool) -> ErrorCode | None:
+    """None when the end is to be written. The epoch rises at every end, so it tells a retry, whose answer was lost,
+    from the next end."""
+    has_new_id = (
+        producer.producer_id == current.previous_producer_id
+        and producer.epoch == LAST_PRODUCER_EPOCH
+        and current.producer_epoch == 0
+    )
+    if current.producer_id != producer.producer_id and not has_new_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    is_raised = current.producer_epoch == producer.epoch + 1
+    is_current = current.producer_epoch == producer.epoch
+    if current.state.is_ending:
+        return _answer_to_ended(current, commits) if is_raised else ErrorCode.PRODUCER_FENCED
+    if current.state.is_complete and (is_raised or has_new_id):
+        return _answer_to_ended(current, commits)
+    if not is_current:
+        return ErrorCode.PRODUCER_FENCED
+    # A producer that sent nothing may abort nevertheless, to get its next epoch.
+    return ErrorCode.INVALID_TXN_STATE if commits and current.state is not _ONGOING else None
 
 
-def _is_ending_with_raised_epoch(current: Transaction) -> bool:
-    return current.state.is_ending and current.client_version.raises_epoch
+def _check_end_v1(current: Transaction, producer: ProducerIdentity, commits: bool) -> ErrorCode | None:
+    """None when the end is to be written. A retry has the epoch of the transaction."""
+    if current.producer_id != producer.producer_id:
+        return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    if current.producer_epoch != producer.epoch:
+        return ErrorCode.PRODUCER_FENCED
+    if current.state is _EMPTY:
+        return ErrorCode.INVALID_TXN_STATE
+    return None if current.state is _ONGOING else _answer_to_ended(current, commits)
+
+
+def _answer_to_ended(current: Transaction, commits: bool) -> ErrorCode:
+    """The answer to a request to end a transaction whose end is decided."""
+    if commits != (current.state in (_PREPARE_COMMIT, _COMPLETE_COMMIT)):
+        return ErrorCode.INVALID_TXN_STATE
+    return ErrorCode.CONCURRENT_TRANSACTIONS if current.state.is_ending else ErrorCode.NONE
 
 
 def _prepare(
@@ -247,5 +263,5 @@ def answer_identity(transaction: Transaction) -> ProducerIdentity:
 
 def is_expired(transaction: Transaction, now_ms: int, expiration_ms: int) -> bool:
     """Whether the transactional id is forgotten: it is in no transaction, and was not used for that long."""
-    is_idle = transaction.state in (_EMPTY, _COMPLETE_COMMIT, _COMPLETE_ABORT)
+    is_idle = transaction.state is _EMPTY or transaction.state.is_complete
     return is_idle and now_ms - transaction.last_update_ms >= expiration_ms

@@ -27,6 +27,6 @@ def number_of(batch: DataFrame, flow: str, number: int, epoch: int = 0) -> Batch
     if not query:
         raise BatchUnidentified(
             f"Spark did not report the query id ({QUERY_ID}) of batch {number} of flow {flow}: a replayed batch cannot "
-            "be told from a new one, so nothing was written; use PySpark 4.1.1 or 4.3.0, which report it"
+            "be distinguished from a new one, so nothing was written; use PySpark 4.1.1 or 4.3.0, which report it"
         )
     return BatchNumber(query, number, epoch)

@@ -121,7 +121,7 @@ def test_the_p99_of_the_warm_up_is_not_shown() -> None:
     assert summary_lines(model, BEGAN_S + 60)[2].endswith("during the warm-up")
 
 
-def test_a_broker_that_is_away_is_told() -> None:
+def test_a_broker_that_is_away_is_reported() -> None:
     model = filled()
     model.is_broker_unreachable = True
     assert "broker unreachable" in picture(model, 80, 24)[0]

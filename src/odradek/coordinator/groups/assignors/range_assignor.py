@@ -22,7 +22,8 @@ def assign_ranges(members: Mapping[str, MemberSubscription], partition_counts: M
     for member_id in assignment:
         for topic_id in members[member_id].topic_ids:
             subscribers.setdefault(topic_id, []).append(member_id)
-    for topic_id, member_ids in subscribers.items():
+    for topic_id in sorted(subscribers):
+        member_ids = subscribers[topic_id]
         size, with_one_more = divmod(partition_counts.get(topic_id, 0), len(member_ids))
         start = 0
         for number, member_id in enumerate(member_ids):

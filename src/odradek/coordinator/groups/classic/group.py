@@ -276,7 +276,7 @@ class ClassicGroup:
         """Take over the record. Members that the group has keep what no record holds: waiting requests, and protocols
         that were not chosen."""
         stored = {member.member_id: member for member in value.members}
-        for member_id in self.members.keys() - stored.keys():
+        for member_id in [each for each in self.members if each not in stored]:
             self.remove(member_id)
         for member_id, metadata in stored.items():
             member = self.members.get(member_id)

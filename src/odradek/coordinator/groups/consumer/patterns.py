@@ -41,7 +41,7 @@ def match_patterns(patterns: Iterable[str], image: MetadataImage) -> MatchedPatt
     """Slow: called on a worker. These patterns come from the log, where only valid ones were written; an invalid one
     matches nothing."""
     topics = {}
-    for pattern in patterns:
+    for pattern in sorted(patterns):
         try:
             topics[pattern] = matching_topics(pattern, image.topics)
         except InvalidPattern:
@@ -70,7 +70,7 @@ def put_matched(
 
 
 def drop_unused_patterns(draft: Draft, patterns: Iterable[str]) -> None:
-    for pattern in set(patterns) & draft.group.patterns.keys():
+    for pattern in sorted(set(patterns) & draft.group.patterns.keys()):
         if not draft.group.subscribers_of_pattern(pattern):
             draft.remove_pattern(pattern)
 

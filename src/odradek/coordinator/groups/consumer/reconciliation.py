@@ -65,7 +65,7 @@ def _next_step(member: ConsumerMember, goal: Goal) -> ConsumerMember:
     to_revoke: dict[UUID, dict[int, int]] = {}
     to_assign: dict[UUID, list[int]] = {}
     is_waiting = False
-    for topic_id in goal.target.keys() | member.assigned.keys():
+    for topic_id in dict.fromkeys((*goal.target, *member.assigned)):
         target = goal.target.get(topic_id, frozenset()) if topic_id in goal.subscribed_topic_ids else frozenset()
         has = member.assigned.get(topic_id, {})
         gives_back = member.pending_revocation.get(topic_id, {})

@@ -79,7 +79,12 @@ def commit_in_transaction(
     if check is not _NONE and isinstance(check, ErrorCode):
         return [check] * len(offsets)
     errors, _, records = _build_records(shard, committer.group_id, offsets, NO_TIMESTAMP, check)
-    return _with_outcome(errors, shard.write_in_transaction(records, transaction)) if records else errors
+    if not records:
+        return errors
+    outcome = shard.write_in_transaction(records, transaction)
+    if outcome is _NONE:
+        shard.ensure_group(committer.group_id)
+    return _with_outcome(errors, outcome)
 
 
 def _build_records(
@@ -182,7 +187,8 @@ def expire_offsets(shard: GroupShard, group_id: str) -> ErrorCode:
     expired = expired_offsets(group, offsets, decision.now_ms, decision.settings.offsets_retention_ms)
     expired = [each for each in expired if not shard.is_unstable(group_id, *each)]
     records = [offset_tombstone(group_id, topic, partition) for topic, partition in expired]
-    if group.is_empty and len(expired) == len(shard.offsets.partitions(group_id)):
+    is_unused = group.is_empty and len(expired) == len(shard.offsets.partitions(group_id))
+    if is_unused and not shard.has_unstable_offsets(group_id):
         records += group.tombstones()
     return shard.write_each(records)
 

@@ -32,17 +32,17 @@ class LineScreen:
         self.hint = hint
         self.address = ""
         self.output = output
-        self._told = 0  # stages whose end was printed
+        self._reported = 0  # stages whose end was printed
 
     def open(self) -> None:
         """Nothing to prepare."""
 
     def show_start(self, stages: Stages) -> None:
         ended = [stage for stage in stages.stages if stage.ended_s is not None]
-        for stage in ended[self._told :]:
+        for stage in ended[self._reported :]:
             note = f": {stage.note}" if stage.note else ""
             print(f"{stage.name}{note} ({stage.seconds(0.0):.1f} s)", file=sys.stderr, flush=True)
-        self._told = len(ended)
+        self._reported = len(ended)
 
     def begin(self, model: LiveViewModel) -> None:
         self.say(f"watching {', '.join(model.topics.topics)} on {self.address}; Ctrl-C stops")

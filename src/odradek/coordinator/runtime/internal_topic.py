@@ -1,0 +1,74 @@
+"""The internal topic of a coordinator. It is created when a client first looks for a coordinator, and the runtime has a
+shard for each of its partitions that this broker leads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from odradek.coordinator.runtime.topic_logs import TopicLogs
+from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_LEADER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from odradek.controller.channel import ControllerChannel
+    from odradek.controller.topic_decisions import NewTopic
+    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+    from odradek.host.clock import Clock
+    from odradek.metadata.cache import MetadataCache
+    from odradek.metadata.image import MetadataImage
+    from odradek.replica.partition_table import PartitionTable
+
+log = get_logger(__name__)
+
+Design: TypeAlias = "Callable[[Mapping[str, Any], int], NewTopic]"
+"""The topic to create, from the broker's configuration and the number of brokers."""
+
+
+class InternalTopic:
+    def __init__(
+        self,
+        name: str,
+        design: Design,
+        runtime: CoordinatorRuntime[Any],
+        metadata: MetadataCache,
+        controller: ControllerChannel,
+        partitions: PartitionTable,
+        clock: Clock,
+    ) -> None:
+        self._name = name
+        self._design = design
+        self._runtime = runtime
+        self._metadata = metadata
+        self._controller = controller
+        self._logs = TopicLogs(name, partitions, clock)
+
+    @property
+    def exists(self) -> bool:
+        return self._name in self._metadata.image.topics
+
+    def leader_of(self, key: str) -> int | None:
+        """The broker that coordinates the key, or None while its partition has no leader."""
+        topic = self._metadata.image.topics.get(self._name)
+        if topic is None:
+            return None
+        leader = topic.partitions[self._runtime.partition_of(key)].leader
+        return None if leader == NO_LEADER else leader
+
+    async def ensure(self) -> None:
+        """Create the topic if it does not exist, on as many brokers as there are."""
+        if self.exists:
+            return
+        broker_count = max(len(self._metadata.image.brokers), 1)
+        topic = self._design(self._metadata.broker_config.values, broker_count)
+        (result,) = await self._controller.create_topics([topic])
+        if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            log.error("an internal topic could not be created", topic=self._name, reason=result.message)
+
+    def follow_leaderships(self, image: MetadataImage | None = None) -> None:
+        """Load and unload shards. Called when the metadata has changed, after the partition table, and when a log that
+        could not be created before is open."""
+        topic = (self._metadata.image if image is None else image).topics.get(self._name)
+        self._runtime.follow(self._logs.led(), 1 if topic is None else len(topic.partitions))
