@@ -32,9 +32,11 @@ METRICS = {
     for metric in (
         Metric("records_per_s", "records/s", "records/s", 0, is_higher_better=True),
         Metric("commits_per_s", "commits/s", "commits/s", 0, is_higher_better=True),
+        Metric("transactions_per_s", "transactions/s", "transactions/s", 0, is_higher_better=True),
         Metric("mb_per_s", "MB/s", "MB/s", 1, is_higher_better=True),
         Metric("broker_cpu_s_per_gb", "broker CPU, s per GB", "s", 2, "more"),
         Metric("broker_cpu_us_per_commit", "broker CPU, µs per commit", "µs", 0, "more"),
+        Metric("broker_cpu_us_per_transaction", "broker CPU, µs per transaction", "µs", 0, "more"),
         Metric("broker_cpu_s", "broker CPU, s", "s", 2, "more"),
         Metric("broker_cpu_percent", "broker CPU, % of a core", "%", 1, "more"),
         Metric("p50_ms", "p50, ms", "ms", 2),

@@ -47,6 +47,14 @@ def _throughput(experiment: str, rate: float, cpu: float) -> tuple[Target, Targe
     )
 
 
+def _transactions(experiment: str, rate: str = "records_per_s") -> tuple[Target, Target, Target]:
+    return (
+        Target(experiment, rate, 1.0, at_least=True, relative=True),
+        Target(experiment, "p50_ms", 1.0, relative=True),
+        Target(experiment, "p99_ms", 1.0, relative=True),
+    )
+
+
 TARGETS = (
     *_throughput("produce-100b", 1.2, 0.25),
     *_throughput("produce-1kb", 1.5, 0.5),
@@ -57,6 +65,10 @@ TARGETS = (
     Target("latency", "p99_ms", 1.0, relative=True),
     Target("commits", "commits_per_s", 1.0, at_least=True, relative=True),
     Target("commits", "broker_cpu_us_per_commit", 1.0, relative=True),
+    *_transactions("transactions-100"),
+    *_transactions("transactions-10000"),
+    *_transactions("transactions-transform"),
+    *_transactions("transactions-open", "transactions_per_s"),
     Target("start", "start_s", 0.7),
     Target("memory", "memory_mb", 80),
     Target("connections", "connections_mb_more", 64),

@@ -10,11 +10,12 @@ from bench.processes import cpu_seconds
 from bench.results import Experiment, Run
 from bench.topics import fresh_topic
 from bench.turns import OnRun, turn_order
-from bench.workloads import COMMITTING_GROUPS, RATE_RECORDS_PER_S, Workload
+from bench.workloads import COMMITS_PER_S, COMMITTING_GROUPS, PARTITIONS, RATE_RECORDS_PER_S, Workload
 
 KEPT = (
     "records_per_s",
     "commits_per_s",
+    "transactions_per_s",
     "mb_per_s",
     "p50_ms",
     "p95_ms",
@@ -38,7 +39,7 @@ def topics_to_read(
     """One filled topic of each broker, by the broker's key, for a workload that reads; empty for other workloads."""
     with contextlib.ExitStack() as stack:
         topics = {}
-        if workload.mode == "consume":
+        if workload.mode in {"consume", "transform"}:
             for broker in brokers:
                 topics[broker.key] = stack.enter_context(fresh_topic(broker))
                 fill(generator, broker, topics[broker.key], workload)
@@ -48,7 +49,8 @@ def topics_to_read(
 def run_once(generator: Generator, broker: RunningBroker, workload: Workload, filled_topic: str | None) -> Run:
     """The figures of one run, with the broker's CPU time."""
     with contextlib.ExitStack() as stack:
-        topic = filled_topic or stack.enter_context(fresh_topic(broker))
+        reads_only = workload.mode == "consume"
+        topic = filled_topic if reads_only else stack.enter_context(fresh_topic(broker))
         flags: dict[str, object] = {"brokers": broker.address, "topic": topic, "size": workload.record_bytes}
         match workload.mode:
             case "produce":
@@ -59,6 +61,12 @@ def run_once(generator: Generator, broker: RunningBroker, workload: Workload, fi
                 flags |= {"rate": RATE_RECORDS_PER_S, "seconds": workload.seconds}
             case "commits":
                 flags |= {"records": workload.records, "groups": COMMITTING_GROUPS}
+            case "transform":
+                flags |= {"source": filled_topic, "records": workload.records}
+            case "open":
+                flags |= {"producers": workload.producers, "partitions": PARTITIONS, "rate": COMMITS_PER_S}
+        if workload.in_transaction:
+            flags |= {"seconds": workload.seconds, "in_transaction": workload.in_transaction}
         before_s = cpu_seconds(broker.pid)
         report = generator.run(workload.mode, **flags)
         used_s = cpu_seconds(broker.pid) - before_s
@@ -66,6 +74,8 @@ def run_once(generator: Generator, broker: RunningBroker, workload: Workload, fi
     run["broker_cpu_s"] = used_s
     if workload.mode == "commits":
         run["broker_cpu_us_per_commit"] = used_s * 1e6 / report["records"]
+    elif workload.in_transaction:
+        run["broker_cpu_us_per_transaction"] = used_s * 1e6 / report["transactions"]
     else:
         run["broker_cpu_s_per_gb"] = used_s / (report["records"] * workload.record_bytes / 1e9)
     run["broker_cpu_percent"] = used_s / report["seconds"] * 100

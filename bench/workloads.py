@@ -8,6 +8,7 @@ RATE_RECORDS_PER_S = 10_000
 MEMORY_RECORDS = 10_000_000
 IDLE_CONNECTIONS = 10_000
 COMMITTING_GROUPS = 32
+COMMITS_PER_S = 500  # of open transactions, while the delay of a commit is measured
 GROUPS = 1_000  # of two members each
 GROUPS_SECONDS = 30
 REPLAYED_RECORDS = 1_000_000
@@ -34,17 +35,23 @@ TRANSFORM_ROUNDS = 3
 THROUGHPUT_METRICS = ["records_per_s", "mb_per_s", "broker_cpu_s_per_gb"]
 LATENCY_METRICS = ["p50_ms", "p99_ms", "broker_cpu_percent"]
 COMMIT_METRICS = ["commits_per_s", "p50_ms", "p99_ms", "broker_cpu_us_per_commit"]
+TRANSACTION_METRICS = ["records_per_s", "p50_ms", "p99_ms", "broker_cpu_us_per_transaction"]
+OPEN_METRICS = ["transactions_per_s", "p50_ms", "p99_ms", "broker_cpu_us_per_transaction"]
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     name: str
     title: str
-    mode: Literal["produce", "consume", "latency", "commits"]
+    mode: Literal["produce", "consume", "latency", "commits", "transactions", "transform", "open"]
     records: int
+    """Commits in the mode "commits"; 0 in modes that run for a time."""
     record_bytes: int
     batch_bytes: int = 1_000_000
     seconds: int = 0
+    in_transaction: int = 0
+    """Records in a transaction; 0 without transactions."""
+    producers: int = 1
 
     @property
     def metrics(self) -> list[str]:
@@ -53,20 +60,32 @@ class Workload:
                 return LATENCY_METRICS
             case "commits":
                 return COMMIT_METRICS
+            case "transactions" | "transform":
+                return TRANSACTION_METRICS
+            case "open":
+                return OPEN_METRICS
         return THROUGHPUT_METRICS
 
     @property
     def size_text(self) -> str:
         match self.mode:
-            case "latency":
+            case "latency" | "transactions" | "transform":
                 return f"{self.seconds} s"
             case "commits":
                 return f"{self.records:,} commits"
+            case "open":
+                return f"{self.seconds} s as fast as possible, {self.seconds} s at {COMMITS_PER_S} commits/s"
         return f"{self.records:,} records"
 
     def scaled(self, scale: float) -> "Workload":
-        """The same workload at another size, with at least 600 records and one second."""
-        return replace(self, records=max(600, int(self.records * scale)), seconds=max(1, round(self.seconds * scale)))
+        """The same workload at another size, with at least 600 records and one second, and at most as many
+        producers."""
+        return replace(
+            self,
+            records=max(600, int(self.records * scale)),
+            seconds=max(1, round(self.seconds * scale)),
+            producers=min(self.producers, max(32, int(self.producers * scale))),
+        )
 
 
 WORKLOADS = (
@@ -77,6 +96,29 @@ WORKLOADS = (
     Workload("consume-1kb", "consume 1 KB", "consume", 3_000_000, 1_000),
     Workload("latency", "end to end at 10,000 records/s", "latency", 0, 100, seconds=10),
     Workload("commits", "commits of 32 groups at once", "commits", 50_000, 0),
+    Workload("transactions-100", "transactions of 100 records", "transactions", 0, 100, seconds=2, in_transaction=100),
+    Workload(
+        "transactions-10000", "transactions of 10,000 records", "transactions", 0, 100, seconds=2, in_transaction=10_000
+    ),
+    Workload(
+        "transactions-transform",
+        "consume-transform-produce, 1,000 records in a transaction",
+        "transform",
+        2_000_000,  # more than are read in the time
+        100,
+        seconds=2,
+        in_transaction=1_000,
+    ),
+    Workload(
+        "transactions-open",
+        "1,000 producers with an open transaction each",
+        "open",
+        0,
+        100,
+        seconds=2,
+        in_transaction=10,
+        producers=1_000,
+    ),
 )
 
 START = "start"
@@ -141,7 +183,8 @@ COMPARED_SIZES = dict.fromkeys(BROKER_NAMES, ComparedSize()) | {
     "calm": ComparedSize(4, is_default=False),
 }
 
-NEED_GO = frozenset({"commits", MEMBERS, REPLAY})
-"""librdkafka cannot do them: it joins groups and commits at times that it chooses itself."""
+TRANSACTIONS = tuple(workload.name for workload in WORKLOADS if workload.in_transaction)
+NEED_GO = frozenset({"commits", *TRANSACTIONS, MEMBERS, REPLAY})
+"""The librdkafka generator does not do them: librdkafka joins groups and commits at times that it chooses itself."""
 
 NAMES = (*(workload.name for workload in WORKLOADS), *OTHERS)

@@ -4,6 +4,9 @@
 //	load consume     -brokers HOST:PORT -topic TOPIC -records N
 //	load latency     -brokers HOST:PORT -topic TOPIC -rate RECORDS_PER_SECOND -seconds N -size BYTES
 //	load commits     -brokers HOST:PORT -topic TOPIC -records N -groups N [-partitions N]   (N commits in all)
+//	load transactions -brokers HOST:PORT -topic TOPIC -seconds N -in-transaction N -size BYTES   (one producer)
+//	load transform   -brokers HOST:PORT -source TOPIC -topic TOPIC -seconds N -records N -in-transaction N   (one member of a group)
+//	load open        -brokers HOST:PORT -topic TOPIC -seconds N -rate COMMITS_PER_SECOND -producers N -in-transaction N -partitions N -size BYTES
 //	load groups      -brokers HOST:PORT -groups N -seconds N  (two members each, which only send heartbeats)
 //	load offsets     -brokers HOST:PORT -groups N             (waits for the port, then fetches the committed offsets of each group)
 //	load connections -brokers HOST:PORT -count N          (holds them until standard input closes)
@@ -27,32 +30,40 @@ import (
 )
 
 type settings struct {
-	brokers     string
-	topic       string
-	records     int
-	sizeBytes   int
-	keys        int
-	batchBytes  int
-	linger      time.Duration
-	rate        int
-	seconds     int
-	count       int
-	groups      int
-	partitions  int
-	giveUpAfter time.Duration
+	brokers       string
+	topic         string
+	records       int
+	sizeBytes     int
+	keys          int
+	inTransaction int
+	batchBytes    int
+	linger        time.Duration
+	rate          int
+	seconds       int
+	count         int
+	groups        int
+	partitions    int
+	producers     int
+	source        string
+	giveUpAfter   time.Duration
 }
+
+func (s settings) duration() time.Duration { return time.Duration(s.seconds) * time.Second }
 
 type report map[string]any
 
 var modes = map[string]func(context.Context, settings) (report, error){
-	"produce":     produce,
-	"consume":     consume,
-	"latency":     latency,
-	"commits":     commits,
-	"groups":      groups,
-	"offsets":     offsets,
-	"connections": connections,
-	"first":       first,
+	"produce":      produce,
+	"consume":      consume,
+	"latency":      latency,
+	"commits":      commits,
+	"transactions": transactions,
+	"transform":    transform,
+	"open":         open,
+	"groups":       groups,
+	"offsets":      offsets,
+	"connections":  connections,
+	"first":        first,
 }
 
 func main() {
@@ -78,7 +89,7 @@ func main() {
 
 func read(arguments []string) (string, settings) {
 	if len(arguments) == 0 || modes[arguments[0]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: load produce|consume|latency|commits|groups|offsets|connections|first [flags]")
+		fmt.Fprintln(os.Stderr, "usage: load produce|consume|latency|commits|transactions|transform|open|groups|offsets|connections|first [flags]")
 		os.Exit(2)
 	}
 	var s settings
@@ -90,11 +101,14 @@ func read(arguments []string) (string, settings) {
 	flags.IntVar(&s.keys, "keys", 0, "different keys of 16 bytes, at random (produce); 0 for records without keys")
 	flags.IntVar(&s.batchBytes, "batch", 1_000_000, "largest batch in bytes")
 	flags.DurationVar(&s.linger, "linger", 5*time.Millisecond, "how long a batch waits for more records")
-	flags.IntVar(&s.rate, "rate", 10_000, "records per second (latency)")
-	flags.IntVar(&s.seconds, "seconds", 10, "seconds that count (latency, groups)")
+	flags.IntVar(&s.rate, "rate", 10_000, "records per second (latency), commits per second (open)")
+	flags.IntVar(&s.seconds, "seconds", 10, "seconds that count (latency, groups, transactions, transform, open)")
 	flags.IntVar(&s.count, "count", 10_000, "connections to hold")
 	flags.IntVar(&s.groups, "groups", 32, "consumer groups")
-	flags.IntVar(&s.partitions, "partitions", 1, "partitions in a commit")
+	flags.IntVar(&s.partitions, "partitions", 1, "partitions in a commit, or that open transactions write to")
+	flags.IntVar(&s.producers, "producers", 1000, "producers with an open transaction")
+	flags.IntVar(&s.inTransaction, "in-transaction", 100, "records in a transaction")
+	flags.StringVar(&s.source, "source", "", "topic that is transformed")
 	flags.DurationVar(&s.giveUpAfter, "give-up-after", 5*time.Minute, "deadline of the whole run")
 	_ = flags.Parse(arguments[1:]) // ExitOnError: never returns an error
 	return arguments[0], s

@@ -12,7 +12,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// The last versions before flexible headers, which every Kafka broker supports.
+// The last versions before flexible versions, which every Kafka broker supports.
 const (
 	findCoordinatorVersion = 2
 	joinGroupVersion       = 5
@@ -66,6 +66,9 @@ func (w *wire) ask(request kmsg.Request, version int16) (kmsg.Response, error) {
 		return nil, fmt.Errorf("incomplete response: %w", err)
 	}
 	response := request.ResponseKind()
+	if response.IsFlexible() && len(body) > 0 {
+		body = body[1:] // the tagged fields of the header: none
+	}
 	return response, response.ReadFrom(body)
 }
 

@@ -9,11 +9,11 @@ import pytest
 
 from bench.command_line import main
 from bench.results import AFTER, BEFORE, KAFKA, ODRADEK, Results
-from bench.workloads import NAMES, NEED_GO, PIPELINES, SCALES
+from bench.workloads import NAMES, NEED_GO, PIPELINES, SCALES, TRANSACTIONS
 from tests.jvm import jars
 
 MAY_BE_ZERO = {
-    "broker_cpu_s_per_gb", "broker_cpu_percent", "broker_cpu_us_per_commit",
+    "broker_cpu_s_per_gb", "broker_cpu_percent", "broker_cpu_us_per_commit", "broker_cpu_us_per_transaction",
     "connections_mb_more", "kb_per_connection", "expulsions",
 }  # fmt: skip
 QUICK = [name for name in NAMES if name not in {*SCALES, *PIPELINES}]
@@ -93,10 +93,27 @@ def test_recovery_partitions_and_compaction_are_measured(tmp_path: Path) -> None
 @pytest.mark.jvm
 @pytest.mark.skipif(jars.missing() is not None, reason=jars.missing() or "")
 def test_apache_kafka_is_measured_beside_odradek(tmp_path: Path) -> None:
-    results = bench(tmp_path, "--only", "produce-100b,consume-1kb")
+    names = ["produce-100b", "consume-1kb", *(TRANSACTIONS if HAS_GO else ())]
+    results = bench(tmp_path, "--only", ",".join(names))
+    assert [experiment.name for experiment in results.experiments] == names
     assert set(results.brokers) == {ODRADEK, KAFKA}
     check(results, ODRADEK)
     check(results, KAFKA)
+
+
+@pytest.mark.soak
+@pytest.mark.go
+@pytest.mark.skipif(not HAS_GO, reason="needs a Go toolchain on the PATH")
+def test_transactions_of_two_versions_are_compared(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    options = ["--rounds", "2", "--tolerance", "99", "--scale", "0.0005", "--generator", "go"]
+    places = ["--directory", str(data), "--output", str(tmp_path)]
+    assert main(["--against", "HEAD", *options, "--only", ",".join(TRANSACTIONS), *places]) in {0, 1}
+    results = Results.load(tmp_path / "against.json")
+    assert [experiment.name for experiment in results.experiments] == list(TRANSACTIONS)
+    for key in (BEFORE, AFTER):
+        check(results, key)
 
 
 def test_two_versions_are_measured_in_turns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ import pytest
 from bench.metrics import METRICS
 from bench.results import KAFKA, ODRADEK, Experiment
 from bench.targets import TARGETS, target_of
-from bench.workloads import NAMES, OTHERS, WORKLOADS
+from bench.workloads import NAMES, OTHERS, TRANSACTIONS, WORKLOADS
 
 
 def experiment(name: str, metric: str, ours: float, theirs: float | None = None) -> Experiment:
@@ -58,6 +58,22 @@ def test_a_scaled_workload_is_never_empty() -> None:
         assert smallest.records > 0
         assert smallest.seconds > 0
         assert workload.mode == "latency" or workload.scaled(1) == workload.scaled(1.0)
+
+
+def test_transactions_have_kafkas_rate_and_delays() -> None:
+    bounded = [
+        (target.experiment, target.metric)
+        for target in TARGETS
+        if target.experiment in TRANSACTIONS and target.relative
+    ]
+    rates = dict.fromkeys(TRANSACTIONS, "records_per_s") | {"transactions-open": "transactions_per_s"}
+    assert bounded == [(name, metric) for name in TRANSACTIONS for metric in (rates[name], "p50_ms", "p99_ms")]
+    assert all(target_of(name, metric).bound == 1.0 for name, metric in bounded)  # type: ignore[union-attr]
+
+
+def test_a_scaled_workload_has_enough_producers_and_no_more_than_before() -> None:
+    open_transactions = next(workload for workload in WORKLOADS if workload.mode == "open")
+    assert [open_transactions.scaled(scale).producers for scale in (0.001, 0.5, 1, 2)] == [32, 500, 1_000, 1_000]
 
 
 @pytest.mark.parametrize(

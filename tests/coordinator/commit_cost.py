@@ -21,6 +21,7 @@ import uvloop
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
 from odradek.handlers.context import ClientConnection
+from odradek.handlers.dispatch import LaterAnswer
 from odradek.host.host import real_host
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -86,15 +87,15 @@ class CommitCost:
         handle, client = self._node.dispatcher.handle, self._client
         began_s = time.process_time()
         for some in frames:
-            waiting = []
+            waiting, received = 0, list[Any]()
             for frame in some:
                 answer = handle(memoryview(frame), client)
                 if not isinstance(answer, list):
-                    waiting.append(asyncio.ensure_future(answer))  # type: ignore[arg-type]
-            if waiting:
-                await asyncio.wait(waiting)
-            else:
-                await asyncio.sleep(0)
+                    assert isinstance(answer, LaterAnswer)
+                    answer.then(received.append)  # as a connection does
+                    waiting += 1
+            await asyncio.sleep(0)  # the end of the turn
+            assert len(received) == waiting
         return (time.process_time() - began_s) * 1e6 / (rounds * self._group_count)
 
 

@@ -1,6 +1,7 @@
 """Control batches: the bytes are Apache Kafka's, and what is no marker is not taken for one."""
 
 import random
+import struct
 
 import pytest
 from hypothesis import given
@@ -37,6 +38,16 @@ def test_a_marker_is_read_as_it_was_built(marker: EndTransactionMarker, offset: 
     assert (header.base_offset, header.last_offset, header.partition_leader_epoch) == (offset, offset, leader_epoch)
     assert (header.base_timestamp, header.max_timestamp, header.base_sequence) == (TIMESTAMP_MS, TIMESTAMP_MS, -1)
     assert read_end_transaction_marker(batch, header) == marker
+    key, value = struct.pack(">hh", 0, marker.type), struct.pack(">hi", 0, marker.coordinator_epoch)
+    assert batch == build_batch(
+        [Record(offset, TIMESTAMP_MS, key, value)],
+        base_offset=offset,
+        leader_epoch=leader_epoch,
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transactional=True,
+        control=True,
+    )
 
 
 def control_batch(key: bytes | None, value: bytes | None) -> bytearray:

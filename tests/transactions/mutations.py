@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.runtime.shard import Shard
@@ -155,7 +154,7 @@ def partitions_forgotten_by_prepare(patch: MonkeyPatch) -> None:
     def prepare(current: Any, *args: Any, **how: Any) -> Any:
         prepared = original(current, *args, **how)
         kept = sorted(prepared.partitions)[:-1] or prepared.partitions
-        return replace(prepared, partitions=frozenset(kept))
+        return prepared._replace(partitions=frozenset(kept))
 
     patch.setattr(transaction_rules, "_prepare", prepare)
 

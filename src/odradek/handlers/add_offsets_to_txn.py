@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
 from odradek.handlers.group_access import allows_on_group
 from odradek.handlers.transactional_id_access import may_write
@@ -13,32 +13,55 @@ from odradek.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest,
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from odradek.handlers.context import RequestContext
 
 FIRST_VERSION_WITH_PRODUCER_FENCED = 2
 
 
-async def handle(request: AddOffsetsToTxnRequest, context: RequestContext) -> AddOffsetsToTxnResponse:
+def handle(
+    request: AddOffsetsToTxnRequest, context: RequestContext
+) -> AddOffsetsToTxnResponse | Awaitable[AddOffsetsToTxnResponse]:
     """The topic of offsets is created if it is missing: a group may commit for the first time in a transaction."""
-    error = await _add(request, context)
-    if error is ErrorCode.PRODUCER_FENCED and context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED:
-        error = ErrorCode.INVALID_PRODUCER_EPOCH
-    return AddOffsetsToTxnResponse(error_code=error)
+
+    def answer(error: ErrorCode) -> AddOffsetsToTxnResponse:
+        if error is ErrorCode.PRODUCER_FENCED and context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED:
+            error = ErrorCode.INVALID_PRODUCER_EPOCH
+        return AddOffsetsToTxnResponse(error_code=error)
+
+    error = _refusal(request, context)
+    if error is not ErrorCode.NONE:
+        return answer(error)
+    if not context.services.groups.topic.exists:
+        return _add_with_topic(request, context, answer)
+    outcome = _add(request, context)
+    return outcome.map(answer) if isinstance(outcome, WaitingResponse) else answer(outcome)
 
 
-async def _add(request: AddOffsetsToTxnRequest, context: RequestContext) -> ErrorCode:
-    services = context.services
+def _refusal(request: AddOffsetsToTxnRequest, context: RequestContext) -> ErrorCode:
     if not may_write(context, request.transactional_id):
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if not allows_on_group(context, Operation.READ, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
     if not request.transactional_id:
         return ErrorCode.INVALID_REQUEST
-    await services.groups.topic.ensure()
-    outcome = services.transactions.add_partitions(
+    return ErrorCode.NONE
+
+
+async def _add_with_topic(
+    request: AddOffsetsToTxnRequest, context: RequestContext, answer: Callable[[ErrorCode], AddOffsetsToTxnResponse]
+) -> AddOffsetsToTxnResponse:
+    await context.services.groups.topic.ensure()
+    outcome = _add(request, context)
+    return answer(await outcome if isinstance(outcome, WaitingResponse) else outcome)
+
+
+def _add(request: AddOffsetsToTxnRequest, context: RequestContext) -> ErrorCode | WaitingResponse:
+    services = context.services
+    return services.transactions.add_partitions(
         request.transactional_id,
         ProducerIdentity(request.producer_id, request.producer_epoch),
         [services.groups.partition_of(request.group_id)],
         TransactionVersion.V0,
     )
-    return await outcome if inspect.isawaitable(outcome) else outcome

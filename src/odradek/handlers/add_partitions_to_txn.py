@@ -3,9 +3,9 @@ versions, for several transactions, and may ask only whether partitions have joi
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.runtime.waiting_response import WaitingResponse, join_answers
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
 from odradek.handlers.transactional_id_access import may_write
 from odradek.metadata.topic_names import is_internal
@@ -21,6 +21,8 @@ from odradek.protocol.messages.add_partitions_to_txn import (
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.handlers.context import RequestContext
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -31,7 +33,9 @@ FIRST_VERSION_WITH_ABORTABLE = 5
 Errors = dict["TopicPartition", ErrorCode]
 
 
-async def handle(request: AddPartitionsToTxnRequest, context: RequestContext) -> AddPartitionsToTxnResponse:
+def handle(
+    request: AddPartitionsToTxnRequest, context: RequestContext
+) -> AddPartitionsToTxnResponse | Awaitable[AddPartitionsToTxnResponse]:
     if context.api_version < FIRST_VERSION_OF_BROKERS:
         transaction = AddPartitionsToTxnTransaction(
             transactional_id=request.v3_and_below_transactional_id,
@@ -39,21 +43,31 @@ async def handle(request: AddPartitionsToTxnRequest, context: RequestContext) ->
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        errors = await _add(transaction, context)
-        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(errors))
+        errors = _add(transaction, context)
+        return errors.map(_answer_client) if isinstance(errors, WaitingResponse) else _answer_client(errors)
     if not context.allows_on_cluster(Operation.CLUSTER_ACTION):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
-    return AddPartitionsToTxnResponse(
-        results_by_transaction=[
-            AddPartitionsToTxnResult(
-                transactional_id=each.transactional_id, topic_results=_results(await _add(each, context))
-            )
-            for each in request.transactions
-        ]
+    return join_answers(
+        [_add_for_broker(each, context) for each in request.transactions],
+        lambda results: AddPartitionsToTxnResponse(results_by_transaction=results),
     )
 
 
-async def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) -> Errors:
+def _answer_client(errors: Errors) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(errors))
+
+
+def _add_for_broker(
+    transaction: AddPartitionsToTxnTransaction, context: RequestContext
+) -> AddPartitionsToTxnResult | Awaitable[AddPartitionsToTxnResult]:
+    def answer(errors: Errors) -> AddPartitionsToTxnResult:
+        return AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=_results(errors))
+
+    errors = _add(transaction, context)
+    return errors.map(answer) if isinstance(errors, WaitingResponse) else answer(errors)
+
+
+def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) -> Errors | WaitingResponse:
     """All partitions join, or none: if one may not, the others are not attempted."""
     transactional_id = transaction.transactional_id
     partitions = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
@@ -66,15 +80,19 @@ async def _add(transaction: AddPartitionsToTxnTransaction, context: RequestConte
         return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
     producer = ProducerIdentity(transaction.producer_id, transaction.producer_epoch)
     coordinator = context.services.transactions
+
+    def known_to_client(errors: Errors) -> Errors:
+        return {each: _known_to_client(error, context.api_version) for each, error in errors.items()}
+
     if transaction.verify_only:
         verified = coordinator.verify_partitions(transactional_id, producer, partitions)
-        errors = await verified if inspect.isawaitable(verified) else verified
-    else:
-        is_of_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
-        version = TransactionVersion.V2 if is_of_broker else TransactionVersion.V0
-        outcome = coordinator.add_partitions(transactional_id, producer, partitions, version)
-        errors = dict.fromkeys(partitions, await outcome if inspect.isawaitable(outcome) else outcome)
-    return {each: _known_to_client(error, context.api_version) for each, error in errors.items()}
+        return verified.map(known_to_client) if isinstance(verified, WaitingResponse) else known_to_client(verified)
+    is_of_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
+    version = TransactionVersion.V2 if is_of_broker else TransactionVersion.V0
+    outcome = coordinator.add_partitions(transactional_id, producer, partitions, version)
+    if isinstance(outcome, WaitingResponse):
+        return outcome.map(lambda error: known_to_client(dict.fromkeys(partitions, error)))
+    return known_to_client(dict.fromkeys(partitions, outcome))
 
 
 def _check(partition: TopicPartition, context: RequestContext) -> ErrorCode:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.context import CloseConnection, RequestContext
 from odradek.handlers.unsupported_features import API_KEYS
 from odradek.host.logs import get_logger
@@ -15,7 +16,7 @@ from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Response
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Generator, Mapping
 
     from odradek.handlers.api import Api
     from odradek.handlers.context import ClientConnection, Services
@@ -26,6 +27,41 @@ log = get_logger(__name__)
 API_VERSIONS_KEY = 18
 
 Answer: TypeAlias = "list[Part] | None"  # None: this request has no answer (acks=0)
+
+
+class LaterAnswer:
+    """The answer to a request that waits for a coordinator. A connection takes it with `then`, which needs no task;
+    anyone else can await it."""
+
+    __slots__ = ("_api", "_header", "_response")
+
+    def __init__(self, api: Api, header: RequestHeader, response: WaitingResponse) -> None:
+        self._api = api
+        self._header = header
+        self._response = response
+
+    def then(self, receive: Callable[[Answer | Awaitable[Answer] | CloseConnection], None]) -> None:
+        """Pass the answer on when it comes; or that the connection must be closed; or, if the request has to wait for
+        something else as well, an awaitable of the answer."""
+        self._response.then(lambda response: receive(self._encode(response)))
+
+    def cancel(self) -> None:
+        self._response.cancel()
+
+    def _encode(self, response: Any) -> Answer | Awaitable[Answer] | CloseConnection:
+        if response is not None and not isinstance(response, (Response, Exception)):
+            return _answer_later(self._api, self._header, response)
+        try:
+            if isinstance(response, Exception):
+                raise response
+            return _encode(self._api, self._header, response)
+        except CloseConnection as closing:
+            return closing
+        except Exception as problem:
+            return _failed(self._api, self._header, problem)
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        return _answer_later(self._api, self._header, self._response).__await__()
 
 
 class Dispatcher:
@@ -64,15 +100,9 @@ class Dispatcher:
             raise
         except Exception as problem:
             raise _failed(api, header, problem) from problem
-        return self._answer_later(api, header, response)
-
-    async def _answer_later(self, api: Api, header: RequestHeader, response: Awaitable[Any]) -> Answer:
-        try:
-            return _encode(api, header, await response)
-        except CloseConnection:
-            raise
-        except Exception as problem:
-            raise _failed(api, header, problem) from problem
+        if isinstance(response, WaitingResponse):
+            return LaterAnswer(api, header, response)
+        return _answer_later(api, header, response)
 
     def _report_unsupported(self, header: RequestHeader, connection: ClientConnection) -> None:
         feature = API_KEYS.get(header.api_key)
@@ -85,6 +115,18 @@ class Dispatcher:
     def _flexible_from(self, api_key: int) -> int | None:
         api = self._apis.get(api_key)
         return None if api is None else api.request.flexible_from
+
+
+async def _answer_later(api: Api, header: RequestHeader, awaited: Awaitable[Any]) -> Answer:
+    try:
+        response = await awaited
+        if response is not None and not isinstance(response, Response):
+            response = await response  # it waited for a coordinator, and waits for something else
+        return _encode(api, header, response)
+    except CloseConnection:
+        raise
+    except Exception as problem:
+        raise _failed(api, header, problem) from problem
 
 
 def _encode(api: Api, header: RequestHeader, response: Response | None) -> Answer:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.coordinator.transactions.transaction import ProducerIdentity
+from odradek.coordinator.transactions.transaction_coordinator import InitResult
 from odradek.handlers.transactional_id_access import may_write
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -44,9 +45,8 @@ async def _init_transactional(
         return _refuse(ErrorCode.INVALID_REQUEST)
     has_identity = request.producer_id != NO_PRODUCER_ID
     expected = ProducerIdentity(request.producer_id, request.producer_epoch) if has_identity else None
-    error, identity = await context.services.transactions.init_producer(
-        transactional_id, request.transaction_timeout_ms, expected
-    )
+    result = context.services.transactions.init_producer(transactional_id, request.transaction_timeout_ms, expected)
+    error, identity = result if isinstance(result, InitResult) else await result
     if error is ErrorCode.PRODUCER_FENCED and context.api_version < FIRST_VERSION_WITH_PRODUCER_FENCED:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     return InitProducerIdResponse(error_code=error, producer_id=identity.producer_id, producer_epoch=identity.epoch)

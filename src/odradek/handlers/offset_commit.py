@@ -71,7 +71,7 @@ def handle(
         _fill_in(committed, errors)
         return shard.answer_directly(response, lambda error: _refuse(request, error))
     waiting = WaitingResponse(lambda error: _refuse(request, error))
-    return waiting.future
+    return waiting
 
 
 def _prepare(

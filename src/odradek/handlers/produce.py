@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.context import CloseConnection
 from odradek.handlers.leader_hints import add_produce_leader_hints
 from odradek.handlers.produce_refusals import explain
@@ -109,6 +110,8 @@ def _handle_transactional(
     for topic in request.topic_data:
         for data in topic.partition_data:
             data.records = None if data.records is None else memoryview(bytearray(data.records))
+    if isinstance(verdicts, WaitingResponse):
+        return verdicts.map(lambda found: _append_all(request, context, found))
     return _append_when_verified(request, context, verdicts)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import struct
+from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
 from odradek.protocol.batch import ATTRIBUTES_POSITION, CURRENT_MAGIC, HEADER_SIZE_BYTES, TRANSACTIONAL_FLAG
 from odradek.protocol.errors import ErrorCode
@@ -52,8 +53,8 @@ def is_transactional(records: memoryview) -> bool:
 
 def verify_batches(
     transactional_id: str, batches: Iterable[tuple[Partition, memoryview]], context: RequestContext
-) -> dict[TopicPartition, Verdict] | Awaitable[dict[TopicPartition, Verdict]]:
-    """The verdict on each batch, by partition."""
+) -> dict[TopicPartition, Verdict] | WaitingResponse | Awaitable[dict[TopicPartition, Verdict]]:
+    """The verdict on each batch, by partition; a `WaitingResponse` or another awaitable of it."""
     joins = context.api_version >= FIRST_PRODUCE_THAT_JOINS
     now_ms = context.services.host.clock.now_ms()
     verdicts: dict[TopicPartition, Verdict] = {}
@@ -67,31 +68,34 @@ def verify_batches(
         verdicts[place] = guard
         if guard is not None and not isinstance(guard, ErrorCode):
             to_confirm.setdefault(ProducerIdentity(producer_id, epoch), []).append(place)
-    outcomes = [
-        ask_coordinator(transactional_id, producer, places, context, joins=joins)
-        for producer, places in to_confirm.items()
-    ]
-    if any(inspect.isawaitable(each) for each in outcomes):
-        return _merge_later(verdicts, outcomes, context.api_version)
-    for each in outcomes:
-        _merge(verdicts, each, context.api_version)  # type: ignore[arg-type]  # none of them is awaitable
-    return verdicts
+    waiting: list[WaitingResponse] = []
+    for producer, places in to_confirm.items():
+        errors = ask_coordinator(transactional_id, producer, places, context, joins=joins)
+        if isinstance(errors, WaitingResponse):
+            waiting.append(errors.map(partial(_merge, verdicts, version=context.api_version)))
+        else:
+            _merge(verdicts, errors, context.api_version)
+    if not waiting:
+        return verdicts
+    return waiting[0] if len(waiting) == 1 else _wait_for_all(waiting, verdicts)
 
 
-async def _merge_later(
-    verdicts: dict[TopicPartition, Verdict],
-    outcomes: Iterable[dict[TopicPartition, ErrorCode] | Awaitable[dict[TopicPartition, ErrorCode]]],
-    version: int,
+async def _wait_for_all(
+    waiting: Iterable[WaitingResponse], verdicts: dict[TopicPartition, Verdict]
 ) -> dict[TopicPartition, Verdict]:
-    for each in outcomes:
-        _merge(verdicts, await each if inspect.isawaitable(each) else each, version)
+    """Of a request with batches of several producers."""
+    for each in waiting:
+        await each
     return verdicts
 
 
-def _merge(verdicts: dict[TopicPartition, Verdict], errors: dict[TopicPartition, ErrorCode], version: int) -> None:
+def _merge(
+    verdicts: dict[TopicPartition, Verdict], errors: dict[TopicPartition, ErrorCode], version: int
+) -> dict[TopicPartition, Verdict]:
     for place, error in errors.items():
         if error is not ErrorCode.NONE:
             verdicts[place] = _known_to_producer(error, version)
+    return verdicts
 
 
 def _known_to_producer(error: ErrorCode, version: int) -> ErrorCode:
@@ -109,28 +113,18 @@ def ask_coordinator(
     context: RequestContext,
     *,
     joins: bool,
-) -> dict[TopicPartition, ErrorCode] | Awaitable[dict[TopicPartition, ErrorCode]]:
+) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
     """The coordinator's answer for each partition: it joins the transaction, or must have joined it."""
     coordinator = context.services.transactions
     if joins:
         outcome = coordinator.add_partitions(transactional_id, producer, partitions, TransactionVersion.V2)
-        if isinstance(outcome, ErrorCode):
-            return dict.fromkeys(partitions, _for_writer(outcome))
-        return _add_later(outcome, partitions)
+        if isinstance(outcome, WaitingResponse):
+            return outcome.map(lambda error: dict.fromkeys(partitions, _for_writer(error)))
+        return dict.fromkeys(partitions, _for_writer(outcome))
     if not coordinator.settings().verifies_partitions:
         return dict.fromkeys(partitions, ErrorCode.NONE)
     found = coordinator.verify_partitions(transactional_id, producer, partitions)
-    return _verify_later(found) if inspect.isawaitable(found) else _for_writers(found)
-
-
-async def _add_later(
-    outcome: Awaitable[ErrorCode], partitions: Collection[TopicPartition]
-) -> dict[TopicPartition, ErrorCode]:
-    return dict.fromkeys(partitions, _for_writer(await outcome))
-
-
-async def _verify_later(found: Awaitable[dict[TopicPartition, ErrorCode]]) -> dict[TopicPartition, ErrorCode]:
-    return _for_writers(await found)
+    return found.map(_for_writers) if isinstance(found, WaitingResponse) else _for_writers(found)
 
 
 def _for_writers(found: dict[TopicPartition, ErrorCode]) -> dict[TopicPartition, ErrorCode]:

@@ -6,13 +6,13 @@ this request; before, it must have joined by AddOffsetsToTxn.
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_in_transaction
 from odradek.coordinator.runtime.record_batches import BatchProducer
 from odradek.coordinator.runtime.shard_log import TransactionalWrite
+from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.coordinator.transactions.transaction import ProducerIdentity
 from odradek.handlers.group_access import allows_on_group
 from odradek.handlers.transaction_verification import ask_coordinator
@@ -30,15 +30,19 @@ from odradek.protocol.sentinels import NO_SEQUENCE
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
     from uuid import UUID
 
     from odradek.handlers.context import RequestContext
+    from odradek.protocol.topic_partition import TopicPartition
 
 FIRST_VERSION_THAT_JOINS = 5
 FIRST_VERSION_WITH_ABORTABLE = 4  # earlier clients do not know TRANSACTION_ABORTABLE
 
 
-async def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> TxnOffsetCommitResponse:
+def handle(
+    request: TxnOffsetCommitRequest, context: RequestContext
+) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
     error = _authorize(request, context)
     if error is not ErrorCode.NONE:
         return _refuse(request, error)
@@ -49,14 +53,22 @@ async def handle(request: TxnOffsetCommitRequest, context: RequestContext) -> Tx
     )
     if not offsets:
         return response
-    transaction = await _join(request, context)
-    if isinstance(transaction, ErrorCode):
-        errors = [transaction] * len(offsets)
-    else:
-        errors = await _commit(request, context, offsets, transaction)
-    for answer, each in zip(committed, errors, strict=True):
-        answer.error_code = each
-    return response
+
+    def fill_in(errors: list[ErrorCode]) -> TxnOffsetCommitResponse:
+        for answer, each in zip(committed, errors, strict=True):
+            answer.error_code = each
+        return response
+
+    def commit(
+        transaction: TransactionalWrite | ErrorCode,
+    ) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
+        if isinstance(transaction, ErrorCode):
+            return fill_in([transaction] * len(offsets))
+        errors = _commit(request, context, offsets, transaction)
+        return errors.map(fill_in) if isinstance(errors, WaitingResponse) else fill_in(errors)
+
+    transaction = _join(request, context)
+    return transaction.map(commit) if isinstance(transaction, WaitingResponse) else commit(transaction)
 
 
 def _authorize(request: TxnOffsetCommitRequest, context: RequestContext) -> ErrorCode:
@@ -102,7 +114,7 @@ def _offset(topic: str, topic_id: UUID, requested: TxnOffsetCommitRequestPartiti
     )
 
 
-async def _join(request: TxnOffsetCommitRequest, context: RequestContext) -> TransactionalWrite | ErrorCode:
+def _join(request: TxnOffsetCommitRequest, context: RequestContext) -> TransactionalWrite | ErrorCode | WaitingResponse:
     """How to write in the transaction, once its coordinator has confirmed it."""
     services = context.services
     topic, index = services.groups.partition_of(request.group_id)
@@ -116,22 +128,26 @@ async def _join(request: TxnOffsetCommitRequest, context: RequestContext) -> Tra
     )
     if isinstance(guard, ErrorCode):
         return guard
-    if guard is not None:
-        verdicts = ask_coordinator(request.transactional_id, producer, [(topic, index)], context, joins=joins)
-        error = (await verdicts if inspect.isawaitable(verdicts) else verdicts)[topic, index]
+    write = TransactionalWrite(BatchProducer(*producer), guard)
+    if guard is None:
+        return write
+
+    def confirm(verdicts: dict[TopicPartition, ErrorCode]) -> TransactionalWrite | ErrorCode:
+        error = verdicts[topic, index]
         if error is ErrorCode.TRANSACTION_ABORTABLE and context.api_version < FIRST_VERSION_WITH_ABORTABLE:
             return ErrorCode.INVALID_TXN_STATE
-        if error is not ErrorCode.NONE:
-            return error
-    return TransactionalWrite(BatchProducer(*producer), guard)
+        return write if error is ErrorCode.NONE else error
+
+    verdicts = ask_coordinator(request.transactional_id, producer, [(topic, index)], context, joins=joins)
+    return verdicts.map(confirm) if isinstance(verdicts, WaitingResponse) else confirm(verdicts)
 
 
-async def _commit(
+def _commit(
     request: TxnOffsetCommitRequest,
     context: RequestContext,
     offsets: list[NewOffset],
     transaction: TransactionalWrite,
-) -> list[ErrorCode]:
+) -> list[ErrorCode] | WaitingResponse:
     shard = context.services.groups.find(request.group_id)
     if isinstance(shard, ErrorCode):
         return [shard] * len(offsets)
@@ -144,8 +160,7 @@ async def _commit(
         is_transactional=True,
     )
     errors = commit_in_transaction(shard, committer, offsets, transaction)
-    answer = shard.answer_directly(errors, lambda error: [error] * len(offsets))
-    return await answer if inspect.isawaitable(answer) else answer
+    return shard.answer_directly(errors, lambda error: [error] * len(offsets))
 
 
 def _refuse(request: TxnOffsetCommitRequest, error: ErrorCode) -> TxnOffsetCommitResponse:

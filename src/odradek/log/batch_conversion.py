@@ -2,7 +2,7 @@
 `compression.type` may require another codec than the producer's. Every decompression is bounded."""
 
 from odradek.log.log_config import LogConfig
-from odradek.protocol.batch import HEADER_SIZE_BYTES, BatchHeader, replace_records
+from odradek.protocol.batch import COMPRESSION_MASK, HEADER_SIZE_BYTES, BatchHeader, replace_records
 from odradek.protocol.compression import compress, decompress
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
@@ -33,6 +33,12 @@ def convert_batch(batch: memoryview, header: BatchHeader, config: LogConfig) -> 
     if len(converted) > config.segment_bytes:
         return ErrorCode.RECORD_LIST_TOO_LARGE
     return memoryview(converted)
+
+
+def is_stored_as_built(header: BatchHeader, config: LogConfig) -> bool:
+    """Whether a batch that this broker has built has the codec that the topic asks for."""
+    codec = config.target_compression
+    return codec is None or codec == header.attributes & COMPRESSION_MASK
 
 
 def largest_record_count(config: LogConfig) -> int:

@@ -10,7 +10,7 @@ from odradek.host.host import Host
 from odradek.host.slices import FileSlice
 from odradek.host.worker_lock import WorkerLock
 from odradek.log.append_result import AppendResult, not_appended
-from odradek.log.batch_conversion import convert_batch
+from odradek.log.batch_conversion import convert_batch, is_stored_as_built
 from odradek.log.batch_validation import check_batch
 from odradek.log.compaction.cleaned_segment import CleanedSegment
 from odradek.log.follower_append import FollowerAppend, check_follower_batches
@@ -38,26 +38,11 @@ _new_tuple = tuple.__new__  # half the cost of the constructor; called once per 
 
 class PartitionLog:
     __slots__ = (
-        "_clock",
-        "_converts_batches",
-        "_host",
-        "_is_changed",
-        "_opened_end_offset",
-        "_segments",
-        "_snapshots",
-        "_stamps_batches",
-        "_sync_lock",
-        "_unsynced",
-        "config",
-        "directory",
-        "is_truncating",
-        "leader_epochs",
-        "log_end_offset",
-        "log_start_offset",
-        "producers",
-        "recovery_point_offset",
+        "_clock", "_converts_batches", "_host", "_is_changed", "_opened_end_offset", "_segments",
+        "_snapshots", "_stamps_batches", "_sync_lock", "_unsynced", "config", "directory", "is_truncating",
+        "leader_epochs", "log_end_offset", "log_start_offset", "producers", "recovery_point_offset",
         "size_bytes",
-    )
+    )  # fmt: skip
 
     def __init__(self, directory: str, config: LogConfig, host: Host, loaded: LoadedLog) -> None:
         self.directory = directory
@@ -136,7 +121,7 @@ class PartitionLog:
             verdict = self.producers.check(header, verification)
             if verdict is not None:
                 return not_appended(verdict, self._stamps_batches)
-        if self._converts_batches and not (is_built_here and config.target_compression is None):
+        if self._converts_batches and not (is_built_here and is_stored_as_built(header, config)):
             converted = convert_batch(batch, header, config)
             if isinstance(converted, ErrorCode):
                 return AppendResult(converted)
@@ -213,13 +198,22 @@ class PartitionLog:
         assert not self.is_truncating
         if (error := self.producers.check_marker(marker, transaction_version)) is not None:
             return AppendResult(error)
-        now_ms, offset = self._clock.now_ms(), self.log_end_offset
+        config, now_ms, offset = self.config, self._clock.now_ms(), self.log_end_offset
         batch = build_end_transaction_marker(marker, now_ms, base_offset=offset, leader_epoch=leader_epoch)
         if self._stamps_batches:
             set_append_time(batch, 0, now_ms)
-        if must_roll(self._segments.active, self.config, len(batch), offset, now_ms, now_ms):
+        segment = self._segments.active
+        if must_roll(segment, config, len(batch), offset, now_ms, now_ms):
             self.roll()
-        self._append_run(memoryview(batch), [read_batch_header(batch)])
+            segment = self._segments.active
+        segment.append(memoryview(batch), offset, now_ms, config.index_interval_bytes)
+        if leader_epoch > self.leader_epochs.latest_epoch:
+            self.leader_epochs.assign(leader_epoch, offset)
+        aborted = self.producers.end_transaction(marker, offset, now_ms)
+        if aborted is not None:  # indexed before the last stable offset can pass the marker
+            segment.transaction_index.append(aborted)
+        self.size_bytes += len(batch)
+        self.log_end_offset = offset + 1
         return AppendResult(_NONE, offset, offset, now_ms if self._stamps_batches else NO_TIMESTAMP)
 
     def roll(self) -> None:

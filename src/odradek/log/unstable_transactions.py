@@ -42,8 +42,9 @@ class UnstableTransactions:
 
     def commit_before(self, high_watermark: int) -> None:
         """Forgets the ended transactions whose markers lie below the high watermark."""
-        self.ended = [each for each in self.ended if each.marker_offset >= high_watermark]
-        self.first_unstable_offset = self._find_first()
+        if self.ended:
+            self.ended = [each for each in self.ended if each.marker_offset >= high_watermark]
+            self.first_unstable_offset = self._find_first()
 
     def take_ended(self, others: "UnstableTransactions", end_offset: int) -> None:
         """Replaces the ended transactions by those of `others` whose markers lie before this offset: a state that is
@@ -52,4 +53,7 @@ class UnstableTransactions:
         self.first_unstable_offset = self._find_first()
 
     def _find_first(self) -> int:
-        return min([self.oldest_open_offset(NO_UNSTABLE_OFFSET), *(each.first_offset for each in self.ended)])
+        first_open_offset = self.oldest_open_offset(NO_UNSTABLE_OFFSET)
+        if not self.ended:
+            return first_open_offset
+        return min(first_open_offset, *[each.first_offset for each in self.ended])

@@ -8,10 +8,19 @@ import enum
 import struct
 from typing import NamedTuple
 
-from odradek.protocol.batch import BatchHeader
+from crc32c import crc32c
+
+from odradek.protocol.batch import (
+    CONTROL_FLAG,
+    CURRENT_MAGIC,
+    HEADER_SIZE_BYTES,
+    LENGTH_END_POSITION,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+)
 from odradek.protocol.malformed import MalformedMessage
-from odradek.protocol.records import Record, build_batch, read_records
-from odradek.protocol.sentinels import NO_EPOCH
+from odradek.protocol.records import read_records
+from odradek.protocol.sentinels import NO_EPOCH, NO_SEQUENCE
 from odradek.protocol.varints import Bytes
 
 LARGEST_CONTROL_BATCH_BYTES = 4096  # one record of a few bytes; a larger batch is not read
@@ -19,6 +28,16 @@ LARGEST_CONTROL_BATCH_BYTES = 4096  # one record of a few bytes; a larger batch 
 _VERSION = 0
 _KEY = struct.Struct(">hh")
 _VALUE = struct.Struct(">hi")
+
+# A marker as a whole, because every commit writes one to each of its partitions. Base offset, length, leader epoch,
+# magic and checksum; then what the checksum covers: the rest of the header; length, attributes and deltas of the record
+# and the length of its key; the key; the length of the value; the value; the number of headers.
+_pack_prefix = struct.Struct(">qiibI").pack
+_pack_checked = struct.Struct(">hiqqqhii 5s hh 1s hi 1s").pack
+_RECORD_START = b"\x20\x00\x00\x00\x08"
+_VALUE_LENGTH = b"\x0c"
+_NO_HEADERS = b"\x00"
+_MARKER_BYTES = HEADER_SIZE_BYTES + len(_RECORD_START + _VALUE_LENGTH + _NO_HEADERS) + _KEY.size + _VALUE.size
 
 
 class ControlRecordType(enum.IntEnum):
@@ -36,17 +55,27 @@ class EndTransactionMarker(NamedTuple):
 def build_end_transaction_marker(
     marker: EndTransactionMarker, timestamp_ms: int, *, base_offset: int = 0, leader_epoch: int = NO_EPOCH
 ) -> bytearray:
-    key = _KEY.pack(_VERSION, marker.type)
-    value = _VALUE.pack(_VERSION, marker.coordinator_epoch)
-    return build_batch(
-        [Record(base_offset, timestamp_ms, key, value)],
-        base_offset=base_offset,
-        leader_epoch=leader_epoch,
-        producer_id=marker.producer_id,
-        producer_epoch=marker.producer_epoch,
-        transactional=True,
-        control=True,
+    """The same bytes as `build_batch` makes of its record, in a fraction of the time (a test compares them)."""
+    producer_id, producer_epoch, type_, coordinator_epoch = marker
+    checked = _pack_checked(
+        TRANSACTIONAL_FLAG | CONTROL_FLAG,
+        0,  # the delta of the last offset
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        1,  # record
+        _RECORD_START,
+        _VERSION,
+        type_,
+        _VALUE_LENGTH,
+        _VERSION,
+        coordinator_epoch,
+        _NO_HEADERS,
     )
+    length = _MARKER_BYTES - LENGTH_END_POSITION
+    return bytearray(_pack_prefix(base_offset, length, leader_epoch, CURRENT_MAGIC, crc32c(checked)) + checked)
 
 
 def read_end_transaction_marker(batch: Bytes, header: BatchHeader) -> EndTransactionMarker | None:

@@ -70,6 +70,9 @@ class PartitionTransactions:
         """The high watermark has moved while there are transactions. Only fetches that may read what was committed, or
         what is stable, are woken."""
         partition, log = self._partition, self._partition.log
+        if not partition.waiting_fetches:
+            log.producers.transactions.commit_before(partition.high_watermark)
+            return
         before = self.last_stable_offset_at(high_watermark_before)
         log.producers.transactions.commit_before(partition.high_watermark)
         stable_offset = self.last_stable_offset_at(partition.high_watermark)

@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
 from odradek.handlers.context import ClientConnection, CloseConnection
+from odradek.handlers.dispatch import LaterAnswer
 from odradek.host.frame_buffer import FrameBuffer, InvalidFrameSize
 from odradek.host.logs import get_logger
 from odradek.host.network import SocketWriter
@@ -60,7 +61,7 @@ class Connection(asyncio.BufferedProtocol):
     def __init__(self, listener: ConnectionOwner) -> None:
         self._listener = listener
         self._frames = FrameBuffer(listener.receive_buffers, listener.largest_frame_bytes)
-        self._waiting: asyncio.Future[None] | None = None
+        self._waiting: asyncio.Future[None] | LaterAnswer | None = None
         self.last_active_ms = 0.0
         self.is_finishing = False
 
@@ -113,6 +114,9 @@ class Connection(asyncio.BufferedProtocol):
                 answer = self._listener.dispatcher.handle(frame, self._client)
                 if isinstance(answer, list):
                     writer.write(answer)
+                elif isinstance(answer, LaterAnswer):
+                    self._waiting = answer
+                    answer.then(self._answer_came)
                 elif answer is not None:
                     self._waiting = asyncio.ensure_future(self._answer_later(answer))
             frames.settle()
@@ -123,6 +127,26 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(str(closing))
             return
         self._update_reading()
+
+    def _answer_came(self, answer: Answer | Awaitable[Answer] | CloseConnection) -> None:
+        """Sends the response in the call that gives it. The next request waits for the next turn of the event loop:
+        the coordinator that calls this must not get a request in the middle of its work."""
+        self._waiting = None
+        if isinstance(answer, list):
+            self.last_active_ms = self._listener.clock.monotonic_ms()
+            self._writer.write(answer)
+        elif isinstance(answer, CloseConnection):
+            self._refuse(str(answer))
+            return
+        elif answer is not None:
+            self._waiting = asyncio.ensure_future(self._answer_later(answer))
+            return
+        if self._frames.unread_bytes or self.is_finishing:
+            self._listener.loop.call_soon(self._proceed_if_open)
+
+    def _proceed_if_open(self) -> None:
+        if not self._transport.is_closing():
+            self._proceed()
 
     async def _answer_later(self, awaited: Awaitable[Answer]) -> None:
         """Sends the response in the task that computes it: a callback would add an iteration of the event loop."""

@@ -45,6 +45,42 @@ def test_a_shard_that_raises_leaves_the_others_of_the_turn_to_append() -> None:
     assert [shard.appends for shard in shards] == [1] * 10
 
 
+def test_deferred_work_follows_the_writes_of_its_turn() -> None:
+    ends: list[Callable[[], None]] = []
+    turn = TurnOfWrites(ends.append)
+    happened: list[str] = []
+
+    class Shard:
+        def append_pending(self) -> None:
+            happened.append("append")
+            turn.defer(lambda: happened.append("deferred by the append"))
+
+    def fail() -> None:
+        raise ValueError("a defect")
+
+    turn.defer(lambda: happened.append("deferred"))
+    turn.defer(fail)
+    assert turn.is_first(Shard())
+    ends.pop()()
+    assert happened == ["append", "deferred", "deferred by the append"]
+
+
+def test_a_write_in_the_end_of_a_turn_begins_a_turn_that_ends() -> None:
+    ends: list[Callable[[], None]] = []
+    turn = TurnOfWrites(ends.append)
+    later = CountingShard()
+
+    class Shard:
+        def append_pending(self) -> None:
+            assert turn.is_first(later)
+
+    turn.defer(lambda: None)
+    assert turn.is_first(Shard())
+    while ends:
+        ends.pop()()
+    assert later.appends == 1
+
+
 def test_writes_are_taken_once_in_their_order() -> None:
     pending = PendingWrites()
     writes = [PendingWrite([record("a", value)], lambda: None, lambda _: None) for value in range(3)]

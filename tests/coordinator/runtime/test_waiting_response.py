@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, join_answers
 from odradek.protocol.errors import ErrorCode
 
@@ -31,10 +33,42 @@ def test_a_refusal_is_the_response_that_the_handler_makes_of_the_error() -> None
 
 def test_an_answer_to_a_client_that_is_gone_is_dropped() -> None:
     async def scenario() -> None:
-        waiting = WaitingResponse(str)
-        waiting.future.cancel()
+        waiting, received = WaitingResponse(str), list[str]()
+        waiting.then(received.append)
+        waiting.cancel()
         waiting("response")
-        assert waiting.future.cancelled()
+        waiting.refuse(ErrorCode.NOT_COORDINATOR)
+        awaited = WaitingResponse(str)
+        task = asyncio.ensure_future(awaited)
+        await asyncio.sleep(0)
+        task.cancel()
+        awaited("response")
+        assert received == []
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+
+
+def test_a_response_is_converted_and_passed_on_in_the_call_that_gives_it() -> None:
+    waiting, received = WaitingResponse(str), list[object]()
+    assert waiting.map(lambda number: number + 1).map(lambda number: number * 10).result() is waiting
+    waiting.then(received.append)
+    waiting(3)
+    waiting(4)
+    assert received == [40]
+
+
+def test_an_exception_of_a_conversion_concerns_its_request_alone() -> None:
+    async def scenario() -> None:
+        waiting, awaited, received = WaitingResponse(str), WaitingResponse(str), list[object]()
+        waiting.map(lambda _: 1 / 0).then(received.append)
+        awaited.map(lambda _: 1 / 0)
+        waiting(1)
+        awaited(1)
+        assert isinstance(received[0], ZeroDivisionError)
+        with pytest.raises(ZeroDivisionError):
+            await awaited
 
     asyncio.run(scenario())
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -82,7 +80,7 @@ def test_the_last_epoch_ends_with_a_new_producer_id() -> None:
 
 
 def test_a_start_with_the_last_epoch_gets_a_new_producer_id() -> None:
-    current = replace(ongoing(LAST_PRODUCER_EPOCH), state=TransactionState.COMPLETE_COMMIT)
+    current = ongoing(LAST_PRODUCER_EPOCH)._replace(state=TransactionState.COMPLETE_COMMIT)
     assert rules.init_producer(current, 1000, None, 20).needs_producer_id
     begun = rules.init_producer(current, 1000, None, 20, new_producer_id=8).transaction
     assert begun is not None
@@ -97,11 +95,11 @@ def test_a_coordinator_can_always_abort() -> None:
 
 
 def test_the_id_of_a_transaction_does_not_expire() -> None:
-    idle = replace(ongoing(1), state=TransactionState.COMPLETE_ABORT)
+    idle = ongoing(1)._replace(state=TransactionState.COMPLETE_ABORT)
     assert rules.is_expired(idle, 10 + 100, 100)
     assert not rules.is_expired(idle, 10 + 99, 100)
     for state in (TransactionState.ONGOING, TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT):
-        assert not rules.is_expired(replace(idle, state=state), 10**9, 100)
+        assert not rules.is_expired(idle._replace(state=state), 10**9, 100)
 
 
 @pytest.mark.parametrize("version", [V0, V2])

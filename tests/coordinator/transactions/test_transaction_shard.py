@@ -35,9 +35,13 @@ class FakeMarkers:
 
     def __init__(self) -> None:
         self.done: list[Callable[[], None]] = []
+        self.is_immediate = False
 
     def write(self, *_: object, done: Callable[[], None], **__: object) -> None:
-        self.done.append(done)
+        if self.is_immediate:
+            done()
+        else:
+            self.done.append(done)
 
 
 class ShardOfTransactions:
@@ -60,6 +64,7 @@ class ShardOfTransactions:
         self.log.append([record])
         self.machine.replay(*record)
         self.shard.activate()
+        self.end_turn()
 
     def fire(self) -> None:
         """The timeout of the transaction, or the pause before a retry, has passed."""
@@ -136,7 +141,40 @@ def test_markers_are_written_once_the_decision_is_committed() -> None:
     shard.clock.run_due()  # a client would get COORDINATOR_NOT_AVAILABLE; the markers wait on
     assert not shard.markers.done
     log.advance_high_watermark(1)
+    shard.end_turn()
     assert len(shard.markers.done) == 1
+
+
+def end(shard: ShardOfTransactions) -> object:
+    outcome = rules.end_transaction(shard.machine.get(NAME), PRODUCER, V2, START_MS, commits=True)
+    return shard.machine.carry_out(NAME, outcome, lambda error, _: error)
+
+
+def test_the_end_is_answered_before_its_markers_are_written(shard: ShardOfTransactions) -> None:
+    shard.load(ongoing())
+    assert end(shard) is ErrorCode.NONE
+    assert not shard.markers.done
+    shard.end_turn()
+    assert len(shard.markers.done) == 1
+
+
+def test_a_request_of_the_same_turn_finds_the_markers_written(shard: ShardOfTransactions) -> None:
+    shard.markers.is_immediate = True
+    shard.load(ongoing())
+    assert end(shard) is ErrorCode.NONE
+    found = shard.machine.get(NAME)
+    assert found is not None
+    assert found.state is TransactionState.COMPLETE_COMMIT
+    shard.end_turn()
+    assert len(shard.log.records) == 3, "Ongoing, PrepareCommit, CompleteCommit: once each"
+
+
+def test_markers_that_are_due_are_left_to_the_next_coordinator(shard: ShardOfTransactions) -> None:
+    shard.load(ongoing())
+    end(shard)
+    shard.shard.unload()
+    shard.end_turn()
+    assert not shard.markers.done
 
 
 async def test_a_transaction_that_does_not_fit_into_a_batch_is_refused_and_nothing_changes(

@@ -60,6 +60,8 @@ class TurnOfWrites:
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._call_soon = call_soon
         self._shards: dict[HasPendingWrites, None] = {}  # in the order of their first write
+        self._deferred: list[Callable[[], None]] = []
+        self._has_end = False  # of which the event loop knows
 
     def is_first(self, shard: HasPendingWrites) -> bool:
         """Whether this is the shard's first shared write in this turn."""
@@ -67,16 +69,35 @@ class TurnOfWrites:
         if shard in shards:
             return False
         shards[shard] = None
-        if len(shards) == 1:
-            self._call_soon(self.end)
+        if not self._has_end:
+            self._schedule_end()
         return True
 
+    def defer(self, work: Callable[[], None]) -> None:
+        """Do this at the end of the turn, after the collected writes: when the requests that arrived together are
+        answered, and before any request that follows from an answer is read."""
+        self._deferred.append(work)
+        if not self._has_end:
+            self._schedule_end()
+
+    def _schedule_end(self) -> None:
+        self._has_end = True
+        self._call_soon(self.end)
+
     def end(self) -> None:
-        """Append the collected writes. Called by the event loop after the requests that arrived together. An exception
-        of one shard is logged: the writes of the others must be appended and answered."""
+        """Append the collected writes, and do the deferred work. Called by the event loop after the requests that
+        arrived together. An exception of one shard is logged: the writes of the others must be appended and
+        answered."""
+        self._has_end = False  # what is written and deferred from here on belongs to the next turn
         shards, self._shards = self._shards, {}
         for shard in shards:
             try:
                 shard.append_pending()
             except Exception as problem:
                 log.error("collected coordinator writes could not be appended", exc_info=problem)
+        deferred, self._deferred = self._deferred, []
+        for work in deferred:
+            try:
+                work()
+            except Exception as problem:
+                log.error("the deferred work of a coordinator failed", exc_info=problem)

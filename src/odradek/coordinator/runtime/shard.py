@@ -22,7 +22,7 @@ from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable, Iterator, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Sequence
 
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.coordinator.runtime.decision import Decision, Waiter
@@ -198,11 +198,19 @@ class Shard(Generic[M]):
             if error is _NONE:
                 replay()
             return error
-        size_bytes = sum(map(record_bytes, records))
+        self.collect_write(PendingWrite(records, replay, done))
+        return None
+
+    def collect_write(self, write: PendingWrite) -> None:
+        """Add a write to those that are appended together, by the next operation on this shard or the caller."""
+        size_bytes = sum(map(record_bytes, write.records))
         if not self._pending.has_room(size_bytes, self.log.batch_limit_bytes):
             self.append_pending()
-        self._pending.add(PendingWrite(records, replay, done), size_bytes)
-        return None
+        self._pending.add(write, size_bytes)
+
+    def defer(self, work: Callable[[], None]) -> None:
+        """See `TurnOfWrites.defer`."""
+        self._turn.defer(work)
 
     def fits_in_batch(self, records: Sequence[CoordinatorRecord]) -> bool:
         return len(records) == 1 or sum(map(record_bytes, records)) <= self.log.batch_limit_bytes
@@ -275,14 +283,14 @@ class Shard(Generic[M]):
             self._waits.add(CommitWait(end_offset, deadline_ms, waiter, response))
             self._watch_deadlines()
 
-    def answer_directly(self, response: T, refusal: Callable[[ErrorCode], T]) -> T | Awaitable[T]:
-        """For a handler that has its response: the response if all that it may rest on is committed, otherwise an
-        awaitable of it, or of its refusal."""
+    def answer_directly(self, response: T, refusal: Callable[[ErrorCode], T]) -> T | WaitingResponse:
+        """For a handler that has its response: the response if all that it may rest on is committed, otherwise one
+        that waits for it, or for its refusal."""
         if self.state is _ACTIVE and self.log.high_watermark >= self.log.log_end_offset:
             return response
         waiting = WaitingResponse(refusal)
         self.answer(waiting, response)
-        result: T | Awaitable[T] = waiting.result()
+        result: T | WaitingResponse = waiting.result()
         return result
 
     def _watch_deadlines(self) -> None:

@@ -1,4 +1,4 @@
-"""A response that a handler awaits, and that a rule or the runtime fills in."""
+"""A response that a handler waits for, and that a rule or the runtime fills in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Sequence
 
     from odradek.protocol.errors import ErrorCode
 
@@ -15,32 +15,74 @@ R = TypeVar("R")
 
 
 class WaitingResponse:
-    """A `Waiter` with a future. The client may be gone when the answer comes: its connection cancels the future."""
+    """A `Waiter` for one request. Its response is passed on in the call that fills it in (`then`), so that a request
+    that waits costs no task and no turn of the event loop; it can be awaited as well. The client may be gone when the
+    response comes: its connection cancels it.
 
-    __slots__ = ("_refusal", "future")
+    Functions given to `map` and `then` run inside the coordinator. They must not send requests to it.
+    """
+
+    __slots__ = ("_convert", "_is_done", "_refusal", "_response", "_then")
 
     def __init__(self, refusal: Callable[[ErrorCode], Any]) -> None:
         self._refusal = refusal
-        self.future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._is_done = False
+        self._response: Any = None
+        self._convert: Callable[[Any], Any] | None = None
+        self._then: Callable[[Any], None] | None = None
 
     def __call__(self, response: Any) -> None:
-        if not self.future.done():
-            self.future.set_result(response)
+        if self._is_done:
+            return
+        self._is_done = True
+        if self._convert is not None:
+            try:
+                response = self._convert(response)
+            except Exception as problem:  # of the request alone: the coordinator goes on
+                response = problem
+        self._response = response
+        if self._then is not None:
+            self._then(response)
 
     def refuse(self, error: ErrorCode) -> None:
-        self(self._refusal(error))
+        if not self._is_done:
+            self(self._refusal(error))
+
+    def cancel(self) -> None:
+        self._is_done = True
 
     def result(self) -> Any:
-        """The response if it is there, otherwise its future."""
-        return self.future.result() if self.future.done() else self.future
+        """The response if it is there, otherwise this object, of which it can be had."""
+        return self._response if self._is_done else self
+
+    def map(self, convert: Callable[[Any], Any]) -> WaitingResponse:
+        """Convert the response, or the refusal, when it comes. An exception takes the place of the response."""
+        earlier = self._convert
+        self._convert = convert if earlier is None else lambda response: convert(earlier(response))
+        return self
+
+    def then(self, receive: Callable[[Any], None]) -> None:
+        """Pass the response, or the exception of a conversion, to this function when it comes."""
+        assert not self._is_done
+        assert self._then is None
+        self._then = receive
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self._is_done:
+            future = asyncio.get_running_loop().create_future()
+            self.then(lambda _: None if future.done() else future.set_result(None))
+            yield from future.__await__()
+        if isinstance(self._response, Exception):
+            raise self._response
+        return self._response
 
 
 def join_answers(parts: Sequence[T | Awaitable[T]], combine: Callable[[list[T]], R]) -> R | Awaitable[R]:
     """One response out of parts of which some may have to wait."""
-    if any(isinstance(part, asyncio.Future) for part in parts):
+    if any(isinstance(part, WaitingResponse) for part in parts):
         return _join_later(parts, combine)
     return combine(parts)  # type: ignore[arg-type]  # none of them is awaitable
 
 
 async def _join_later(parts: Sequence[T | Awaitable[T]], combine: Callable[[list[T]], R]) -> R:
-    return combine([await part if isinstance(part, asyncio.Future) else part for part in parts])  # type: ignore[misc]
+    return combine([await part if isinstance(part, WaitingResponse) else part for part in parts])  # type: ignore[misc]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.sentinels import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP
@@ -65,15 +64,14 @@ class ProducerIdentity(NamedTuple):
     epoch: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Transaction:
+class Transaction(NamedTuple):
     """A new value for each change. `last_epoch` is the epoch before the present one, of the same client; Kafka's record
     does not have it, so it is unknown after a change of coordinator."""
 
     producer_id: int
-    producer_epoch: int = NO_PRODUCER_EPOCH
     timeout_ms: int
     last_update_ms: int
+    producer_epoch: int = NO_PRODUCER_EPOCH
     state: TransactionState = TransactionState.EMPTY
     partitions: frozenset[TopicPartition] = frozenset()
     start_ms: int = NO_TIMESTAMP

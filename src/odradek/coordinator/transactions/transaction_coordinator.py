@@ -3,8 +3,7 @@ broker. Handlers call it; it answers at once, or when the records of the decisio
 
 from __future__ import annotations
 
-import inspect
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.topic_decisions import NewTopic
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.groups.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.coordinator.runtime.shard import Shard
+    from odradek.coordinator.runtime.waiting_response import WaitingResponse
     from odradek.coordinator.transactions.transaction import Transaction
     from odradek.coordinator.transactions.transaction_rules import Outcome
     from odradek.host.host import Host
@@ -62,6 +62,11 @@ def transactions_topic(values: Mapping[str, Any], broker_count: int) -> NewTopic
 class InitResult(NamedTuple):
     error: ErrorCode
     identity: ProducerIdentity = NO_IDENTITY
+
+
+# The rule of a request, by the transaction, the time and a new producer id, if one was allocated.
+Decide: TypeAlias = "Callable[[Transaction | None, int, int | None], Outcome]"
+MakeResult: TypeAlias = "Callable[[ErrorCode, Transaction | None], InitResult]"
 
 
 class TransactionCoordinator:
@@ -112,37 +117,34 @@ class TransactionCoordinator:
 
     # Requests
 
-    async def init_producer(
+    def init_producer(
         self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity | None
-    ) -> InitResult:
+    ) -> InitResult | Awaitable[InitResult]:
         if not 0 < timeout_ms <= self.settings().max_timeout_ms:
             return InitResult(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
 
         def decide(current: Transaction | None, now_ms: int, new_producer_id: int | None) -> Outcome:
             return rules.init_producer(current, timeout_ms, expected, now_ms, new_producer_id)
 
-        return await self._decide_with_producer_id(
+        return self._decide_with_producer_id(
             transactional_id,
             decide,
             lambda transaction: ProducerIdentity(transaction.producer_id, transaction.producer_epoch),
         )
 
-    async def end(
+    def end(
         self, transactional_id: str, producer: ProducerIdentity, version: TransactionVersion, *, commits: bool
-    ) -> InitResult:
+    ) -> InitResult | Awaitable[InitResult]:
         def decide(current: Transaction | None, now_ms: int, new_producer_id: int | None) -> Outcome:
             return rules.end_transaction(
                 current, producer, version, now_ms, commits=commits, new_producer_id=new_producer_id
             )
 
-        return await self._decide_with_producer_id(transactional_id, decide, rules.answer_identity)
+        return self._decide_with_producer_id(transactional_id, decide, rules.answer_identity)
 
-    async def _decide_with_producer_id(
-        self,
-        transactional_id: str,
-        decide: Callable[[Transaction | None, int, int | None], Outcome],
-        identity_of: Callable[[Transaction], ProducerIdentity],
-    ) -> InitResult:
+    def _decide_with_producer_id(
+        self, transactional_id: str, decide: Decide, identity_of: Callable[[Transaction], ProducerIdentity]
+    ) -> InitResult | Awaitable[InitResult]:
         """A producer id is allocated only for a rule that needs one, and the rule decides again: meanwhile another
         request may have changed the transaction."""
 
@@ -150,19 +152,28 @@ class TransactionCoordinator:
             has_identity = error is ErrorCode.NONE and transaction is not None
             return InitResult(error, identity_of(transaction) if has_identity and transaction else NO_IDENTITY)
 
-        new_producer_id: int | None = None
+        decided = self._decide(transactional_id, decide, result, None)
+        return self._decide_with_new_id(transactional_id, decide, result) if decided is None else decided
+
+    def _decide(
+        self, transactional_id: str, decide: Decide, result: MakeResult, new_producer_id: int | None
+    ) -> InitResult | WaitingResponse | None:
+        """None when the rule needs a new producer id."""
+        shard = self._runtime.find_for_shared_write(transactional_id)
+        if isinstance(shard, ErrorCode):
+            return InitResult(shard)
+        outcome = decide(shard.get(transactional_id), shard.now_ms(), new_producer_id)
+        return None if outcome.needs_producer_id else shard.carry_out(transactional_id, outcome, result)
+
+    async def _decide_with_new_id(self, transactional_id: str, decide: Decide, result: MakeResult) -> InitResult:
         while True:
-            shard = self._runtime.find_for_shared_write(transactional_id)
-            if isinstance(shard, ErrorCode):
-                return InitResult(shard)
-            outcome = decide(shard.get(transactional_id), shard.now_ms(), new_producer_id)
-            if not outcome.needs_producer_id:
-                answer = shard.carry_out(transactional_id, outcome, result)
-                return await answer if inspect.isawaitable(answer) else answer
             try:
                 new_producer_id = await self._producer_ids.allocate()
             except ControllerFenced:
                 return InitResult(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+            decided = self._decide(transactional_id, decide, result, new_producer_id)
+            if decided is not None:
+                return decided if isinstance(decided, InitResult) else await decided
 
     def add_partitions(
         self,
@@ -170,7 +181,7 @@ class TransactionCoordinator:
         producer: ProducerIdentity,
         partitions: Collection[TopicPartition],
         version: TransactionVersion,
-    ) -> ErrorCode | Awaitable[ErrorCode]:
+    ) -> ErrorCode | WaitingResponse:
         shard = self._runtime.find_for_shared_write(transactional_id)
         if isinstance(shard, ErrorCode):
             return shard
@@ -181,7 +192,7 @@ class TransactionCoordinator:
 
     def verify_partitions(
         self, transactional_id: str, producer: ProducerIdentity, partitions: Collection[TopicPartition]
-    ) -> dict[TopicPartition, ErrorCode] | Awaitable[dict[TopicPartition, ErrorCode]]:
+    ) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
         """A partition that has joined is confirmed when that is committed: otherwise a crash could leave what is
         written there without its transaction, open for ever."""
         shard = self._runtime.find_for_shared_write(transactional_id)

@@ -10,6 +10,8 @@ from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 from odradek.coordinator.transactions.transaction import Transaction, TransactionState, TransactionVersion
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Message, Struct, array, int8, int16, int32, int64, string
+from odradek.protocol.sentinels import NO_PRODUCER_ID
+from odradek.protocol.varints import encode_unsigned_varint
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,7 +20,16 @@ if TYPE_CHECKING:
 
 KEY_VERSION = 0
 VALUE_VERSION = 1  # as Kafka writes with transaction.version 1 and above
+MOST_CACHED_PARTITIONS = 16  # of a transaction whose encoded partitions are kept
+
 _VERSION = struct.Struct(">h")
+_pack_head = struct.Struct(">hqhib").pack  # version of the value, producer id and epoch, timeout, state
+_pack_times = struct.Struct(">qq").pack
+_pack_id_tag = struct.Struct(">bbq").pack
+_pack_version_tag = struct.Struct(">bbh").pack
+_ID_BYTES = 8
+_NULL_ARRAY = b"\x00"
+_COUNTS = [bytes([count]) for count in range(4)]
 
 
 class TransactionLogKey(Message):
@@ -57,25 +68,52 @@ def transaction_key(transactional_id: str) -> bytes:
 
 
 def transaction_value(transaction: Transaction) -> bytes:
-    """A transaction without partitions has null in their place where it has not begun, as in Kafka."""
-    value = TransactionLogValue(
-        producer_id=transaction.producer_id,
-        previous_producer_id=transaction.previous_producer_id,
-        next_producer_id=transaction.next_producer_id,
-        producer_epoch=transaction.producer_epoch,
-        transaction_timeout_ms=transaction.timeout_ms,
-        transaction_status=transaction.state,
-        transaction_partitions=None
-        if transaction.state is TransactionState.EMPTY
-        else [
-            PartitionsSchema(topic=topic, partition_ids=indexes)
-            for topic, indexes in by_topic(transaction.partitions).items()
-        ],
-        transaction_last_update_timestamp_ms=transaction.last_update_ms,
-        transaction_start_timestamp_ms=transaction.start_ms,
-        client_transaction_version=transaction.client_version,
+    """A transaction without partitions has null in their place where it has not begun, as in Kafka. The same bytes as
+    `TransactionLogValue` encodes, in a fraction of the time (a test compares them): a transaction has three records."""
+    partitions = transaction.partitions
+    if transaction.state is TransactionState.EMPTY:
+        encoded_partitions = _NULL_ARRAY
+    elif len(partitions) <= MOST_CACHED_PARTITIONS:
+        encoded_partitions = _encode_few_partitions(partitions)
+    else:
+        encoded_partitions = _encode_partitions(partitions)
+    head = _pack_head(
+        VALUE_VERSION,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        transaction.timeout_ms,
+        transaction.state,
     )
-    return _join(VALUE_VERSION, value)
+    times = _pack_times(transaction.last_update_ms, transaction.start_ms)
+    return head + encoded_partitions + times + _encode_tags(transaction)
+
+
+def _encode_tags(transaction: Transaction) -> bytes:
+    """The tagged fields that differ from their defaults."""
+    count, tags = 0, b""
+    if transaction.previous_producer_id != NO_PRODUCER_ID:
+        count, tags = 1, _pack_id_tag(0, _ID_BYTES, transaction.previous_producer_id)
+    if transaction.next_producer_id != NO_PRODUCER_ID:
+        count, tags = count + 1, tags + _pack_id_tag(1, _ID_BYTES, transaction.next_producer_id)
+    if transaction.client_version:
+        count, tags = count + 1, tags + _pack_version_tag(2, _VERSION.size, transaction.client_version)
+    return _COUNTS[count] + tags
+
+
+@functools.lru_cache(maxsize=1024)
+def _encode_few_partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    return _encode_partitions(partitions)
+
+
+def _encode_partitions(partitions: frozenset[TopicPartition]) -> bytes:
+    """As an array of `PartitionsSchema`."""
+    topics = by_topic(partitions)
+    parts = [encode_unsigned_varint(len(topics) + 1)]
+    for topic, indexes in topics.items():
+        name = topic.encode()
+        parts += (encode_unsigned_varint(len(name) + 1), name, encode_unsigned_varint(len(indexes) + 1))
+        parts += (struct.pack(f">{len(indexes)}i", *indexes), _COUNTS[0])
+    return b"".join(parts)
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -6,7 +6,6 @@ that of its client: before version 2 the epoch stays the same from one transacti
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.transactions.transaction import (
@@ -60,8 +59,7 @@ def init_producer(
     if current.state is _ONGOING:
         # The client asks again, and finds the transaction aborted.
         return Outcome(ErrorCode.CONCURRENT_TRANSACTIONS, abort_by_coordinator(current, now_ms))
-    begun = replace(
-        current,
+    begun = current._replace(
         state=_EMPTY,
         timeout_ms=timeout_ms,
         partitions=frozenset(),
@@ -75,12 +73,12 @@ def init_producer(
         if new_producer_id is None:
             return NEEDS_PRODUCER_ID
         last_epoch = NO_PRODUCER_EPOCH if expected is None else current.producer_epoch
-        return Outcome(transaction=replace(begun, producer_id=new_producer_id, producer_epoch=0, last_epoch=last_epoch))
+        return Outcome(transaction=begun._replace(producer_id=new_producer_id, producer_epoch=0, last_epoch=last_epoch))
     next_epoch = current.producer_epoch + 1
     if expected is None:
-        return Outcome(transaction=replace(begun, producer_epoch=next_epoch, last_epoch=NO_PRODUCER_EPOCH))
+        return Outcome(transaction=begun._replace(producer_epoch=next_epoch, last_epoch=NO_PRODUCER_EPOCH))
     if current.producer_epoch in (NO_PRODUCER_EPOCH, expected.epoch):
-        return Outcome(transaction=replace(begun, producer_epoch=next_epoch, last_epoch=current.producer_epoch))
+        return Outcome(transaction=begun._replace(producer_epoch=next_epoch, last_epoch=current.producer_epoch))
     if expected.epoch == current.last_epoch:
         return Outcome(transaction=begun)  # a retry: the epoch was raised, and the answer was lost
     return Outcome(ErrorCode.PRODUCER_FENCED)
@@ -117,8 +115,7 @@ def add_partitions(
     if is_begun and partitions <= current.partitions:
         return Outcome()
     return Outcome(
-        transaction=replace(
-            current,
+        transaction=current._replace(
             state=_ONGOING,
             partitions=current.partitions | partitions,
             start_ms=current.start_ms if is_begun else now_ms,
@@ -162,7 +159,7 @@ def end_transaction(
     if error is not None:
         return Outcome(error)
     if current.state is not _ONGOING:
-        current = replace(current, start_ms=now_ms)
+        current = current._replace(start_ms=now_ms)
     if version.raises_epoch and current.is_epoch_exhausted and new_producer_id is None:
         return NEEDS_PRODUCER_ID
     # An id that was allocated is not needed if the producer has changed meanwhile.
@@ -213,16 +210,13 @@ def _answer_to_ended(current: Transaction, commits: bool) -> ErrorCode:
 def _prepare(
     current: Transaction, version: TransactionVersion, now_ms: int, next_producer_id: int | None, *, commits: bool
 ) -> Transaction:
-    prepared = replace(
-        current,
-        state=_PREPARE_COMMIT if commits else _PREPARE_ABORT,
+    state = _PREPARE_COMMIT if commits else _PREPARE_ABORT
+    if not version.raises_epoch:
+        return current._replace(state=state, last_update_ms=now_ms, client_version=version)
+    return current._replace(
+        state=state,
         last_update_ms=now_ms,
         client_version=version,
-    )
-    if not version.raises_epoch:
-        return prepared
-    return replace(
-        prepared,
         producer_epoch=current.producer_epoch + 1,
         last_epoch=current.producer_epoch,
         next_producer_id=NO_PRODUCER_ID if next_producer_id is None else next_producer_id,
@@ -237,8 +231,7 @@ def abort_by_coordinator(current: Transaction, now_ms: int) -> Transaction:
 
 def complete(current: Transaction, now_ms: int) -> Transaction:
     """All markers are written."""
-    completed = replace(
-        current,
+    completed = current._replace(
         state=_COMPLETE_COMMIT if current.state is _PREPARE_COMMIT else _COMPLETE_ABORT,
         partitions=frozenset(),
         last_update_ms=now_ms,
@@ -246,8 +239,7 @@ def complete(current: Transaction, now_ms: int) -> Transaction:
     )
     if current.next_producer_id == NO_PRODUCER_ID:
         return completed
-    return replace(
-        completed,
+    return completed._replace(
         producer_id=current.next_producer_id,
         producer_epoch=0,
         previous_producer_id=current.producer_id,

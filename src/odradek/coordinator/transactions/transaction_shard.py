@@ -1,13 +1,16 @@
 """The transactions of one partition of `__transaction_state`: requests run rules, and records are their outcome.
 
-A transaction whose end is decided and committed gets its markers written, and is complete when all of them are. Its
-timeout is a timer of the shard. After a load both start again from the records.
+A transaction whose end is decided and committed gets its markers written, and is complete when all of them are. They
+are written at the end of the turn of the event loop: after the client has its answer, and before it can send a request
+that follows from it. The timeout of a transaction is a timer of the shard. After a load both start again from the
+records.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.coordinator.runtime.pending_writes import PendingWrite
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.coordinator.transactions import transaction_rules as rules
 from odradek.coordinator.transactions.transaction import TransactionState
@@ -22,7 +25,7 @@ from odradek.protocol.control_records import ControlRecordType, EndTransactionMa
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Hashable
+    from collections.abc import Callable, Hashable
 
     from odradek.coordinator.runtime.shard import Shard
     from odradek.coordinator.transactions.markers import MarkerWriter
@@ -46,6 +49,8 @@ class TransactionShard:
         self._markers = markers
         self.answer_directly = shard.answer_directly
         self._unwritten: set[str] = set()  # transactional ids with a write that waits to share a batch
+        self._unmarked: dict[str, Transaction] = {}  # their end is committed, and their markers are due in this turn
+        self._is_writing_markers = False
         self.transactions: dict[str, Transaction] = {}
         self.now_ms = now_ms
 
@@ -55,6 +60,8 @@ class TransactionShard:
 
     def get(self, transactional_id: str) -> Transaction | None:
         """With all earlier requests applied."""
+        if transactional_id in self._unmarked:
+            self._write_due_markers()
         if transactional_id in self._unwritten:
             self._shard.append_pending()
         return self.transactions.get(transactional_id)
@@ -66,7 +73,7 @@ class TransactionShard:
         transactional_id: str,
         outcome: Outcome,
         response: Callable[[ErrorCode, Transaction | None], T],
-    ) -> T | Awaitable[T]:
+    ) -> T | WaitingResponse:
         """Write what a rule decided; the response goes out when everything that it rests on is committed."""
         waiting = WaitingResponse(lambda error: response(error, None))
         transaction = outcome.transaction or self.transactions.get(transactional_id)
@@ -81,7 +88,7 @@ class TransactionShard:
             answer(_NONE)
         else:
             self._write(transactional_id, outcome.transaction, answer)
-        result: T | Awaitable[T] = waiting.result()
+        result: T | WaitingResponse = waiting.result()
         return result
 
     def _write(self, transactional_id: str, transaction: Transaction, done: Callable[[ErrorCode], None]) -> None:
@@ -93,9 +100,15 @@ class TransactionShard:
             if error is _NONE and transaction.state.is_ending:
                 self._write_markers_when_committed(transactional_id, transaction)
 
+        def put() -> None:
+            self._put(transactional_id, transaction)
+
         self._unwritten.add(transactional_id)
-        record = transaction_record(transactional_id, transaction)
-        outcome = self._shard.write_shared([record], lambda: self._put(transactional_id, transaction), finish)
+        records = [transaction_record(transactional_id, transaction)]
+        if self._is_writing_markers:
+            self._shard.collect_write(PendingWrite(records, put, finish))
+            return
+        outcome = self._shard.write_shared(records, put, finish)
         if outcome is not None:
             finish(outcome)
 
@@ -131,7 +144,9 @@ class TransactionShard:
                 self._write_markers_when_committed(transactional_id, transaction)
 
     def on_unload(self) -> None:
-        """No request waits inside: answers that wait for their records belong to the runtime."""
+        """No request waits inside: answers that wait for their records belong to the runtime. The next coordinator
+        writes the markers that are due."""
+        self._unmarked.clear()
 
     def on_timer(self, key: Hashable) -> None:
         """The transaction has reached its timeout, or its end could not be recorded and is tried again."""
@@ -161,6 +176,24 @@ class TransactionShard:
     def _write_markers_when_committed(self, transactional_id: str, transaction: Transaction) -> None:
         """Not before: another coordinator, which knows nothing of this end, could decide on another."""
         self._shard.answer(_WhenCommitted(self, transactional_id, transaction), None)
+
+    def write_markers_soon(self, transactional_id: str, transaction: Transaction) -> None:
+        self._unmarked[transactional_id] = transaction
+        if len(self._unmarked) == 1:
+            self._shard.defer(self._write_due_markers)
+
+    def _write_due_markers(self) -> None:
+        """The records of the transactions that are complete by this share a batch. An exception of one transaction is
+        logged: the others must be completed."""
+        due, self._unmarked = self._unmarked, {}
+        self._is_writing_markers = True
+        for transactional_id, transaction in due.items():
+            try:
+                self.write_markers(transactional_id, transaction)
+            except Exception as problem:
+                log.error("the markers of a transaction could not be written", id=transactional_id, exc_info=problem)
+        self._is_writing_markers = False
+        self._shard.append_pending()
 
     def write_markers(self, transactional_id: str, transaction: Transaction) -> None:
         commits = transaction.state is TransactionState.PREPARE_COMMIT
@@ -200,7 +233,7 @@ class _WhenCommitted:
         self._transaction = transaction
 
     def __call__(self, _response: Any) -> None:
-        self._shard.write_markers(self._transactional_id, self._transaction)
+        self._shard.write_markers_soon(self._transactional_id, self._transaction)
 
     def refuse(self, error: ErrorCode) -> None:
         if error is not ErrorCode.NOT_COORDINATOR:

@@ -247,6 +247,17 @@ def test_when_the_last_member_of_the_newer_protocol_leaves_the_group_is_classic(
     assert not any(isinstance(key, TimerKey) and key.member_id == "a" for key in bench.timers.deadlines)
 
 
+def test_a_coordinator_that_loads_a_group_which_became_classic_rebalances_it() -> None:
+    bench = MixedBench()
+    bench.join_consumer("a")
+    member_id, _ = bench.new_classic()
+    bench.synced_to(member_id)
+    bench.beat("a", -1)
+    bench.restart()
+    assert bench.heartbeat(member_id, 3) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert joined(bench.join_classic(member_id)).generation_id == 4
+
+
 def test_it_is_classic_also_when_the_last_one_is_left_out() -> None:
     bench = MixedBench()
     bench.join_consumer("a")

@@ -200,10 +200,14 @@ def _complete_without(group: ClassicGroup, decision: Decision) -> None:
 
 
 def on_load(group: ClassicGroup, decision: Decision) -> None:
-    """Members restored from the log have one session timeout to send a heartbeat."""
+    """Members restored from the log have one session timeout to send a heartbeat.
+
+    A record without a leader is that of a consumer group that became classic and has not assigned its partitions.
+    """
     for member in group.members.values():
         restart_session(group, member, decision)
-    if len(group.members) > decision.settings.max_size:
+    has_no_leader = group.members and group.leader_id is None
+    if has_no_leader or len(group.members) > decision.settings.max_size:
         prepare_rebalance(group, decision)
 
 

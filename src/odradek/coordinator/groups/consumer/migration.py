@@ -156,6 +156,8 @@ def downgrade(
             classic.add(_classic_member(member), CONSUMER_PROTOCOL_TYPE)
     classic.generation = group.epoch
     classic.protocol_name = classic.select_protocol()
+    if rebalances:
+        classic.leader_id = None  # stored, so that a coordinator that loads this record rebalances as well
     assignments = {
         member_id: _encoded_target(group, member, classic.protocol_name, decision.image)
         for member_id, member in classic.members.items()
