@@ -146,3 +146,50 @@ def test_a_full_cache_keeps_sessions_in_use_and_serves_newcomers_without_one() -
     gone = request(0, session_id=old.session_id, epoch=1)
     assert all_sessions.begin(gone, BY_ID) is ErrorCode.FETCH_SESSION_ID_NOT_FOUND
     assert len(all_sessions) == 2
+
+
+def test_offsets_in_an_answer_with_a_divergence_do_not_count_as_known() -> None:
+    """A follower truncates its log and ignores them."""
+    cache = sessions()
+    session = cache.begin(request(0), BY_ID)
+    assert isinstance(session, FetchSession)
+    (wanted,) = session.partitions.values()
+    diverged = FetchResult(ErrorCode.NONE, 5, 5, 0)
+    diverged.diverging_epoch = 3
+    wanted.reported(diverged)
+    assert wanted.has_changed(FetchResult(ErrorCode.NONE, 5, 5, 0))
+
+
+def test_a_follower_in_another_leader_epoch_learns_all_offsets_again() -> None:
+    cache = sessions()
+    session = cache.begin(request(0), BY_ID)
+    assert isinstance(session, FetchSession)
+    (wanted,) = session.partitions.values()
+    known = FetchResult(ErrorCode.NONE, 5, 5, 0)
+    wanted.reported(known)
+    assert not wanted.has_changed(known)
+    newer = request(0, session_id=session.session_id, epoch=session.epoch)
+    newer.topics[0].partitions[0].current_leader_epoch = 4
+    assert cache.begin(newer, BY_ID) is session
+    assert wanted.has_changed(known)
+
+
+def test_a_follower_has_one_session_and_visits_all_partitions_under_a_new_registration() -> None:
+    cache = sessions()
+    first = cache.begin(request(0, 0), BY_ID)
+    assert isinstance(first, FetchSession)
+    cache.watch_for(first, 1, 10)
+    assert len(first.to_visit()) == 2
+    assert first.watch is not None
+    first.watch.changed.clear()
+    cache.watch_for(first, 1, 10)
+    assert first.to_visit() == ()
+    assert cache.begin(request(7, session_id=first.session_id, epoch=first.epoch), BY_ID) is first
+    assert [each.fetch_offset for each in first.to_visit()] == [7]
+    cache.watch_for(first, 1, 11)
+    assert len(first.to_visit()) == 2
+    second = cache.begin(request(0), BY_ID)
+    assert isinstance(second, FetchSession)
+    cache.watch_for(second, 1, 11)
+    missing = cache.begin(request(session_id=first.session_id, epoch=first.epoch), BY_ID)
+    assert missing is ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -85,7 +85,7 @@ class LedPartition:
         self.leader_epoch += 1
         image = PartitionImage(0, WITH_A_FOLLOWER, self.in_sync, ELSEWHERE, self.leader_epoch, self.leader_epoch)
         assert self.partition.become_follower(image) is ErrorCode.NONE
-        self.simulation.loop.run_until_complete(self.partition.truncate_to(offset))
+        self.simulation.loop.run_until_complete(self.partition.follower_log.truncate_to(offset))
         self.lead()
 
     def _fail(self, _directory: LogDirectory, problem: OSError) -> None:

@@ -13,6 +13,7 @@ from odradek.metadata.entities import PartitionImage
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.replica.fetch_result import FetchIsolation
+from odradek.replica.partition_fetch import needs_disk
 from odradek.replica.partition_transactions import OpenTransaction, ProducerDescription
 from odradek.replica.waiting_requests import WaitingFetch
 from tests.log.batches import EVERYTHING, NOW_MS
@@ -234,8 +235,8 @@ def test_a_reader_at_the_last_stable_offset_needs_no_disk(alone: LedPartition) -
         put(partition, 2, b"b")
         partition.log.roll()
     isolation = FetchIsolation.TRANSACTION_COMMITTED
-    assert partition.needs_disk(0), "for a reader who reads everything"
-    assert not partition.needs_disk(0, isolation)
+    assert needs_disk(partition, 0), "for a reader who reads everything"
+    assert not needs_disk(partition, 0, isolation)
     commit(partition, 1)
-    assert partition.needs_disk(0, isolation)
-    assert not partition.needs_disk(1, isolation)
+    assert needs_disk(partition, 0, isolation)
+    assert not needs_disk(partition, 1, isolation)

@@ -130,10 +130,10 @@ class PartitionModel(RuleBasedStateMachine):
 
     @rule(behind=st.integers(1, 3))
     def an_older_partition_epoch_is_refused(self, behind: int) -> None:
-        before = self.partition.in_sync_count
+        before = self.partition.image
         image = PartitionImage(0, (HERE,), (), self.leader, self.leader_epoch, self.partition_epoch - behind)
         assert self.apply(self.leader, image) is ErrorCode.INVALID_UPDATE_VERSION
-        assert self.partition.in_sync_count == before
+        assert self.partition.image is before
 
     # Records
 
@@ -190,7 +190,11 @@ class PartitionModel(RuleBasedStateMachine):
         self.step()
         self.workers.held.add("flush")
         log = self.partition.log
-        self.run(self.partition.truncate_to(max(log.log_start_offset, log.log_end_offset - chance.randint(0, 4))))
+        self.run(
+            self.partition.follower_log.truncate_to(
+                max(log.log_start_offset, log.log_end_offset - chance.randint(0, 4))
+            )
+        )
         assert self.recovery_point_offset == log.recovery_point_offset, "checkpointed before the next append"
         self.high_watermark = min(self.high_watermark, log.log_end_offset)
         self.batch_ends = [each for each in self.batch_ends if each <= log.log_end_offset]

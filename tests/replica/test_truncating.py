@@ -36,7 +36,7 @@ def follower(broker: SimulatedBroker, name: str) -> Partition:
 
 
 def begin_truncation(broker: SimulatedBroker, follower: Partition, offset: int) -> asyncio.Task[None]:
-    task = broker.simulation.loop.create_task(follower.truncate_to(offset))
+    task = broker.simulation.loop.create_task(follower.follower_log.truncate_to(offset))
     broker.step()
     return task
 
@@ -47,10 +47,10 @@ def recovery_point(broker: SimulatedBroker, name: str) -> int:
 
 def test_a_truncation_checkpoints_the_recovery_point(broker: SimulatedBroker, follower: Partition, name: str) -> None:
     assert recovery_point(broker, name) == 5
-    broker.run(follower.truncate_to(2))
+    broker.run(follower.follower_log.truncate_to(2))
     assert follower.log.log_end_offset == follower.high_watermark == 2
     assert recovery_point(broker, name) == 2
-    assert not follower.truncator.is_running
+    assert not follower.follower_log.is_truncating
 
 
 def test_a_truncation_is_running_until_the_recovery_point_is_checkpointed(
@@ -60,7 +60,7 @@ def test_a_truncation_is_running_until_the_recovery_point_is_checkpointed(
     truncating = begin_truncation(broker, follower, 2)
     assert workers.waiting == ["_write"]
     assert not truncating.done()
-    assert follower.truncator.is_running
+    assert follower.follower_log.is_truncating
     workers.release_all()
     broker.simulation.loop.run_until_complete(truncating)
 
@@ -73,9 +73,9 @@ def test_a_truncation_continues_when_its_caller_is_cancelled(
     truncating.cancel()
     with suppress(asyncio.CancelledError):
         broker.simulation.loop.run_until_complete(truncating)
-    assert follower.truncator.is_running
+    assert follower.follower_log.is_truncating
     workers.release_all()
-    broker.run(follower.truncator.settle())
+    broker.run(follower.follower_log.settle())
     assert not follower.log.is_truncating
     assert follower.log.log_end_offset == recovery_point(broker, name) == 2
 
@@ -88,9 +88,9 @@ def test_a_recovery_point_that_cannot_be_checkpointed_fails_the_log_directory(
     async def fail(directory: object) -> None:
         raise OSError(errno.ENOSPC, "disk full")
 
-    follower._checkpoint_directory = fail
+    follower.follower_log._checkpoint_directory = fail
     with pytest.raises(OSError, match="disk full"):
-        broker.run(follower.truncate_to(2))
+        broker.run(follower.follower_log.truncate_to(2))
     assert follower.directory.failure is not None
     caplog.clear()
 

@@ -131,10 +131,22 @@ producer.id.expiration.check.interval.ms INT 600000 [1,] internal
     How often forgotten producers are looked for.
 producer.id.expiration.ms INT 86400000 [1,] cluster
     After how long without a write a producer's sequence numbers are forgotten.
+replica.fetch.backoff.ms INT 1000 [0,] -
+    The longest pause of a follower after its leader has refused a fetch.
+replica.fetch.max.bytes INT 1048576 [0,] -
+    How much of one partition a follower fetches at once; a larger first batch is fetched whole.
+replica.fetch.min.bytes INT 1 - -
+    How much must have been written before a leader answers a follower.
+replica.fetch.response.max.bytes INT 10485760 [0,] -
+    How much a follower fetches at once from one leader; a larger first batch is fetched whole.
+replica.fetch.wait.max.ms INT 500 - -
+    How long a leader may wait for records before it answers a follower.
 replica.high.watermark.checkpoint.interval.ms LONG 5000 - -
     How often each partition's high watermark is written down.
 replica.lag.time.max.ms LONG 30000 - -
     How long a follower may lag behind before it leaves the in-sync set.
+replica.socket.timeout.ms INT 30000 - -
+    How long a follower waits for an answer of its leader.
 request.timeout.ms INT 30000 - -
     How long this broker waits for an answer from another.
 socket.listen.backlog.size INT 50 [1,] -

@@ -89,6 +89,13 @@ class BrokerConfig:
     zookeeper_connection_timeout_ms = _Setting["int | None"]("zookeeper.connection.timeout.ms")
     zookeeper_session_timeout_ms = _Setting[int]("zookeeper.session.timeout.ms")
     zookeeper_set_acl = _Setting[bool]("zookeeper.set.acl")
+    replica_lag_time_max_ms = _Setting[int]("replica.lag.time.max.ms")
+    replica_fetch_backoff_ms = _Setting[int]("replica.fetch.backoff.ms")
+    replica_fetch_max_bytes = _Setting[int]("replica.fetch.max.bytes")
+    replica_fetch_min_bytes = _Setting[int]("replica.fetch.min.bytes")
+    replica_fetch_response_max_bytes = _Setting[int]("replica.fetch.response.max.bytes")
+    replica_fetch_wait_max_ms = _Setting[int]("replica.fetch.wait.max.ms")
+    replica_socket_timeout_ms = _Setting[int]("replica.socket.timeout.ms")
     producer_id_expiration_ms = _Setting[int]("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms = _Setting[int]("producer.id.expiration.check.interval.ms")
 
@@ -153,7 +160,7 @@ _NOT_YET = (
     "log.preallocate",
     "offsets.load.buffer.size",
     "offsets.topic.compression.codec",
-    "replica.",
+    "replica.high.watermark.checkpoint.interval.ms",
     "request.timeout.ms",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     "transaction.state.log.load.buffer.size",

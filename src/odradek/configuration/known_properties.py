@@ -55,9 +55,8 @@ INT read-only
     queued.max.requests quota.window.num quota.window.size.seconds remote.log.manager.copy.quota.window.num
     remote.log.manager.copy.quota.window.size.seconds remote.log.manager.fetch.quota.window.num
     remote.log.manager.fetch.quota.window.size.seconds remote.log.manager.thread.pool.size
-    remote.log.metadata.custom.metadata.max.bytes remote.log.reader.max.pending.tasks replica.fetch.backoff.ms
-    replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes replica.fetch.wait.max.ms
-    replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
+    remote.log.metadata.custom.metadata.max.bytes remote.log.reader.max.pending.tasks
+    replica.socket.receive.buffer.bytes replication.quota.window.num
     replication.quota.window.size.seconds sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.nbf.seconds
     sasl.oauthbearer.clock.skew.seconds sasl.server.max.receive.size share.coordinator.append.linger.ms

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
     from odradek.replica.partition_table import PartitionTable
+    from odradek.replica.waiting_requests import WaitingFetch
 
 CLUSTER_NAME = "kafka-cluster"  # the one cluster resource's name in Kafka's authorization model
 
@@ -33,14 +34,18 @@ class CloseConnection(Exception):
 
 
 class ClientConnection:
-    """The peer of one connection: its address, its listener, and its principal."""
+    """The peer of one connection: its address, its listener, and its principal.
 
-    __slots__ = ("host", "listener_name", "principal")
+    `waiting_replica_fetch` is the fetch of a follower that waits for records. It is answered early when the follower
+    sends another request, which otherwise would wait for it."""
+
+    __slots__ = ("host", "listener_name", "principal", "waiting_replica_fetch")
 
     def __init__(self, listener_name: str, host: str) -> None:
         self.listener_name = listener_name
         self.host = host
         self.principal: Principal = ANONYMOUS
+        self.waiting_replica_fetch: WaitingFetch | None = None
 
 
 @dataclass(slots=True, kw_only=True)

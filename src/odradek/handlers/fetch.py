@@ -1,7 +1,7 @@
 """Fetch, versions 4 to 18: records of several partitions, from an offset on, as slices of the segment files.
 
-Departures from Kafka: a request from a replica is answered as by a broker that leads nothing; throttling and preferred
-read replicas are not supported.
+Departures from Kafka: throttling and preferred read replicas are not supported. A follower must name its leader epoch,
+which Kafka's followers do from version 9.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from odradek.handlers.leader_hints import add_leader_hints
+from odradek.handlers.replica_fetch import Replica, check_replica, end_visits, record_progress, replica_of
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -22,7 +23,7 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.sentinels import NO_EPOCH
 from odradek.replica.fetch_result import READ_COMMITTED, FetchIsolation, FetchResult, client_isolation
-from odradek.replica.partition_fetch import fetch_from
+from odradek.replica.partition_fetch import fetch_from, needs_disk
 from odradek.replica.waiting_requests import WaitingFetch
 from odradek.security.authorizer import Operation
 
@@ -39,21 +40,20 @@ log = get_logger(__name__)
 
 _NONE = ErrorCode.NONE  # looking up an attribute of an enum takes long
 
-FIRST_VERSION_WITH_REPLICA_STATE = 15
 BULK_BYTES = 16 << 10  # fewer bytes may wait for the disk: asking first would slow down every read at a log's end
 
 
 class _Round:
     """One pass over the partitions of a session: the result of each, and the bytes of all."""
 
-    __slots__ = ("has_changed", "is_replica", "isolation", "needs_disk", "remaining_bytes", "results", "size_bytes")
+    __slots__ = ("has_changed", "isolation", "needs_disk", "remaining_bytes", "replica", "results", "size_bytes")
 
-    def __init__(self, request: FetchRequest, context: RequestContext) -> None:
+    def __init__(self, request: FetchRequest, context: RequestContext, replica: Replica | None) -> None:
         self.results: list[tuple[FetchedPartition, Partition | None, FetchResult]] = []
         self.size_bytes = 0
         self.remaining_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
-        self.is_replica = _replica_id(request, context.api_version) >= 0
-        self.isolation = client_isolation(request.isolation_level)
+        self.replica = replica
+        self.isolation = client_isolation(request.isolation_level) if replica is None else FetchIsolation.LOG_END
         self.needs_disk = False  # the round has stopped: it must run on workers
         self.has_changed = False  # there is an error or a divergence, which is answered at once
 
@@ -62,18 +62,40 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Aw
     session = context.services.fetch_sessions.begin(request, context.api_version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
-    round_ = _read_on_loop(request, context, session)
+    replica = replica_of(request, context)
+    if replica is not None and replica.is_allowed:
+        context.services.fetch_sessions.watch_for(session, replica.node_id, replica.broker_epoch)
+    round_ = _read_on_loop(request, context, session, replica)
     if round_.needs_disk:
-        return _read_on_workers_then_respond(request, context, session)
+        return _read_on_workers_then_respond(request, context, session, replica)
+    if replica is not None:
+        _record_progress(session, round_)
     return _respond_or_wait(request, context, session, round_)
 
 
 async def _read_on_workers_then_respond(
-    request: FetchRequest, context: RequestContext, session: FetchSession
+    request: FetchRequest, context: RequestContext, session: FetchSession, replica: Replica | None
 ) -> FetchResponse:
-    round_ = await _read_on_workers(request, context, session)
+    round_ = await _read_on_workers(request, context, session, replica)
+    if replica is not None:
+        _record_progress(session, round_)
     response = _respond_or_wait(request, context, session, round_)
     return response if isinstance(response, FetchResponse) else await response
+
+
+def _record_progress(session: FetchSession, round_: _Round) -> None:
+    """Once for each request, when it has arrived: a follower that waits makes no progress."""
+    assert round_.replica is not None
+    for place, (wanted, partition, result) in enumerate(round_.results):
+        if partition is not None and session.watch is not None:
+            session.watch.watch(wanted.key, partition)
+        if partition is not None and result.error is _NONE and result.diverging_epoch == NO_EPOCH:
+            error = record_progress(round_.replica, wanted, partition)
+            if error is not _NONE:
+                round_.results[place] = wanted, partition, FetchResult(error)
+                round_.has_changed = True
+            else:
+                result.high_watermark = partition.high_watermark  # the progress may have moved it
 
 
 def _respond_or_wait(
@@ -83,17 +105,31 @@ def _respond_or_wait(
     missing_bytes -= round_.size_bytes
     if missing_bytes <= 0 or round_.has_changed or request.max_wait_ms <= 0 or not session.partitions:
         return _respond(request, context, session, round_)
-    partitions = _partitions_to_wait_for(context, round_)
-    if not partitions:
+    if session.watch is not None:
+        may_wait, partitions = not _has_more(round_) and not context.services.partitions.is_ending, []
+    else:
+        partitions = _partitions_to_wait_for(context, round_)
+        may_wait = bool(partitions)
+    if not may_wait:
         return _respond(request, context, session, round_)
     waiting = WaitingFetch(
         partitions,
         missing_bytes,
         request.max_wait_ms,
         context.services.host.clock,
-        is_committed_only=request.isolation_level == READ_COMMITTED,
+        is_committed_only=round_.isolation is FetchIsolation.TRANSACTION_COMMITTED,
     )
-    return _wait(request, context, session, waiting)
+    if session.watch is not None:
+        context.connection.waiting_replica_fetch = session.watch.waiting = waiting
+    return _wait(request, context, session, round_.replica, waiting)
+
+
+def _has_more(round_: _Round) -> bool:
+    """Whether a follower can read records that the round did not return: some were appended while a worker read."""
+    return any(
+        partition is not None and result.records is None and wanted.fetch_offset != partition.log.log_end_offset
+        for wanted, partition, result in round_.results
+    )
 
 
 def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Partition]:
@@ -106,7 +142,7 @@ def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Par
     for wanted, partition, result in round_.results:
         if partition is None or not partition.is_leader:  # unknown, or removed while a worker read
             continue
-        if result.records is not None and partition.needs_disk(wanted.fetch_offset):
+        if result.records is not None and needs_disk(partition, wanted.fetch_offset):
             return []
         if round_.isolation is FetchIsolation.TRANSACTION_COMMITTED:
             if result.last_stable_offset != partition.last_stable_offset:
@@ -118,26 +154,38 @@ def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Par
 
 
 async def _wait(
-    request: FetchRequest, context: RequestContext, session: FetchSession, waiting: WaitingFetch
+    request: FetchRequest,
+    context: RequestContext,
+    session: FetchSession,
+    replica: Replica | None,
+    waiting: WaitingFetch,
 ) -> FetchResponse:
     """Long poll: read again when enough records were committed, or after the timeout."""
-    await waiting.wait()
-    round_ = _read_on_loop(request, context, session)
+    try:
+        await waiting.wait()
+    finally:
+        if session.watch is not None:
+            context.connection.waiting_replica_fetch = session.watch.waiting = None
+    round_ = _read_on_loop(request, context, session, replica)
     if round_.needs_disk:
-        round_ = await _read_on_workers(request, context, session)
+        round_ = await _read_on_workers(request, context, session, replica)
     return _respond(request, context, session, round_)
 
 
-def _read_on_loop(request: FetchRequest, context: RequestContext, session: FetchSession) -> _Round:
-    round_ = _Round(request, context)
-    _read(round_, tuple(session.partitions.values()), context, False)
+def _read_on_loop(
+    request: FetchRequest, context: RequestContext, session: FetchSession, replica: Replica | None
+) -> _Round:
+    round_ = _Round(request, context, replica)
+    _read(round_, session.to_visit(), context, False)
     return round_
 
 
-async def _read_on_workers(request: FetchRequest, context: RequestContext, session: FetchSession) -> _Round:
+async def _read_on_workers(
+    request: FetchRequest, context: RequestContext, session: FetchSession, replica: Replica | None
+) -> _Round:
     """One job for neighbours in the same log directory, on the workers of that directory."""
-    round_ = _Round(request, context)
-    neighbours = itertools.groupby(tuple(session.partitions.values()), lambda wanted: _workers_of(context, wanted))
+    round_ = _Round(request, context, replica)
+    neighbours = itertools.groupby(session.to_visit(), lambda wanted: _workers_of(context, wanted))
     for workers, wanted in [(workers, tuple(wanted)) for workers, wanted in neighbours]:
         if workers is None:
             _read(round_, wanted, context, False)
@@ -157,7 +205,7 @@ def _read(
 ) -> None:
     """Read these partitions. On the event loop it may not block: it stops at the first read that needs the disk, so
     that readers of old records do not delay readers of new ones."""
-    results = round_.results
+    results, replica = round_.results, round_.replica
     topic: str | UUID | None = None
     partitions: Mapping[int, Partition] = {}
     is_allowed = False
@@ -166,15 +214,15 @@ def _read(
         if wanted_topic is not topic:  # partitions of a topic mostly come together
             topic = wanted_topic
             partitions = _find_topic(context, topic)
-            is_allowed = _allows_reading(context, topic)
+            is_allowed = _allows_reading(context, topic) if replica is None else replica.is_allowed
         partition = partitions.get(index)
         if not is_allowed:
             result = FetchResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif partition is None:
             result = FetchResult(context.services.partitions.absence(topic, index))
-        elif round_.is_replica:
-            result = FetchResult(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-        elif not may_block and partition.needs_disk(wanted.fetch_offset, round_.isolation):
+        elif replica is not None and (refusal := check_replica(replica, wanted, partition)) is not _NONE:
+            result = FetchResult(refusal)
+        elif not may_block and needs_disk(partition, wanted.fetch_offset, round_.isolation):
             round_.needs_disk = True
             break
         else:
@@ -206,7 +254,7 @@ def _read_one(wanted: FetchedPartition, partition: Partition, round_: _Round, ma
         if (
             may_block
             and records is not None
-            and (len(records) >= BULK_BYTES or partition.needs_disk(wanted.fetch_offset))
+            and (len(records) >= BULK_BYTES or needs_disk(partition, wanted.fetch_offset))
         ):
             records.bring_into_memory()  # or the event loop would wait for the disk when it sends them
         return result
@@ -232,10 +280,6 @@ def _allows_reading(context: RequestContext, topic: str | UUID) -> bool:
     return context.allows_on_topic(Operation.READ, topic)
 
 
-def _replica_id(request: FetchRequest, version: int) -> int:
-    return request.replica_state.replica_id if version >= FIRST_VERSION_WITH_REPLICA_STATE else request.replica_id
-
-
 def _respond(request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round) -> FetchResponse:
     topics: list[FetchableTopicResponse] = []
     last_topic: object = None
@@ -259,6 +303,8 @@ def _respond(request: FetchRequest, context: RequestContext, session: FetchSessi
     response = FetchResponse(error_code=ErrorCode.NONE, session_id=session.session_id, responses=topics)
     if round_.has_changed:
         add_leader_hints(response, context)
+    if session.watch is not None:
+        end_visits(session, round_.results)
     return response
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
+from odradek.replica.replica_watch import ReplicaWatch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -46,27 +47,40 @@ class FetchedPartition:
         "fetch_offset",
         "key",
         "last_fetched_epoch",
+        "log_start_offset",
         "max_bytes",
         "reported_high_watermark",
         "reported_log_start_offset",
     )
 
     def __init__(
-        self, key: FetchKey, fetch_offset: int, max_bytes: int, current_leader_epoch: int, last_fetched_epoch: int
+        self,
+        key: FetchKey,
+        fetch_offset: int,
+        max_bytes: int,
+        current_leader_epoch: int,
+        last_fetched_epoch: int,
+        log_start_offset: int = NO_OFFSET,
     ) -> None:
+        """`log_start_offset` is that of a follower's log."""
         self.key = key
         self.fetch_offset = fetch_offset
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
+        self.log_start_offset = log_start_offset
         self.reported_high_watermark = NO_OFFSET
         self.reported_log_start_offset = NO_OFFSET
 
     def take_over(self, newer: FetchedPartition) -> None:
+        if newer.current_leader_epoch != self.current_leader_epoch:
+            # A follower ignores an answer to a request of an earlier epoch, so it does not know the offsets.
+            self.reported_high_watermark = self.reported_log_start_offset = NO_OFFSET
         self.fetch_offset = newer.fetch_offset
         self.max_bytes = newer.max_bytes
         self.current_leader_epoch = newer.current_leader_epoch
         self.last_fetched_epoch = newer.last_fetched_epoch
+        self.log_start_offset = newer.log_start_offset
 
     def has_changed(self, result: FetchResult) -> bool:
         """Whether an incremental answer must mention this partition."""
@@ -79,16 +93,17 @@ class FetchedPartition:
         )
 
     def reported(self, result: FetchResult) -> None:
-        # After an error the next successful answer counts as changed.
-        is_success = result.error is ErrorCode.NONE
+        # After an error or a divergence, the next successful answer counts as changed.
+        is_success = result.error is ErrorCode.NONE and result.diverging_epoch == NO_EPOCH
         self.reported_high_watermark = result.high_watermark if is_success else NO_OFFSET
         self.reported_log_start_offset = result.log_start_offset if is_success else NO_OFFSET
 
 
 class FetchSession:
-    """The partitions of one consumer, in the order in which they are served next."""
+    """The partitions of one consumer or follower, in the order in which they are served next. The session of a follower
+    has a `watch`, which knows the partitions to visit."""
 
-    __slots__ = ("epoch", "is_incremental", "last_used_ms", "partitions", "session_id", "uses_topic_ids")
+    __slots__ = ("epoch", "is_incremental", "last_used_ms", "partitions", "session_id", "uses_topic_ids", "watch")
 
     def __init__(self, session_id: int, uses_topic_ids: bool) -> None:
         self.session_id = session_id
@@ -97,15 +112,40 @@ class FetchSession:
         self.is_incremental = False
         self.last_used_ms = 0.0
         self.partitions: dict[FetchKey, FetchedPartition] = {}
+        self.watch: ReplicaWatch | None = None
 
     def put(self, wanted: Iterable[FetchedPartition]) -> None:
-        partitions = self.partitions
+        partitions, watch = self.partitions, self.watch
         for partition in wanted:
+            if watch is not None:
+                watch.changed[partition.key] = None
             known = partitions.get(partition.key)
             if known is None:
                 partitions[partition.key] = partition
             else:
                 known.take_over(partition)
+
+    def begin_watch(self, broker_epoch: int) -> None:
+        """This is the session of a follower under this registration; every partition is to be visited."""
+        if self.watch is None:
+            self.watch = ReplicaWatch(broker_epoch)
+        self.watch.broker_epoch = broker_epoch
+        self.watch.changed = dict.fromkeys(self.partitions)
+
+    def to_visit(self) -> tuple[FetchedPartition, ...]:
+        if self.watch is None:
+            return tuple(self.partitions.values())
+        partitions = self.partitions
+        return tuple(partitions[key] for key in self.watch.changed if key in partitions)
+
+    def forget(self, key: FetchKey) -> None:
+        self.partitions.pop(key, None)
+        if self.watch is not None:
+            self.watch.unwatch(key)
+
+    def close(self) -> None:
+        if self.watch is not None:
+            self.watch.close()
 
     def served(self, key: FetchKey) -> None:
         """A partition that gave data goes to the back, so that a small limit starves no partition."""
@@ -122,6 +162,7 @@ class FetchSessions:
         self._clock = clock
         self._entropy = entropy
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self._replicas: dict[int, int] = {}  # the session of each follower
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -130,7 +171,7 @@ class FetchSessions:
         """The session of this request, with its changes applied; one with id 0 if the client gets no session."""
         uses_topic_ids = version >= FIRST_VERSION_WITH_TOPIC_IDS
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self._sessions.pop(request.session_id, None)
+            self._end(request.session_id)
             session = FetchSession(NO_SESSION_ID, uses_topic_ids)
             session.put(_wanted(request, uses_topic_ids))
             if request.session_epoch == INITIAL_EPOCH and session.partitions:
@@ -150,9 +191,9 @@ class FetchSessions:
         for forgotten in request.forgotten_topics_data:
             topic = forgotten.topic_id if uses_topic_ids else forgotten.topic
             for index in forgotten.partitions:
-                session.partitions.pop(FetchKey(topic, index), None)
+                session.forget(FetchKey(topic, index))
         if not session.partitions:
-            del self._sessions[session.session_id]
+            self._end(session.session_id)
             return FetchSession(NO_SESSION_ID, uses_topic_ids)
         session.epoch = _next_epoch(session.epoch)
         session.is_incremental = True
@@ -160,13 +201,29 @@ class FetchSessions:
         self._sessions.move_to_end(session.session_id)
         return session
 
+    def watch_for(self, session: FetchSession, replica_id: int, broker_epoch: int) -> None:
+        """Make it the one session of this follower. The caller has checked that the client may be a replica. A follower
+        that has registered again in the middle of a session is visited in all its partitions: leaders must know its
+        new registration."""
+        is_new = session.watch is None
+        if session.watch is None or session.watch.broker_epoch != broker_epoch:
+            session.begin_watch(broker_epoch)
+        if is_new and session.session_id != NO_SESSION_ID:
+            self._end(self._replicas.get(replica_id, NO_SESSION_ID))  # of an earlier connection
+            self._replicas[replica_id] = session.session_id
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
+
     def _remember(self, session: FetchSession) -> None:
         now_ms = self._clock.monotonic_ms()
         if len(self._sessions) >= self._slots:
             oldest = next(iter(self._sessions.values()), None)
             if oldest is None or now_ms - oldest.last_used_ms < EVICTABLE_AFTER_MS:
                 return
-            del self._sessions[oldest.session_id]
+            self._end(oldest.session_id)
         session_id = NO_SESSION_ID
         while session_id == NO_SESSION_ID or session_id in self._sessions:
             session_id = 1 + self._entropy.random_below(LARGEST_EPOCH)
@@ -190,4 +247,5 @@ def _wanted(request: FetchRequest, uses_topic_ids: bool) -> Iterable[FetchedPart
                 partition.partition_max_bytes,
                 partition.current_leader_epoch,
                 partition.last_fetched_epoch,
+                partition.log_start_offset,
             )

@@ -1,5 +1,9 @@
 """ListOffsets, versions 1 to 11: the offset at the start, at the end, of the largest timestamp, or for a timestamp.
 
+A follower, which has ClusterAction, gets the log end as the latest offset. A consumer gets OFFSET_NOT_AVAILABLE while
+the high watermark of a new leader has not reached the start of its epoch: the end would be smaller than it was before
+(KIP-207).
+
 Departures from Kafka: without tiered storage "latest tiered" is unknown and "earliest local" is the earliest.
 """
 
@@ -17,8 +21,9 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-from odradek.replica.fetch_result import client_isolation
+from odradek.replica.fetch_result import FetchIsolation, client_isolation
 from odradek.replica.leadership import LogState
+from odradek.replica.partition_fetch import end_offset_for
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
     from odradek.protocol.messages.list_offsets import ListOffsetsPartition
     from odradek.protocol.topic_partition import TopicPartition
-    from odradek.replica.fetch_result import FetchIsolation
     from odradek.replica.partition import Partition
 
 log = get_logger(__name__)
@@ -38,6 +42,7 @@ MAX_TIMESTAMP = -3
 EARLIEST_LOCAL = -4
 LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
+FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE = 5
 FIRST_VERSION_OF = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
@@ -55,18 +60,24 @@ def handle(
 
 async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     found: dict[TopicPartition, ListOffsetsPartitionResponse] = {}
-    isolation = client_isolation(request.isolation_level)
+    isolation = _isolation(request, context)
     for topic in request.topics:
         for asked in topic.partitions:
             if asked.timestamp >= 0 or asked.timestamp == MAX_TIMESTAMP:
                 partition = _checked(topic.name, asked, context)
                 if not isinstance(partition, ErrorCode):
-                    found[topic.name, asked.partition_index] = await _by_time(partition, asked, isolation)
+                    found[topic.name, asked.partition_index] = await _by_time(partition, asked, isolation, context)
     return _answer(request, context, found)
 
 
+def _isolation(request: ListOffsetsRequest, context: RequestContext) -> FetchIsolation:
+    if request.replica_id >= 0 and context.allows_on_cluster(Operation.CLUSTER_ACTION):
+        return FetchIsolation.LOG_END
+    return client_isolation(request.isolation_level)
+
+
 async def _by_time(
-    partition: Partition, asked: ListOffsetsPartition, isolation: FetchIsolation
+    partition: Partition, asked: ListOffsetsPartition, isolation: FetchIsolation, context: RequestContext
 ) -> ListOffsetsPartitionResponse:
     workers, partition_log = partition.workers.files, partition.log
     try:
@@ -82,7 +93,9 @@ async def _by_time(
         found = None
     if partition.log_state is LogState.RETIRED:
         return _error(asked, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if found is None or found.offset >= partition.end_offset_for(isolation):
+    if found is None or found.offset >= end_offset_for(partition, isolation):
+        if _is_end_unknown(partition, isolation):
+            return _error(asked, _end_unknown(context))
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     return ListOffsetsPartitionResponse(
         partition_index=asked.partition_index,
@@ -100,7 +113,7 @@ def _answer(
     counts = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     )
-    isolation = client_isolation(request.isolation_level)
+    isolation = _isolation(request, context)
     topics = []
     for topic in request.topics:
         partitions = []
@@ -132,8 +145,10 @@ def _special_time(
     partition = _checked(topic, asked, context)
     if isinstance(partition, ErrorCode):
         return _error(asked, partition)
+    if asked.timestamp == LATEST and _is_end_unknown(partition, isolation):
+        return _error(asked, _end_unknown(context))
     if asked.timestamp == LATEST:
-        offset, epoch = partition.end_offset_for(isolation), partition.leader_epoch
+        offset, epoch = end_offset_for(partition, isolation), partition.leader_epoch
     elif asked.timestamp in (EARLIEST, EARLIEST_LOCAL):
         offset = partition.log.log_start_offset
         epoch = partition.log.leader_epochs.epoch_at(offset)
@@ -142,6 +157,16 @@ def _special_time(
     else:
         return _error(asked, ErrorCode.UNSUPPORTED_VERSION)
     return ListOffsetsPartitionResponse(partition_index=asked.partition_index, offset=offset, leader_epoch=epoch)
+
+
+def _is_end_unknown(partition: Partition, isolation: FetchIsolation) -> bool:
+    return isolation is not FetchIsolation.LOG_END and partition.high_watermark < partition.epoch_start_offset
+
+
+def _end_unknown(context: RequestContext) -> ErrorCode:
+    """Older clients do not know the code; both make them ask again."""
+    is_known = context.api_version >= FIRST_VERSION_WITH_OFFSET_NOT_AVAILABLE
+    return ErrorCode.OFFSET_NOT_AVAILABLE if is_known else ErrorCode.LEADER_NOT_AVAILABLE
 
 
 def _error(asked: ListOffsetsPartition, error: ErrorCode) -> ListOffsetsPartitionResponse:

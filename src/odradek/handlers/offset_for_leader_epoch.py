@@ -1,5 +1,5 @@
 """OffsetForLeaderEpoch, versions 2 to 4: the end offset of a leader epoch, from which a reader sees whether the log was
-truncated below its position (KIP-101, KIP-279, KIP-320)."""
+truncated below its position (KIP-101, KIP-279, KIP-320). A broker with ClusterAction may ask for any topic."""
 
 from __future__ import annotations
 
@@ -20,19 +20,22 @@ if TYPE_CHECKING:
 
 
 def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
+    is_broker = context.allows_on_cluster(Operation.CLUSTER_ACTION)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_end_of_epoch(topic.topic, partition, context) for partition in topic.partitions],
+                partitions=[_end_of_epoch(topic.topic, each, context, is_broker) for each in topic.partitions],
             )
             for topic in request.topics
         ]
     )
 
 
-def _end_of_epoch(topic: str, asked: OffsetForLeaderPartition, context: RequestContext) -> EpochEndOffset:
-    if not context.allows_on_topic(Operation.DESCRIBE, topic):
+def _end_of_epoch(
+    topic: str, asked: OffsetForLeaderPartition, context: RequestContext, is_broker: bool
+) -> EpochEndOffset:
+    if not is_broker and not context.allows_on_topic(Operation.DESCRIBE, topic):
         return EpochEndOffset(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, partition=asked.partition)
     partition = context.services.partitions.find(topic, asked.partition)
     if partition is None:

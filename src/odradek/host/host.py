@@ -1,4 +1,4 @@
-"""Everything nondeterministic (clock, disk, randomness, threads, processes, ZooKeeper) in one value, which the
+"""Everything nondeterministic (clock, disk, network, randomness, threads, processes, ZooKeeper) in one value, which the
 composition root creates and passes down."""
 
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from odradek.host.background import Background, BackgroundProcess
 from odradek.host.clock import Clock, SystemClock
+from odradek.host.connecting import Network, SystemNetwork
 from odradek.host.disk import Disk
 from odradek.host.entropy import Entropy, SystemEntropy
 from odradek.host.kazoo_session import connect
@@ -21,6 +22,7 @@ class Host:
     entropy: Entropy
     workers: Workers
     background: Background
+    network: Network
     connect_zookeeper: Callable[[ZooKeeperSettings], ZooKeeperSession] = connect
 
 
@@ -31,4 +33,5 @@ def real_host() -> Host:
         entropy=SystemEntropy(),
         workers=ThreadWorkers(),
         background=BackgroundProcess(),
+        network=SystemNetwork(),
     )

@@ -18,11 +18,12 @@ log = get_logger(__name__)
 
 
 def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) -> None:
-    """Lead, follow or resign, as the image says for the broker with this id."""
+    """Lead, follow or resign, as the image says for the broker with this id. It does not lead in the leader epoch of an
+    earlier life: the controller elects in a later one when the broker has registered."""
     try:
-        if image.leader == node_id:
+        if image.leader == node_id and image.leader_epoch > partition.epochs.earlier_life_epoch:
             refusal = partition.become_leader(image)
-        elif image.leader == NO_LEADER:
+        elif image.leader in (NO_LEADER, node_id):
             refusal = partition.resign(image)
         else:
             refusal = partition.become_follower(image)
@@ -32,6 +33,8 @@ def apply_leadership(partition: Partition, image: PartitionImage, node_id: int) 
             exc_info=problem,
         )  # fmt: skip
         return
+    if refusal is ErrorCode.INVALID_UPDATE_VERSION and partition.followers is not None:
+        return  # the leader knows a later change of its in-sync set from the controller's answer
     if refusal is not ErrorCode.NONE:
         log.error(
             "metadata with an older epoch was not applied", topic=partition.topic, partition=partition.index,

@@ -3,9 +3,10 @@
 Invariants, asserted here and in `leadership`:
 - One leader epoch has one leader, and metadata with an older leader epoch or partition epoch is refused
   (`become_leader`, `become_follower` and `resign` are the only ways to change leadership).
+- With other replicas, the high watermark needs all that `followers` waits for; with one replica there are no followers.
 - log start offset <= last stable offset <= high watermark <= log end offset.
 - The high watermark rises only in `advance_high_watermark`, which alone wakes waiting fetches, acknowledgements of
-  acks=all and the listeners of coordinators. It never decreases on a leader; `truncate_to` lowers it on a follower.
+  acks=all and the listeners of coordinators. It never decreases on a leader; a truncation lowers it on a follower.
 - No transaction that begins before the last stable offset is open, and the markers of all of them are below the high
   watermark. So the last stable offset rises only with the high watermark, or with the log start, and never decreases on
   a leader.
@@ -21,11 +22,13 @@ from odradek.host.disk import is_refusal
 from odradek.log.append_result import AppendResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH
-from odradek.replica.fetch_result import FetchIsolation
 from odradek.replica.flushing import LogFlusher
+from odradek.replica.follower_log import FollowerLog
+from odradek.replica.followers import Followers
 from odradek.replica.leadership import Leadership, LeadershipEpochs, LogState
 from odradek.replica.partition_transactions import PartitionTransactions
-from odradek.replica.truncating import LogTruncator
+from odradek.replica.replica_watch import ReplicaWatches
+from odradek.replica.replication_context import NoReplication
 from odradek.replica.waiting_requests import size_between
 
 if TYPE_CHECKING:
@@ -39,42 +42,42 @@ if TYPE_CHECKING:
     from odradek.log.transaction_verification import VerificationGuard
     from odradek.metadata.entities import PartitionImage
     from odradek.protocol.control_records import EndTransactionMarker
+    from odradek.replica.replication_context import ReplicationContext
     from odradek.replica.waiting_requests import WaitingAcknowledgement, WaitingFetch
 
 ALL_IN_SYNC = -1  # acks=all
 
-# Looking up an attribute of an enum takes longer than comparing with it.
-_NONE = ErrorCode.NONE
-_HIGH_WATERMARK = FetchIsolation.HIGH_WATERMARK
-_TRANSACTION_COMMITTED = FetchIsolation.TRANSACTION_COMMITTED
+_NONE = ErrorCode.NONE  # looking up an attribute of an enum takes longer than comparing with it
 
 
 class Partition:
     """Owned by the partition table; changed only by its own methods, never across an await."""
 
     __slots__ = (
-        "_checkpoint_directory",
         "_commits_alone",
-        "_epochs",
         "_fail_directory",
         "_has_too_few_in_sync",
         "_high_watermark_listeners",
         "_leadership_listeners",
+        "_replication",
         "directory",
+        "epoch_start_offset",
+        "epochs",
         "flusher",
+        "follower_log",
+        "followers",
         "high_watermark",
-        "in_sync_count",
+        "image",
         "index",
         "is_leader",
         "leader_epoch",
         "leadership",
         "log",
         "log_state",
-        "replica_count",
+        "replica_watches",
         "topic",
         "topic_id",
         "transactions",
-        "truncator",
         "waiting_acknowledgements",
         "waiting_fetches",
         "workers",
@@ -93,6 +96,7 @@ class Partition:
         *,
         log_state: LogState = LogState.ONLINE,
         high_watermark: int = 0,
+        replication: ReplicationContext | None = None,
     ) -> None:
         """`high_watermark` is the checkpointed one, which the log's end may have fallen behind in a crash."""
         self.topic = topic
@@ -102,21 +106,24 @@ class Partition:
         self.directory = directory
         self.workers = workers
         self._fail_directory = fail_directory
-        self._checkpoint_directory = checkpoint_directory
+        self._replication = replication or NoReplication()
         self.flusher = LogFlusher(log, workers.flushes, self.fail_directory, self._flush_ended)
         self.transactions = PartitionTransactions(self)
-        self.truncator = LogTruncator(log, workers.files, self._finish_truncation, self.fail_directory)
         self.log_state = log_state
         self.leadership = Leadership.NONE
         self.is_leader = False
         """Whether this broker leads the partition and its log is online: it may append and serve clients."""
-        self._epochs = LeadershipEpochs()
-        self.leader_epoch = self._epochs.leader_epoch
-        self.in_sync_count = self.replica_count = 0
+        self.epochs = LeadershipEpochs()
+        self.leader_epoch = self.epochs.leader_epoch
+        self.image: PartitionImage | None = None  # the newest metadata that was applied
+        self.followers: Followers | None = None  # of this leader
+        self.epoch_start_offset = 0  # the log end when this broker began to lead in the leader epoch
         self._has_too_few_in_sync = False  # for acks=all, by `min.insync.replicas`
-        self._commits_alone = False  # this broker leads, and is the only in-sync replica
+        self._commits_alone = False  # this broker leads the only replica
         self.high_watermark = min(max(high_watermark, log.log_start_offset), log.log_end_offset)
         log.producers.transactions.commit_before(self.high_watermark)
+        self.follower_log = FollowerLog(self, checkpoint_directory)
+        self.replica_watches = ReplicaWatches()
         self.waiting_fetches: dict[WaitingFetch, None] = {}  # in the order of their arrival, as those below
         self.waiting_acknowledgements: dict[WaitingAcknowledgement, None] = {}
         self._high_watermark_listeners: list[Callable[[int], None]] = []
@@ -128,7 +135,7 @@ class Partition:
 
     @property
     def partition_epoch(self) -> int:
-        return self._epochs.partition_epoch
+        return self.epochs.partition_epoch
 
     # Leadership
 
@@ -136,13 +143,28 @@ class Partition:
         """Lead in the image's leader epoch, with its in-sync replicas. An epoch begins at the log end.
 
         FENCED_LEADER_EPOCH or INVALID_UPDATE_VERSION, and no change, when the image has an older epoch."""
-        assert not self.truncator.is_running, "a partition became the leader while its log was truncated"
+        assert not self.follower_log.is_truncating, "a partition became the leader while its log was truncated"
+        is_new_epoch = image.leader_epoch > self.leader_epoch or not self.is_leader
         refusal = self._apply(image, Leadership.LEADER)
         if refusal is _NONE and self.is_leader:
-            self.log.leader_epochs.assign(image.leader_epoch, self.log.log_end_offset)
-            self._commits_alone = self.in_sync_count == 1
+            if is_new_epoch:
+                self.epoch_start_offset = self.log.log_end_offset
+                self.log.leader_epochs.assign(image.leader_epoch, self.epoch_start_offset)
+                self.replica_watches.wake()  # fetches that wait were sent in an older epoch
+            self._update_followers(image, is_new_epoch)
             self._advance_as_leader()
+            self._check_acknowledgements()
         return refusal
+
+    def _update_followers(self, image: PartitionImage, is_new_epoch: bool) -> None:
+        self._commits_alone = len(image.replicas) == 1
+        if self._commits_alone:
+            self.followers = None
+        elif self.followers is None or is_new_epoch:
+            self.followers = Followers(self, image, self.epoch_start_offset, self._replication)
+        else:
+            self.followers.update(image)
+        self._has_too_few_in_sync = self.followers is not None and self.followers.has_too_few
 
     def become_follower(self, image: PartitionImage) -> ErrorCode:
         """Follow the image's leader. Refusals as for `become_leader`."""
@@ -153,13 +175,11 @@ class Partition:
         return self._apply(image, Leadership.NONE)
 
     def _apply(self, image: PartitionImage, leadership: Leadership) -> ErrorCode:
-        refusal = self._epochs.refusal(image)
+        refusal = self.epochs.refusal(image)
         if refusal is _NONE:
-            self._epochs.advance(image)
+            self.epochs.advance(image)
+            self.image = image
             self.leader_epoch = image.leader_epoch
-            self.in_sync_count = len(image.in_sync_replicas)
-            self.replica_count = len(image.replicas)
-            self._count_in_sync()
             self.leadership = leadership
             self._update_is_leader()
         return refusal
@@ -169,6 +189,7 @@ class Partition:
         was_leader, self.is_leader = self.is_leader, self.is_online and self.leadership is Leadership.LEADER
         if was_leader and not self.is_leader:
             self._commits_alone = False
+            self.followers = None
             self.wake_waiting_fetches()
             self._check_acknowledgements()
         if was_leader != self.is_leader:
@@ -181,12 +202,12 @@ class Partition:
         return lambda: self._leadership_listeners.remove(listener)
 
     def retire(self) -> None:
-        """The partition is removed from this broker: nothing is read or written here from this on."""
+        """The partition is removed from this broker."""
         self.log_state = LogState.RETIRED
         self._update_is_leader()
 
     def fail(self) -> None:
-        """The log directory failed: every request is answered with a storage error."""
+        """The log directory failed."""
         if self.is_online:
             self.log_state = LogState.FAILED
             self._update_is_leader()
@@ -241,8 +262,15 @@ class Partition:
         if self.must_flush:
             end_offset = self.log.recovery_point_offset
             self.flusher.begin()
-        if self._commits_alone:
-            self.advance_high_watermark(end_offset)
+        before, followers = self.high_watermark, self.followers
+        self.advance_high_watermark(end_offset if followers is None else followers.committed_offset(end_offset))
+        if self.high_watermark != before:
+            self.replica_watches.move()
+
+    def commit_replicated(self) -> None:
+        """A follower has made progress, or is not waited for any more."""
+        if self.is_leader:
+            self._advance_as_leader()
 
     def _flush_ended(self, problem: BaseException | None) -> None:
         if not self.is_leader:
@@ -257,23 +285,18 @@ class Partition:
         """The answer to an append with acks=all; None while it must wait for the high watermark."""
         if not self.is_leader:
             return self.absence
-        if self.high_watermark < required_offset:
-            return None
-        return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND if self._has_too_few_in_sync else _NONE
+        if self._has_too_few_in_sync:  # nothing is committed until there are enough
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return None if self.high_watermark < required_offset else _NONE
 
     def _check_acknowledgements(self) -> None:
         for each in tuple(self.waiting_acknowledgements):
             each.check()
 
     def wake_waiting_fetches(self) -> None:
+        self.replica_watches.wake()
         for fetch in tuple(self.waiting_fetches):
             fetch.finish()
-
-    def _count_in_sync(self) -> None:
-        """No more in-sync replicas are required than the partition has replicas: a topic with one replica on a broker
-        with `min.insync.replicas=2` accepts records, as in Kafka."""
-        required_count = min(self.log.config.min_insync_replicas, self.replica_count)
-        self._has_too_few_in_sync = self.in_sync_count < required_count
 
     @property
     def last_stable_offset(self) -> int:
@@ -307,7 +330,7 @@ class Partition:
         if result.error is _NONE:
             end_offset = log.log_end_offset
             if not self._commits_alone or end_offset - log.recovery_point_offset >= log.config.flush_messages:
-                self._advance_as_leader()
+                self._advance_after_append(result.base_offset, log.size_bytes - size_before)
             elif self.waiting_fetches and result.base_offset == self.high_watermark:
                 # The size as it is stored, which may be in another codec.
                 self.advance_high_watermark(end_offset, log.size_bytes - size_before)
@@ -322,14 +345,22 @@ class Partition:
             return AppendResult(self.absence)
         if self._has_too_few_in_sync:
             return AppendResult(ErrorCode.NOT_ENOUGH_REPLICAS)
+        size_before = self.log.size_bytes
         try:
             result = self.log.append_marker(marker, self.leader_epoch, transaction_version=transaction_version)
         except OSError as problem:
             self.report_failure(problem)
             raise
         if result.error is _NONE:
-            self._advance_as_leader()
+            self._advance_after_append(result.base_offset, self.log.size_bytes - size_before)
         return result
+
+    def _advance_after_append(self, base_offset: int, size_bytes: int) -> None:
+        """Nothing was appended, and the size is 0, if the batch is a duplicate."""
+        if self.followers is not None and size_bytes:
+            self.followers.record_append(base_offset)
+            self.replica_watches.append(size_bytes)
+        self._advance_as_leader()
 
     @property
     def must_flush(self) -> bool:
@@ -339,29 +370,10 @@ class Partition:
 
     def configure(self, config: LogConfig) -> None:
         self.log.configure(config)
-        self._count_in_sync()
         if self.is_leader:
+            self._has_too_few_in_sync = self.followers is not None and self.followers.has_too_few
             self._advance_as_leader()  # `flush.messages` may have been raised
-
-    # Reading
-
-    def end_offset_for(self, isolation: FetchIsolation) -> int:
-        """The end of what this kind of reader may read."""
-        if isolation is FetchIsolation.LOG_END:
-            return self.log.log_end_offset
-        if isolation is FetchIsolation.TRANSACTION_COMMITTED:
-            return self.last_stable_offset
-        return self.high_watermark
-
-    def needs_disk(self, fetch_offset: int, isolation: FetchIsolation = _HIGH_WATERMARK) -> bool:
-        """Whether `fetch` from this offset would read files to find its position. A refused fetch reads none, and
-        neither does one from the end of what may be read."""
-        return (
-            self.is_leader
-            and fetch_offset != self.high_watermark
-            and self.log.needs_disk(fetch_offset)
-            and (isolation is not _TRANSACTION_COMMITTED or fetch_offset < self.last_stable_offset)
-        )
+            self._check_acknowledgements()
 
     # Removing
 
@@ -373,19 +385,8 @@ class Partition:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if offset > self.log.log_start_offset:
             self.log.advance_log_start_offset(offset)
+            self.replica_watches.move()
         return _NONE
-
-    async def truncate_to(self, offset: int) -> None:
-        """As a follower, remove the records at and after `offset`, on a worker. The high watermark is lowered first,
-        so that it never passes the log end. The truncation continues if the caller is cancelled."""
-        assert self.leadership is Leadership.FOLLOWER, "only a follower truncates its log"
-        self.high_watermark = min(self.high_watermark, max(offset, self.log.log_start_offset))
-        await self.truncator.truncate_to(offset)
-
-    async def _finish_truncation(self) -> None:
-        """Write the recovery point before the next append: recovery does not read what lies before the checkpoint."""
-        self.high_watermark = min(self.high_watermark, self.log.log_end_offset)  # it may end in an earlier batch
-        await self._checkpoint_directory(self.directory)
 
     # Failures
 
@@ -395,5 +396,5 @@ class Partition:
             self._fail_directory(self.directory, problem)
 
     def fail_directory(self, problem: OSError) -> None:
-        """Fail the log directory whatever the error is: the state on the disk is unknown until a restart reads it."""
+        """Whatever the error is: the state on the disk is unknown until a restart reads it."""
         self._fail_directory(self.directory, problem)

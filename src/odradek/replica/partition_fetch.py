@@ -59,3 +59,23 @@ def fetch_from(
     if isinstance(records, ErrorCode):
         return FetchResult(records)
     return FetchResult(_NONE, high_watermark, last_stable_offset, log.log_start_offset, records, aborted)
+
+
+def end_offset_for(partition: Partition, isolation: FetchIsolation) -> int:
+    """The end of what this kind of reader may read."""
+    if isolation is FetchIsolation.LOG_END:
+        return partition.log.log_end_offset
+    if isolation is _TRANSACTION_COMMITTED:
+        return partition.last_stable_offset
+    return partition.high_watermark
+
+
+def needs_disk(partition: Partition, fetch_offset: int, isolation: FetchIsolation = _HIGH_WATERMARK) -> bool:
+    """Whether `fetch_from` this offset would read files to find its position. A refused fetch reads none, and neither
+    does one from the end of what may be read."""
+    return (
+        partition.is_leader
+        and fetch_offset != partition.high_watermark
+        and partition.log.needs_disk(fetch_offset)
+        and (isolation is not _TRANSACTION_COMMITTED or fetch_offset < partition.last_stable_offset)
+    )

@@ -46,7 +46,7 @@ class PartitionRemovals:
         files = self._host.workers.for_directory(directory.path).files
         try:
             await asyncio.gather(*(each.flusher.retire() for each in partitions))
-            await asyncio.gather(*(each.truncator.settle() for each in partitions))
+            await asyncio.gather(*(each.follower_log.settle() for each in partitions))
             if self.before_removal is not None:
                 await self.before_removal(partitions)
             for partition in partitions:

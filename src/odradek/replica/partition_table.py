@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from odradek.metadata.entities import TopicImage
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.topic_partition import TopicPartition
+    from odradek.replica.replication_context import ReplicationContext
 
 log = get_logger(__name__)
 
@@ -64,12 +65,15 @@ class PartitionTable:
         broker_config: Callable[[], BrokerConfig],
         directory_failed: Callable[[LogDirectory], None],
         run_in_order: Callable[[Callable[[], Awaitable[None]]], Awaitable[None]],
+        replication: ReplicationContext | None = None,
     ) -> None:
-        """`run_in_order` runs a job while `follow` is not running, and keeps `follow` from running during it."""
+        """`run_in_order` runs a job while `follow` is not running, and keeps `follow` from running during it. A broker
+        without others has no `replication`."""
         self.directories = tuple(directories)
         self._node_id = node_id
         self._directory_failed = directory_failed
         self._run_in_order = run_in_order
+        self._replication = replication
         self._partition_counts = dict.fromkeys(self.directories, 0)
         self._host = host
         self._broker_config = broker_config
@@ -154,8 +158,8 @@ class PartitionTable:
         for image in topic.partitions:
             if image.index in present:
                 partition = present[image.index]
-                if image.leader == self._node_id and partition.truncator.is_running:
-                    await partition.truncator.settle()
+                if image.leader == self._node_id and partition.follower_log.is_truncating:
+                    await partition.follower_log.settle()
                 apply_leadership(partition, image, self._node_id)
 
     def _missing_logs(self, topic: TopicImage, image: MetadataImage) -> list[PendingLog]:
@@ -193,7 +197,7 @@ class PartitionTable:
             )
         ):
             for each, partition_log in opened:
-                self._add(each, partition_log, LogState.ONLINE)
+                self._add(each, partition_log, LogState.ONLINE, is_new=is_new)
             unopened += rest
         return unopened
 
@@ -217,7 +221,9 @@ class PartitionTable:
         path = pending.directory.partition_directory(*pending.key)
         self._add(pending, PartitionLog.unreachable(path, pending.config, self._host), LogState.FAILED)
 
-    def _add(self, pending: PendingLog, partition_log: PartitionLog, log_state: LogState) -> None:
+    def _add(
+        self, pending: PendingLog, partition_log: PartitionLog, log_state: LogState, *, is_new: bool = False
+    ) -> None:
         topic, directory = pending.topic, pending.directory
         if pending.key in self._unopened:
             self._discard(self._by_name[topic.name][pending.partition.index])
@@ -232,7 +238,10 @@ class PartitionTable:
             self._checkpoint_one,
             log_state=log_state if directory.failure is None else LogState.FAILED,
             high_watermark=pending.high_watermark,
+            replication=self._replication,
         )
+        if self._replication is not None and not is_new:
+            partition.epochs.earlier_life_epoch = pending.partition.leader_epoch
         apply_leadership(partition, pending.partition, self._node_id)
         partitions = self._by_name.get(topic.name)
         if partitions is None:
@@ -362,7 +371,7 @@ class PartitionTable:
         files = self._workers(directory).files
         for partition in partitions:
             await partition.flusher.settle()
-            await partition.truncator.settle()
+            await partition.follower_log.settle()
         parts = [partitions[first::CONCURRENT_CLOSES] for first in range(CONCURRENT_CLOSES)]
         is_clean = all(await asyncio.gather(*(files.run(close_logs, part) for part in parts)))
         try:

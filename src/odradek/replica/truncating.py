@@ -41,15 +41,22 @@ class LogTruncator:
 
     async def truncate_to(self, offset: int) -> None:
         """Return when the truncation has ended. OSError when the disk failed."""
+        await self._run(self._log.truncate_to, offset)
+
+    async def restart_at(self, offset: int) -> None:
+        """Remove all records; the log continues at `offset`. Otherwise as `truncate_to`."""
+        await self._run(self._log.truncate_fully_and_start_at, offset)
+
+    async def _run(self, truncate: Callable[[int], None], offset: int) -> None:
         assert not self.is_running, "two truncations of one log"
         self._log.begin_truncation()
-        self._running = asyncio.ensure_future(self._truncate(offset))
+        self._running = asyncio.ensure_future(self._truncate(truncate, offset))
         self._running.add_done_callback(_retrieve_exception)
         await asyncio.shield(self._running)
 
-    async def _truncate(self, offset: int) -> None:
+    async def _truncate(self, truncate: Callable[[int], None], offset: int) -> None:
         try:
-            await self._workers.run(self._log.truncate_to, offset)
+            await self._workers.run(truncate, offset)
         except OSError as problem:
             if self._log.has_failed or not is_refusal(problem):
                 self._report_failure(problem)

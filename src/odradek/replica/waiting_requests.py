@@ -32,7 +32,8 @@ class AcknowledgingPartition(Protocol):
 
 class WaitingFetch:
     """One long poll over several partitions. Each advance of a high watermark counts down the missing bytes; for a
-    reader with read_committed (`is_committed_only`), each advance of a last stable offset.
+    reader with read_committed (`is_committed_only`), each advance of a last stable offset. The fetch of a follower has
+    no partitions here: a `ReplicaWatch` counts down.
 
     It is registered when it is constructed: its task starts later, and records that are committed in between count.
     """

@@ -1,0 +1,235 @@
+"""The followers of one partition that this broker leads: their progress, changes of the in-sync set, and how far the
+records are committed. `in_sync_replicas` has the rules; a partition with one replica has no `Followers`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Protocol
+
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
+from odradek.replica.in_sync_proposal import InSyncProposal
+from odradek.replica.in_sync_replicas import NEVER_MS, InSyncReplicas
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from odradek.log.partition_log import PartitionLog
+    from odradek.metadata.entities import PartitionImage
+    from odradek.replica.in_sync_proposal import InSyncResult
+    from odradek.replica.replication_context import ReplicationContext
+
+PAUSE_AFTER_REFUSAL_MS = 500.0  # the reason of a refusal lies in metadata that has not reached both sides
+
+# The controller has not carried the proposal out, and never will.
+_REFUSED = frozenset(
+    {
+        ErrorCode.INELIGIBLE_REPLICA,
+        ErrorCode.OPERATION_NOT_ATTEMPTED,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    }
+)
+# The metadata is newer than the proposal, which may have been carried out: newer metadata will arrive and decide.
+_OUTDATED = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.NEW_LEADER_ELECTED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+class LeadingPartition(Protocol):
+    """What is used of a partition here."""
+
+    topic_id: UUID
+    index: int
+    log: PartitionLog
+    high_watermark: int
+    image: PartitionImage | None
+    is_leader: bool
+
+    def become_leader(self, image: PartitionImage) -> ErrorCode: ...
+
+    def commit_replicated(self) -> None: ...
+
+
+class Followers:
+    """One leader epoch's view. `epoch_start_offset` was the log end when the epoch began."""
+
+    __slots__ = (
+        "_context",
+        "_no_proposal_before_ms",
+        "_partition",
+        "_proposal",
+        "_start_listeners",
+        "epoch_start_offset",
+        "in_sync",
+        "leader_epoch",
+        "partition_epoch",
+    )
+
+    def __init__(
+        self, partition: LeadingPartition, image: PartitionImage, epoch_start_offset: int, context: ReplicationContext
+    ) -> None:
+        self._partition = partition
+        self._context = context
+        self._no_proposal_before_ms = NEVER_MS
+        self._proposal: InSyncProposal | None = None
+        self._start_listeners: list[Callable[[], None]] = []
+        self.leader_epoch = image.leader_epoch
+        self.partition_epoch = image.partition_epoch
+        self.epoch_start_offset = epoch_start_offset
+        self.in_sync = InSyncReplicas(image.leader, image.replicas, image.in_sync_replicas, context.monotonic_ms())
+
+    def update(self, image: PartitionImage) -> None:
+        """Newer metadata of the same leader epoch. It decides on a proposal: the controller refuses one that was made
+        for older metadata. The same metadata again changes nothing."""
+        assert image.leader_epoch == self.leader_epoch
+        if image.partition_epoch > self.partition_epoch:
+            self.partition_epoch = image.partition_epoch
+            self.in_sync.confirm(image.in_sync_replicas)
+            self.in_sync.set_replicas(image.replicas, self._context.monotonic_ms())
+
+    # Progress
+
+    def record_fetch(self, replica: int, fetch_offset: int, log_start_offset: int, broker_epoch: int) -> ErrorCode:
+        """A follower has fetched in this leader epoch, so it has all records before `fetch_offset`. A fetch under an
+        older registration of the broker is refused: it must not undo the progress of the newer one."""
+        progress = self.in_sync.followers.get(replica)
+        if progress is None or broker_epoch < progress.broker_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        log = self._partition.log
+        now_ms = self._context.monotonic_ms()
+        has_moved_start = log_start_offset != progress.log_start_offset
+        progress.record_fetch(fetch_offset, log_start_offset, broker_epoch, log.log_end_offset, now_ms)
+        if self.in_sync.proposed is None and replica not in self.in_sync.confirmed:
+            self._propose_joining()
+        self._partition.commit_replicated()
+        if has_moved_start:
+            for listener in tuple(self._start_listeners):
+                listener()
+        return ErrorCode.NONE
+
+    def on_log_start(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call the listener when a follower has reported another log start, until the returned function is called."""
+        self._start_listeners.append(listener)
+        return lambda: self._start_listeners.remove(listener)
+
+    def record_append(self, base_offset: int) -> None:
+        """The leader has appended a batch. Followers that had all before it were caught up until this moment: while
+        nothing is appended, their fetches do not visit the partition."""
+        now_ms = self._context.monotonic_ms()
+        for progress in self.in_sync.followers.values():
+            if progress.fetch_offset >= base_offset:
+                progress.caught_up_ms = now_ms
+
+    def committed_offset(self, own_end_offset: int) -> int:
+        """How far the records are committed, or the present high watermark while too few replicas are in sync."""
+        partition, context = self._partition, self._context
+        if self.has_too_few:
+            return partition.high_watermark
+        return self.in_sync.committed_offset(
+            own_end_offset,
+            partition.log.log_end_offset,
+            context.monotonic_ms(),
+            context.lag_time_max_ms,
+            context.broker_epoch,
+        )
+
+    @property
+    def has_too_few(self) -> bool:
+        return self.in_sync.has_too_few(self._partition.log.config.min_insync_replicas)
+
+    @property
+    def lowest_log_start_offset(self) -> int:
+        """The smallest log start offset of the leader and its registered followers."""
+        starts = [
+            progress.log_start_offset
+            for replica, progress in self.in_sync.followers.items()
+            if self._context.broker_epoch(replica) is not None
+        ]
+        return min([self._partition.log.log_start_offset, *starts])
+
+    # Changes of the in-sync set
+
+    def check_in_sync(self) -> None:
+        """At intervals: propose to remove replicas that lag, and commit what nobody else is waited for."""
+        in_sync, context = self.in_sync, self._context
+        if in_sync.proposed is None:
+            end_offset = self._partition.log.log_end_offset
+            lagging = in_sync.lagging(end_offset, context.monotonic_ms(), context.lag_time_max_ms)
+            if lagging:
+                self._propose(in_sync.confirmed - lagging)
+            else:
+                self._propose_joining()
+        self._partition.commit_replicated()
+
+    def _propose_joining(self) -> None:
+        in_sync, context = self.in_sync, self._context
+        joining = frozenset(
+            replica
+            for replica in in_sync.followers
+            if in_sync.may_join(
+                replica, self._partition.high_watermark, self.epoch_start_offset, context.broker_epoch(replica)
+            )
+        )
+        if joining:
+            self._propose(in_sync.confirmed | joining)
+
+    def _propose(self, in_sync: frozenset[int]) -> None:
+        if self._context.monotonic_ms() < self._no_proposal_before_ms:
+            return
+        self.in_sync.propose(in_sync)
+        members = tuple((replica, self._fetched_broker_epoch(replica)) for replica in sorted(in_sync))
+        self._proposal = InSyncProposal(
+            self._partition.topic_id, self._partition.index, self.leader_epoch, self.partition_epoch, members
+        )
+        self._context.request_in_sync(self)
+
+    def _fetched_broker_epoch(self, replica: int) -> int:
+        """The registration under which a member made the progress that is known of it: the present one for the leader,
+        and for a follower that has not fetched in this leader epoch."""
+        progress = self.in_sync.followers.get(replica)
+        if progress is None or progress.broker_epoch == NO_BROKER_EPOCH:
+            epoch = self._context.broker_epoch(replica)
+            return NO_BROKER_EPOCH if epoch is None else epoch
+        return progress.broker_epoch
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the leadership that this was made for lasts."""
+        image = self._partition.image
+        return self._partition.is_leader and image is not None and image.leader_epoch == self.leader_epoch
+
+    def proposal(self) -> InSyncProposal | None:
+        """As it was when it was decided, also if it is sent later or again: a member may have registered again since,
+        without the records that it was chosen for, and the controller knows that by its broker epoch (KIP-903)."""
+        return None if self.in_sync.proposed is None or not self.is_current else self._proposal
+
+    def resolve(self, proposal: InSyncProposal, result: InSyncResult) -> bool:
+        """Carry out the controller's answer to a proposal. False if the same proposal must be sent again."""
+        if not self.is_current or proposal.partition_epoch != self.partition_epoch or self.in_sync.proposed is None:
+            return True
+        if result.error is ErrorCode.NONE:
+            self._take_confirmation(result)
+        elif result.error in _REFUSED:
+            self.in_sync.withdraw()
+            self._no_proposal_before_ms = self._context.monotonic_ms() + PAUSE_AFTER_REFUSAL_MS
+            self._partition.commit_replicated()
+        elif result.error not in _OUTDATED:
+            return False
+        return True
+
+    def _take_confirmation(self, result: InSyncResult) -> None:
+        """The answer is applied as the metadata that follows it would be."""
+        image = self._partition.image
+        assert image is not None
+        if result.leader_epoch == self.leader_epoch and result.partition_epoch > self.partition_epoch:
+            self._partition.become_leader(
+                replace(image, in_sync_replicas=result.in_sync_replicas, partition_epoch=result.partition_epoch)
+            )

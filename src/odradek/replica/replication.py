@@ -1,0 +1,203 @@
+"""Replication of a broker: a fetcher for each leader that it follows, and the in-sync sets of what it leads.
+
+`follow` is a subscriber of the metadata, after the partition table: it finds the partitions as the table has applied
+them. The partitions ask here for what they know of other brokers (`ReplicationContext`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.client.broker_address import BrokerAddress
+from odradek.client.broker_connection import BrokerUnavailable
+from odradek.host.logs import get_logger
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
+from odradek.replica.fetch_request_session import PartitionKey
+from odradek.replica.follower_fetcher import FollowerFetcher
+from odradek.replica.in_sync_requests import InSyncRequests
+from odradek.replica.leadership import Leadership
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from odradek.client.broker_clients import BrokerClients
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.host.clock import Clock, Timer
+    from odradek.metadata.entities import BrokerImage
+    from odradek.metadata.image import MetadataImage
+    from odradek.replica.in_sync_proposal import InSyncChannel, Proposer
+    from odradek.replica.partition import Partition
+    from odradek.replica.partition_table import PartitionTable
+
+log = get_logger(__name__)
+
+PURPOSE = "replication"
+CHECKS_PER_LAG_TIME = 2  # of in-sync sets, as in Kafka
+SHORTEST_CHECK_MS = 100.0
+
+
+class Replication:
+    """Made before the partition table, which it is a part of; `start` binds the two."""
+
+    def __init__(
+        self,
+        node_id: int,
+        clients: BrokerClients,
+        channel: InSyncChannel,
+        broker_config: Callable[[], BrokerConfig],
+        clock: Clock,
+    ) -> None:
+        self._node_id = node_id
+        self._clients = clients
+        self._broker_config = broker_config
+        self._clock = clock
+        self._requests = InSyncRequests(channel, clock)
+        self._brokers: dict[int, BrokerImage] = {}
+        self._own_broker_epoch = NO_BROKER_EPOCH
+        self._table: PartitionTable | None = None
+        self._fetchers: dict[int, FollowerFetcher] = {}
+        self._timer: Timer | None = None
+        self._is_stopped = False
+
+    # ReplicationContext
+
+    @property
+    def lag_time_max_ms(self) -> float:
+        return self._broker_config().replica_lag_time_max_ms
+
+    def monotonic_ms(self) -> float:
+        return self._clock.monotonic_ms()
+
+    def broker_epoch(self, node_id: int) -> int | None:
+        if node_id == self._node_id:
+            return self._own_broker_epoch
+        broker = self._brokers.get(node_id)
+        return None if broker is None or broker.is_fenced else broker.broker_epoch
+
+    def request_in_sync(self, proposer: Proposer) -> None:
+        self._requests.add(proposer)
+
+    # Life
+
+    def start(self, table: PartitionTable, image: MetadataImage, broker_epoch: int) -> None:
+        """Follow and lead as the table does. Called once, between two commits, after the table has loaded its logs and
+        this broker has registered. The metadata may have an earlier registration of it, under which it must not fetch:
+        its log may have lost records since (KIP-903)."""
+        self._table = table
+        self._own_broker_epoch = broker_epoch
+        self._brokers = dict(image.brokers)
+        self.follow_all()
+        self._schedule_check()
+
+    def register_again(self, broker_epoch: int) -> None:
+        """This broker has another registration, because its session had expired."""
+        self._own_broker_epoch = broker_epoch
+
+    def stop(self) -> None:
+        """Nothing is fetched, and no in-sync set is changed, from this on."""
+        self._is_stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._requests.stop()
+        for fetcher in self._fetchers.values():
+            fetcher.stop()
+        self._fetchers.clear()
+
+    # Following the metadata
+
+    def follow(self, before: MetadataImage, after: MetadataImage) -> None:
+        """Subscriber of the metadata cache, after `PartitionTable.follow`."""
+        if self._is_stopped or self._table is None:
+            return
+        if before.brokers is not after.brokers:
+            self._brokers = dict(after.brokers)
+            self.follow_all()
+            return
+        if before.topics is after.topics:
+            return
+        for name, topic in before.topics.items():
+            successor = after.topics.get(name)
+            if successor is not topic and (successor is None or successor.topic_id != topic.topic_id):
+                for image in topic.partitions:
+                    self._release(PartitionKey(topic.topic_id, image.index), None)
+        for name, topic in after.topics.items():
+            if before.topics.get(name) is not topic:
+                hosted = self._table.topic(name)
+                for image in topic.partitions:
+                    key = PartitionKey(topic.topic_id, image.index)
+                    partition = None if hosted is None else hosted.get(image.index)
+                    if partition is None:
+                        self._release(key, None)
+                    else:
+                        self._assign(key, partition)
+
+    def follow_all(self) -> None:
+        """Check every partition: brokers have changed, or logs were opened later than the metadata placed them."""
+        if self._is_stopped or self._table is None:
+            return
+        for node_id, fetcher in tuple(self._fetchers.items()):
+            if self._address(node_id) != fetcher.client.address:
+                del self._fetchers[node_id]
+                fetcher.stop()
+        for partition in self._table:
+            self._assign(PartitionKey(partition.topic_id, partition.index), partition)
+            if partition.followers is not None:
+                partition.followers.check_in_sync()  # one that is not registered any more is not waited for
+
+    def _assign(self, key: PartitionKey, partition: Partition) -> None:
+        """Give the partition to the fetcher of its leader, and to no other."""
+        is_followed = partition.leadership is Leadership.FOLLOWER and partition.is_online
+        image = partition.image
+        fetcher = self._fetcher(image.leader) if is_followed and image is not None else None
+        self._release(key, fetcher)
+        if fetcher is not None and not fetcher.follows(key, partition):
+            fetcher.add(partition)
+
+    def _release(self, key: PartitionKey, kept: FollowerFetcher | None) -> None:
+        for node_id, fetcher in tuple(self._fetchers.items()):
+            if fetcher is not kept and key in fetcher.keys:
+                fetcher.remove(key)
+                if not fetcher.keys:
+                    fetcher.stop()
+                    del self._fetchers[node_id]
+
+    def _fetcher(self, leader: int) -> FollowerFetcher | None:
+        """None while the leader has no registration with an address."""
+        fetcher = self._fetchers.get(leader)
+        if fetcher is not None:
+            return fetcher
+        address = self._address(leader)
+        if address is None:
+            return None
+        try:
+            client = self._clients.to(address, PURPOSE)
+        except BrokerUnavailable as problem:
+            log.warning("a leader cannot be followed", leader=leader, reason=str(problem))
+            return None
+        fetcher = self._fetchers[leader] = FollowerFetcher(
+            client, self._node_id, lambda: self._own_broker_epoch, self._broker_config, self._clock
+        )
+        return fetcher
+
+    def _address(self, node_id: int) -> BrokerAddress | None:
+        broker = self._brokers.get(node_id)
+        endpoint = None if broker is None else broker.endpoints.get(self._broker_config().inter_broker_listener_name)
+        if broker is None or endpoint is None:
+            return None
+        return BrokerAddress(node_id, broker.broker_epoch, endpoint.host, endpoint.port)
+
+    # In-sync sets
+
+    def _schedule_check(self) -> None:
+        interval_ms = max(self.lag_time_max_ms / CHECKS_PER_LAG_TIME, SHORTEST_CHECK_MS)
+        self._timer = self._clock.call_after(interval_ms, self._check_in_sync)
+
+    def _check_in_sync(self) -> None:
+        self._schedule_check()
+        for partition in self._led_with_followers():
+            assert partition.followers is not None
+            partition.followers.check_in_sync()
+
+    def _led_with_followers(self) -> Iterable[Partition]:
+        assert self._table is not None
+        return [partition for partition in self._table if partition.followers is not None]

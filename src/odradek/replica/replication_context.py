@@ -1,0 +1,35 @@
+"""What the partitions of a broker know of the rest of the cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from odradek.replica.in_sync_proposal import Proposer
+
+
+class ReplicationContext(Protocol):
+    @property
+    def lag_time_max_ms(self) -> float: ...
+
+    def monotonic_ms(self) -> float: ...
+
+    def broker_epoch(self, node_id: int) -> int | None:
+        """The epoch of a broker's registration; None if it is not registered, or fenced."""
+
+    def request_in_sync(self, proposer: Proposer) -> None:
+        """The leader of a partition has a proposal for the controller."""
+
+
+class NoReplication:
+    """For a broker without others: nobody is waited for longer than the metadata says, and nothing is proposed."""
+
+    lag_time_max_ms = 0.0
+
+    def monotonic_ms(self) -> float:
+        return 0.0
+
+    def broker_epoch(self, node_id: int) -> int | None:  # noqa: ARG002 - the Protocol's signature
+        return None
+
+    def request_in_sync(self, proposer: Proposer) -> None: ...

@@ -1,0 +1,28 @@
+"""The rest of the cluster for tests of one partition: registrations of brokers, time, proposals to the controller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from odradek.replica.in_sync_proposal import Proposer
+
+
+class FakeReplication:
+    """A `ReplicationContext` whose proposals wait for the test to answer them."""
+
+    def __init__(self, *registered: int) -> None:
+        self.now_ms = 0.0
+        self.lag_time_max_ms = 100.0
+        self.epochs: dict[int, int] = dict.fromkeys(registered, 1)
+        self.fenced: set[int] = set()
+        self.waiting: list[Proposer] = []
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+    def broker_epoch(self, node_id: int) -> int | None:
+        return None if node_id in self.fenced else self.epochs.get(node_id)
+
+    def request_in_sync(self, proposer: Proposer) -> None:
+        self.waiting.append(proposer)

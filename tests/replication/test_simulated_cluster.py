@@ -1,0 +1,57 @@
+"""A cluster of three brokers in one process on a simulated host: kills, power losses, cuts and changes of leaders, with
+invariants after every step. A failing seed prints its history; `ODRADEK_CLUSTER_SEEDS=1000-1999` runs others."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.replication.cluster import run_seed
+from tests.replication.planted_bugs import BUGS, seeds_until_found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SEEDS_PER_TEST = 10
+FOUND_BY_THE_MODEL = ("a replica joins before it has what is committed",)  # see tests/replica/test_in_sync_model
+FOUND_SOON = (
+    "a follower never truncates",
+    "a leader forgets to compare leader epochs",
+    "the high watermark does not wait for followers",
+    "the high watermark trusts an in-sync set that is not confirmed",
+)
+
+
+def seeds() -> range:
+    first, _, last = os.environ.get("ODRADEK_CLUSTER_SEEDS", "0-29").partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+@pytest.mark.parametrize("first", seeds()[::SEEDS_PER_TEST])
+def test_nothing_acknowledged_is_lost_and_replicas_agree(first: int) -> None:
+    for seed in seeds()[first - seeds()[0] :][:SEEDS_PER_TEST]:
+        cluster = run_seed(seed)
+        assert sum(map(len, cluster.acknowledged.values())) > 0
+
+
+@pytest.mark.parametrize("bug", FOUND_SOON)
+def test_planted_bugs_are_found(bug: str) -> None:
+    assert seeds_until_found(bug, run_seed, 40) is not None
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug not in FOUND_BY_THE_MODEL])
+def test_every_planted_bug_is_found(bug: str, record_property: Callable[[str, object], None]) -> None:
+    found_after = seeds_until_found(bug, run_seed, 400)
+    record_property("seeds", found_after)
+    assert found_after is not None
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_many_seeds() -> None:
+    for seed in range(10_000, 11_000):
+        run_seed(seed)
