@@ -24,8 +24,8 @@ BROKEN = st.tuples(st.just("broken"), st.sampled_from(UNPARSED))
 LATE = st.tuples(st.just("late"), st.integers(0, 40), KEYS, NUMBERS, TAGS)
 FEED = st.tuples(st.integers(0, 1), st.integers(0, 1), st.one_of(ROWS, ROWS, ROWS, DUPLICATES, DUPLICATES, BROKEN))
 LATE_FEED = st.tuples(st.integers(0, 1), st.integers(0, 1), st.one_of(ROWS, ROWS, LATE, LATE, DUPLICATES, BROKEN))
-BATCHES = st.lists(st.lists(FEED, min_size=1, max_size=5), min_size=2, max_size=4)
-LATE_BATCHES = st.lists(st.lists(LATE_FEED, min_size=2, max_size=6), min_size=3, max_size=5)
+BATCHES = st.lists(st.lists(FEED, min_size=2, max_size=7), min_size=2, max_size=3)
+LATE_BATCHES = st.lists(st.lists(LATE_FEED, min_size=2, max_size=6), min_size=3, max_size=4)
 Batches = tuple[dict[str, tuple[Record, ...]], ...]
 
 

@@ -12,11 +12,14 @@ from pyspark.sql import functions as F  # noqa: N812 - its usual name
 from odradek.pipelines.definition.vocabulary import Duration
 from odradek.pipelines.planning import flows
 from odradek.pipelines.planning.state import State, state_of
-from odradek.pipelines.spark import compiling, steps
+from odradek.pipelines.spark import compiling, steps, stream_joins
+from odradek.pipelines.spark.expectations import kept
 from odradek.pipelines.spark.hidden_columns import VIOLATED
+from odradek.pipelines.spark.late_rows import LateRows
 from odradek.pipelines.spark.one_pass import passing
 from odradek.pipelines.spark.one_pass.selecting import select_rows
 from odradek.pipelines.spark.steps_sql import run_query
+from odradek.pipelines.spark.stream_joins import condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from odradek.pipelines.definition.model import Step, Watermark
+    from odradek.pipelines.definition.operations import StreamJoin
 
 
 def without_state(kind: State) -> Iterator[None]:
@@ -66,6 +70,52 @@ def explode_drops_third() -> Iterator[None]:
         yield
 
 
+def explode_multiplies_siblings() -> Iterator[None]:
+    """A query that keeps `tags` has a row for each of them, as a step beside it that explodes them."""
+
+    def multiplied(function: Callable[..., Any], position: int) -> Callable[..., Any]:
+        def changed(*arguments: Any) -> Any:
+            given = list(arguments)
+            if "explode" not in given[position] and given[position].startswith("select id, k, n, at, tags"):
+                given[position] = given[position].replace("tags", "array(explode(tags)) as tags", 1)
+            return function(*given)
+
+        return changed
+
+    with (
+        mock.patch.object(steps, "run_query", multiplied(run_query, 1)),
+        mock.patch.object(passing, "select_rows", multiplied(select_rows, 2)),
+    ):
+        yield
+
+
+def expectations_after_state() -> Iterator[None]:
+    """Rows that do not meet an expectation are not removed from the streaming query, and so reach its state."""
+
+    def changed(frame: DataFrame, step: Step) -> DataFrame:
+        return frame.drop(VIOLATED) if frame.isStreaming else kept(frame, step)
+
+    with mock.patch.object(compiling, "kept", changed):
+        yield
+
+
+def late_letters_lost() -> Iterator[None]:
+    """Late rows are dropped, and not written as dead letters."""
+    with mock.patch.object(LateRows, "of_batch", return_value=[]):
+        yield
+
+
+def join_bound_doubled() -> Iterator[None]:
+    """Rows of two streams match that are up to twice `within` apart."""
+
+    def changed(operation: StreamJoin, left_time: str, right_time: str) -> Any:
+        longer = dataclasses.replace(operation, within=Duration(operation.within.milliseconds * 2))
+        return condition(longer, left_time, right_time)
+
+    with mock.patch.object(stream_joins, "condition", changed):
+        yield
+
+
 def early_watermark() -> Iterator[None]:
     """Watermarks are a minute later than declared, so that rows are dropped that are on time."""
     real = steps.watermarked
@@ -104,6 +154,10 @@ FAULTS = {
         deduplicate_per_batch,
         join_per_batch,
         explode_drops_third,
+        explode_multiplies_siblings,
+        expectations_after_state,
+        late_letters_lost,
+        join_bound_doubled,
         early_watermark,
         null_is_met,
     )

@@ -25,7 +25,7 @@ def watermark_after(case: Case, count: int) -> int | None:
     """The watermark of a query of all sources after `count` batches."""
     if count < 1:
         return None
-    marks = []
+    marks: list[int] = []
     for source in case.sources:
         times = [
             round(dict(each.values)["at"].timestamp() * 1000)  # type: ignore[attr-defined]  # a datetime

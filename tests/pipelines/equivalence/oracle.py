@@ -31,6 +31,7 @@ from tests.pipelines.equivalence.cases import (
     StaticJoin,
     Step,
     StreamJoin,
+    Union,
     View,
 )
 from tests.pipelines.equivalence.expected_ends import changed, latest, with_tombstones
@@ -166,6 +167,7 @@ class Oracle:
         if isinstance(operation, Number):
             numbers = F.row_number().over(Window.partitionBy("k").orderBy(F.lit(1))).cast("bigint")
             return self._frame(operation.input).select("k", numbers.alias("i"))
+        assert isinstance(operation, Union)
         left, right = self._frame(operation.left), self._frame(operation.right)
         both = [each for each in kept_provenance(left) if each in right.columns]
         return left.select(*ROW, *both).unionByName(right.select(*ROW, *both))
