@@ -229,6 +229,7 @@ class Shape:
     is_windowed: bool = False
     is_final: bool = False  # sessions, which are written once
     is_nested: bool = False  # windows over windows: only final rows are written
-    is_group_filtered: bool = False  # a group that passes a filter may not pass it later
+    is_group_filtered: bool = False  # groups are filtered by an aggregate
+    is_shrinking: bool = False  # a group that passes the filter may not pass it later
     is_counted: bool = False  # a step before it keeps state
     is_joined: bool = False  # a join of streams is before it

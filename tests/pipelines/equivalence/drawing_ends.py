@@ -58,6 +58,8 @@ def sink_choices(shape: Shape) -> list[Choice]:
             return final
         if shape.is_final:
             return final + kept
+        if shape.is_shrinking:
+            return final
         return (final if shape.is_windowed else []) + changing + ([] if shape.is_group_filtered else kept)
     if shape.has_outer_rows or not set(ROW).issubset(shape.columns):
         return final

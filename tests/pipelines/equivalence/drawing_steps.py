@@ -35,7 +35,7 @@ COMPUTED = (
     ("text", "concat(k, '-', id)"),
     ("text", "upper(k)"),
 )
-GROUP_FILTERS = ("events > 1", "events < 2")
+GROWING, SHRINKING = "events > 1", "events < 2"
 SIZES = ((10, None), (10, 5), (30, None))
 GAPS = (5, 15)
 
@@ -119,8 +119,14 @@ def select(draft: Draft, read: str, shape: Shape) -> Drawn:
 
 
 def select_groups(draft: Draft, read: str, shape: Shape) -> Drawn:
-    where = draft.filter(*GROUP_FILTERS)
-    return Select(read, None, (), where), replace(shape, is_group_filtered=shape.is_group_filtered or where is not None)
+    where = draft.filter(GROWING, SHRINKING) if shape.is_windowed else draft.filter(GROWING)
+    is_filtered, is_shrinking = where is not None, where == SHRINKING
+    made = replace(
+        shape,
+        is_group_filtered=shape.is_group_filtered or is_filtered,
+        is_shrinking=shape.is_shrinking or is_shrinking,
+    )
+    return Select(read, None, (), where), made
 
 
 def select_numbers(draft: Draft, read: str, shape: Shape) -> Drawn:

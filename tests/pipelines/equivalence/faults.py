@@ -23,6 +23,7 @@ from odradek.pipelines.spark.stream_joins import condition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+    from contextlib import AbstractContextManager
 
     from pyspark.sql import DataFrame
 
@@ -147,18 +148,29 @@ def null_is_met() -> Iterator[None]:
         yield
 
 
-FAULTS = {
-    each.__name__: contextmanager(each)
-    for each in (
-        aggregate_per_batch,
-        deduplicate_per_batch,
-        join_per_batch,
-        explode_drops_third,
-        explode_multiplies_siblings,
-        expectations_after_state,
-        late_letters_lost,
-        join_bound_doubled,
-        early_watermark,
-        null_is_met,
-    )
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """A fault, and the constructs that it changes: a case without one of each kind cannot show it."""
+
+    plant: Callable[[], AbstractContextManager[None]]
+    constructs: tuple[tuple[str, ...], ...]
+
+    def may_show_in(self, constructs: Collection[str]) -> bool:
+        return all(any(each.startswith(kinds) for each in constructs) for kinds in self.constructs)
+
+
+WINDOWS = ("window", "sliding window", "sessions")
+STATE = (*WINDOWS, "aggregate without", "deduplicate", "join of streams", "keyed state", "Python step: tallied")
+CONSTRUCTS: dict[Callable[[], Iterator[None]], tuple[tuple[str, ...], ...]] = {
+    aggregate_per_batch: ((*WINDOWS, "aggregate without"),),
+    deduplicate_per_batch: (("deduplicate",), ("record: duplicate",)),
+    join_per_batch: (("join of streams",),),
+    explode_drops_third: (("explode: select", "explode: lateral"),),
+    explode_multiplies_siblings: (("explode",), ("filter", "projection")),
+    expectations_after_state: (("expect: drop", "expect: quarantine"), STATE),
+    late_letters_lost: (("late: dead_letters",),),
+    join_bound_doubled: (("join of streams: ",),),
+    early_watermark: (WINDOWS,),
+    null_is_met: (("expect",),),
 }
+FAULTS = {each.__name__: Fault(contextmanager(each), kinds) for each, kinds in CONSTRUCTS.items()}

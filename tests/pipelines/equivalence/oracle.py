@@ -64,18 +64,17 @@ class Oracle:
         self._marks = late_marks(case) if is_stream else [None] * len(case.batches)
         self._columns: dict[str, list[str]] = {}
         self._rows: dict[str, list[dict[str, Any]]] = {}
-        self._outcome = Outcome()
+        self.outcome = Outcome()
         self.failed: list[tuple[int, str]] = []  # batch and name of expectations that stop the pipeline
 
-    def outcome(self) -> Outcome:
+    def compute(self) -> None:
         self._parse()
         for step in self._case.steps:
             self._compute(step)
         for sink in self._case.sinks:
-            self._outcome.rows[sink.name] = counted(self._written(sink))
+            self.outcome.rows[sink.name] = counted(self._written(sink))
         for view in self._case.views:
-            self._outcome.rows[view.name] = counted(self._view(view))
-        return self._outcome
+            self.outcome.rows[view.name] = counted(self._view(view))
 
     def final_rows(self, sink: Sink) -> Counter[Row]:
         """The rows of windows that the watermark has certainly passed: they must be written before the stream ends.
@@ -105,7 +104,7 @@ class Oracle:
                     arrival += 1
                     place = f"{each.partition}:{each.offset}"
                     if each.rejected is not None:
-                        self._outcome.letters[each.rejected, name, place] += 1
+                        self.outcome.letters[each.rejected, name, place] += 1
                         continue
                     origin = {"_arrival": arrival, "_place": place, "_batch": number, "_mark": self._marks[number]}
                     self._rows[name].append({**dict(each.values), **origin, "_origin": name})
@@ -129,13 +128,13 @@ class Oracle:
     def _is_kept(self, step: Step, row: dict[str, Any]) -> bool:
         unmet: list[Expectation] = [each for i, each in enumerate(step.expectations) if not row.pop(f"_met_{i}")]
         for each in unmet:
-            self._outcome.violations[step.name, each.name] += 1
+            self.outcome.violations[step.name, each.name] += 1
             if each.otherwise == "fail":
                 self.failed.append((row["_batch"], each.name))
         quarantined = next((each for each in unmet if each.otherwise == "quarantine"), None)
         if quarantined is not None:
             kind = f"expectation '{quarantined.name}' not met"
-            self._outcome.letters[kind, step.name, row.get("_place")] += 1
+            self.outcome.letters[kind, step.name, row.get("_place")] += 1
         return not any(each.otherwise in REMOVING for each in unmet)
 
     def _operation(self, step: Step) -> DataFrame:
@@ -184,7 +183,7 @@ class Oracle:
                     end_ms = period_end_ms(at_ms, operation.within_minutes, is_shifted=is_shifted)
                     key = row["id"], end_ms
                 if row["_mark"] is not None and end_ms <= row["_mark"]:
-                    self._outcome.late[step.name] += 1
+                    self.outcome.late[step.name] += 1
                 else:
                     first.setdefault(key, row)
             rows = list(first.values())
@@ -217,11 +216,11 @@ class Oracle:
         return [row for row, end_ms in rows if row.get("_mark") is None or end_ms > row["_mark"]]
 
     def _note_late(self, step: Step, late: list[dict[str, Any]], count: int) -> None:
-        self._outcome.late[step.name] += count
+        self.outcome.late[step.name] += count
         written = {each.name for each in self._case.sources if each.late == "dead_letters"}
         for row in late:
             if row["_origin"] in written:
-                self._outcome.letters["late", step.name, row["_place"]] += 1
+                self.outcome.letters["late", step.name, row["_place"]] += 1
 
     def _aggregated(self, step: Step, operation: Aggregate) -> DataFrame:
         if not operation.is_windowed or "_mark" not in (self._rows[operation.input] or [{}])[0]:

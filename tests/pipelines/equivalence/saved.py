@@ -10,6 +10,7 @@ from tests.pipelines.equivalence.cases import (
     Aggregate,
     Case,
     Deduplicate,
+    Expectation,
     Explode,
     Record,
     Select,
@@ -86,6 +87,13 @@ def late_rows_as_dead_letters() -> Case:
     return Case((source,), (Step("s0", Aggregate("a", ("k",), 10)),), (Sink("out0", "s0", "topic"),), (), fed)
 
 
+def row_that_stops_the_stream() -> Case:
+    source = Source("a", 5)
+    steps = (Step("s0", Select("a", None), (Expectation("rule0", "n > 0", "fail"),)),)
+    sinks = (Sink("out0", "s0", "topic"), Sink("out1", "s0", "files"))
+    return Case((source,), steps, sinks, (), batches(source, [row(1)], [row(2, number=-1)]))
+
+
 SAVED = {
     each.__name__: each()
     for each in (
@@ -94,5 +102,6 @@ SAVED = {
         within_with_the_watermark_of_a_step,
         windows_behind_within,
         late_rows_as_dead_letters,
+        row_that_stops_the_stream,
     )
 }

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from tests.pipelines.equivalence.checking import ENGINES, Different, check_case
 from tests.pipelines.equivalence.constructs import constructs_of
-from tests.pipelines.equivalence.drawing import case_of
 from tests.pipelines.equivalence.streams import Refused
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from tests.pipelines.equivalence.cases import Case
 
 
 class Search:
@@ -27,8 +28,7 @@ class Search:
         self.differences: list[str] = []
         self._constructs: Counter[str] = Counter()
 
-    def check(self, seed: int) -> None:
-        case = case_of(seed)
+    def check(self, seed: int, case: Case) -> None:
         try:
             with tempfile.TemporaryDirectory(prefix="odradek-case-") as folder:
                 check_case(self._spark, case, Path(folder), self._engines)
