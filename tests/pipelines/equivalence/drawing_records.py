@@ -74,7 +74,12 @@ class Records:
         self._count = 0
 
     def batches(self, drafts: list[list[Feed]]) -> Batches:
-        return tuple(self._batch(each) for each in drafts)
+        made = [self._batch(each) for each in drafts]
+        for name in self._names:  # a stream without rows has no watermark, and keeps the rows of a join waiting
+            if not self._rows[name]:
+                record = self._record(name, 0, ("row", 30, "a", 1, ["x"]))
+                made[-1][name] += (record,) if record is not None else ()
+        return tuple(made)
 
     def _batch(self, drafts: list[Feed]) -> dict[str, tuple[Record, ...]]:
         made: dict[str, list[Record]] = {name: [] for name in self._names}
