@@ -7,6 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from odradek.pipelines.spark.engines.running import LATE_WORKER
 from odradek.pipelines.spark.failures import PipelineError
 from tests.pipelines.equivalence.cases import Aggregate, Deduplicate, StreamJoin, View
 from tests.pipelines.equivalence.definitions import definition_of
@@ -24,12 +25,16 @@ if TYPE_CHECKING:
 ENGINES = ("standard", "batch")
 
 
+class Overloaded(Exception):
+    """Spark gave up a Python process that did not connect in time, because the machine was busy."""
+
+
 class Different(AssertionError):
     """A case whose outcome differs from the oracle's."""
 
 
 def check_case(spark: SparkSession, case: Case, folder: Path, engines: tuple[str, ...] = ENGINES) -> None:
-    """Raises `Different`, or `Refused` if `validate` refuses the definition."""
+    """Raises `Different`, `Refused` if `validate` refuses the definition, or `Overloaded`."""
     streamed = Oracle(spark, case)
     streamed.compute()
     for engine in engines:
@@ -43,6 +48,8 @@ def check_case(spark: SparkSession, case: Case, folder: Path, engines: tuple[str
             try:
                 told = compare(spark, run, case, oracle, engine)
             except Exception as error:  # reported with the case
+                if LATE_WORKER in str(error):
+                    raise Overloaded(str(error)) from error
                 told = [f"{type(error).__name__}: {error}"]
         if told:
             raise Different(described(case, definition_of(case, engine), [f"{engine}: {each}" for each in told]))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.pipelines.equivalence.checking import ENGINES, Different, check_case
+from tests.pipelines.equivalence.checking import ENGINES, Different, Overloaded, check_case
 from tests.pipelines.equivalence.constructs import constructs_of
 from tests.pipelines.equivalence.streams import Refused
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tests.pipelines.equivalence.cases import Case
+
+
+ATTEMPTS = 3
 
 
 class Search:
@@ -30,8 +34,7 @@ class Search:
 
     def check(self, seed: int, case: Case) -> None:
         try:
-            with tempfile.TemporaryDirectory(prefix="odradek-case-") as folder:
-                check_case(self._spark, case, Path(folder), self._engines)
+            self._check(case)
         except Refused as refused:
             self.refused.append(f"seed {seed}: {refused}")
             return
@@ -39,6 +42,16 @@ class Search:
             self.differences.append(f"seed {seed}:\n{different}")
         self.checked += 1
         self._constructs.update(constructs_of(case))
+
+    def _check(self, case: Case) -> None:
+        for _ in range(ATTEMPTS - 1):
+            with suppress(Overloaded):
+                return self._run(case)
+        return self._run(case)
+
+    def _run(self, case: Case) -> None:
+        with tempfile.TemporaryDirectory(prefix="odradek-case-") as folder:
+            check_case(self._spark, case, Path(folder), self._engines)
 
     def report(self, seconds: float) -> str:
         per_case = seconds / max(1, self.checked)

@@ -75,9 +75,7 @@ def read_record_stream(session: SparkSession, folder: Path, source: str) -> Data
     return reader.load(str(source_folder(folder, source)))
 
 
-def read_records(
-    session: SparkSession, folder: Path, source: str, numbers: Iterable[int] | None = None
-) -> DataFrame:
+def read_records(session: SparkSession, folder: Path, source: str, numbers: Iterable[int] | None = None) -> DataFrame:
     """The records of all micro-batches, or of those with the given numbers."""
     own = source_folder(folder, source)
     paths = [own] if numbers is None else [own / batch_file(each) for each in numbers]
