@@ -29,6 +29,7 @@ class Search:
         self._engines = engines
         self.checked = 0
         self.refused: list[str] = []
+        self.unfinished: list[str] = []
         self.differences: list[str] = []
         self._constructs: Counter[str] = Counter()
 
@@ -37,6 +38,9 @@ class Search:
             self._check(case)
         except Refused as refused:
             self.refused.append(f"seed {seed}: {refused}")
+            return
+        except Overloaded as overloaded:
+            self.unfinished.append(f"seed {seed}: {overloaded}")
             return
         except Different as different:
             self.differences.append(f"seed {seed}:\n{different}")
@@ -60,4 +64,4 @@ class Search:
             f"validate refused {len(self.refused)}; {per_case:.1f} s per definition"
         )
         counts = [f"{count:5d}  {name}" for name, count in sorted(self._constructs.items())]
-        return "\n".join([head, *counts, *self.refused])
+        return "\n".join([head, *counts, *self.refused, *self.unfinished])

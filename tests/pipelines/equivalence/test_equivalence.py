@@ -43,6 +43,7 @@ def test_a_stream_gives_what_a_batch_gives(quick_spark: SparkSession) -> None:
         search.check(seed, case_of(seed))
     print(search.report(time.perf_counter() - began_at))
     assert not search.differences, "\n\n".join(search.differences)
+    assert not search.unfinished, "\n".join(search.unfinished)
 
 
 @pytest.mark.soak
