@@ -46,13 +46,13 @@ def check_case(spark: SparkSession, case: Case, folder: Path, engines: tuple[str
             oracle.compute()
         with closing(Run(spark, case, own, engine)) as run:
             try:
-                told = compare(spark, run, case, oracle, engine)
+                problems = compare(spark, run, case, oracle, engine)
             except Exception as error:  # reported with the case
                 if LATE_WORKER in str(error):
                     raise Overloaded(str(error)) from error
-                told = [f"{type(error).__name__}: {error}"]
-        if told:
-            raise Different(described(case, definition_of(case, engine), [f"{engine}: {each}" for each in told]))
+                problems = [f"{type(error).__name__}: {error}"]
+        if problems:
+            raise Different(described(case, definition_of(case, engine), [f"{engine}: {each}" for each in problems]))
 
 
 def compare(spark: SparkSession, run: Run, case: Case, oracle: Oracle, engine: str) -> list[str]:

@@ -64,11 +64,13 @@ def differences(expected: Outcome, found: Outcome) -> list[str]:
     reported += missing_and_extra("dead letters", *comparable(expected.letters, found.letters))
     for each in sorted({*expected.violations, *found.violations}):
         if expected.violations[each] != found.violations[each]:
-            told.append(f"violations of {each}: expected {expected.violations[each]}, found {found.violations[each]}")
+            reported.append(
+                f"violations of {each}: expected {expected.violations[each]}, found {found.violations[each]}"
+            )
     for flow in sorted({*expected.late, *found.late}):
         if expected.late[flow] != found.late[flow]:
-            told.append(f"late rows of {flow}: expected {expected.late[flow]}, counted {found.late[flow]}")
-    return told
+            reported.append(f"late rows of {flow}: expected {expected.late[flow]}, counted {found.late[flow]}")
+    return reported
 
 
 def comparable(expected: Counter[Letter], found: Counter[Letter]) -> tuple[Counter[Letter], Counter[Letter]]:

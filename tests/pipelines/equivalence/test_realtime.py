@@ -49,8 +49,8 @@ def test_the_realtime_engine_gives_what_a_batch_gives(
         expected = oracle.outcome
         expected.violations.clear()  # reported with checkpoints, every 30 seconds
         found = run_realtime(stage, case, expected)
-        told = differences(expected, found)
-        assert not told, described(case, definition_of(case, "realtime"), [f"seed {seed}", *told])
+        problems = differences(expected, found)
+        assert not problems, described(case, definition_of(case, "realtime"), [f"seed {seed}", *problems])
         constructs.update(constructs_of(case))
     print(f"{CASES} definitions on realtime: 0 differ")
     print("\n".join(f"{count:5d}  {name}" for name, count in sorted(constructs.items())))
