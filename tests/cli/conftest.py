@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
+
+from tests.cli.commands import command_server
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,9 @@ def bootstrap_server(request: pytest.FixtureRequest) -> str:
 
 def run_odradek(*arguments: str, stdin: str | bytes = "", timeout_s: float = 60, **environment: str) -> Ran:
     """`odradek …` in a process of its own; must succeed or fail without a traceback."""
-    done = subprocess.run(
-        [sys.executable, "-m", "odradek", *arguments],
-        input=stdin.encode() if isinstance(stdin, str) else stdin,
-        capture_output=True,
-        timeout=timeout_s,
-        env={**os.environ, "COLUMNS": "100", **environment},
-        check=False,
-    )
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    variables = {**os.environ, "COLUMNS": "100", **environment}
+    done = command_server().run(arguments, variables, given, timeout_s)
     ran = Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
     assert "Traceback" not in ran.errors, ran.errors
     return ran

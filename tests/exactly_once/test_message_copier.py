@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PARTITIONS = 2
 PATIENCE_SECONDS = 600.0
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(PATIENCE_SECONDS + 120)]
+pytestmark = [pytest.mark.jvm, pytest.mark.soak, pytest.mark.timeout(PATIENCE_SECONDS + 120)]
 
 
 def fill(broker: RunningBroker, topics: tuple[str, str], count: int) -> None:
@@ -36,8 +36,7 @@ def fill(broker: RunningBroker, topics: tuple[str, str], count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "pause_seconds"),
-    [pytest.param(1_000, 1.0, id="short"), pytest.param(100_000, 6.0, id="long", marks=pytest.mark.soak)],
+    ("count", "pause_seconds"), [pytest.param(1_000, 1.0, id="short"), pytest.param(100_000, 6.0, id="long")]
 )
 def test_each_record_is_copied_once(tmp_path: Path, jvm: None, count: int, pause_seconds: float) -> None:
     seed = random.SystemRandom().randint(1, 1_000_000)

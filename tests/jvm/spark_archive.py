@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import warnings
+import zipfile
 import zlib
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pyspark
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 SETTINGS = Path(__file__).parent.parent / "spark_conf" / "spark-defaults.conf"
+QUICK_FILES = Path(__file__).parent / "spark" / "QuickFiles.java"
 QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
 DRIVER = "spark.driver.extraJavaOptions"
 REHEARSAL = """
@@ -41,7 +43,7 @@ def use_archive() -> None:
         return  # tests that need Spark report it
     version = subprocess.run([java, "-version"], check=True, capture_output=True).stderr  # an archive is for one build
     key = zlib.crc32(version + str(Path(java).resolve()).encode() + pyspark.__file__.encode())
-    sources = [Path(__file__), SETTINGS]
+    sources = [Path(__file__), SETTINGS, QUICK_FILES]
     # A directory per content: a concurrent run of another checkout may use an archive of its own.
     kept = cache_directory() / f"spark-{pyspark.__version__}-{key:08x}-{content_digest(sources)}"
     try:
@@ -56,9 +58,10 @@ def use_archive() -> None:
 def make(directory: Path) -> None:
     """The JVM writes its archive when it ends, a little after Python; its output is open until then."""
     archive = directory / "classes.jsa"
+    files = quick_files(directory)
     (directory / "conf").mkdir()
     for name, option in {"making.conf": "ArchiveClassesAtExit", "classes.conf": "SharedArchiveFile"}.items():
-        lines = SETTINGS.read_text().splitlines()
+        lines = [*SETTINGS.read_text().splitlines(), *files]
         settings = [f"{line} -XX:{option}={archive} {QUIET}" if line.startswith(DRIVER) else line for line in lines]
         (directory / name).write_text("\n".join(settings))
     command = [sys.executable, "-c", REHEARSAL, str(directory / "rehearsal")]
@@ -66,6 +69,26 @@ def make(directory: Path) -> None:
     subprocess.run(command, env=own, check=True, capture_output=True, timeout=300)
     shutil.rmtree(directory / "rehearsal")
     archive.stat()  # or there is none
+
+
+def quick_files(directory: Path) -> list[str]:
+    """Settings for a local file system that starts no process for each file; none without a Java compiler."""
+    javac = shutil.which("javac")
+    if javac is None:
+        return []
+    libraries = Path(pyspark.__file__).parent / "jars"
+    api = next(libraries.glob("hadoop-client-api-*.jar"))
+    classes, jar = directory / "files", directory / "files.jar"  # an archive allows no folders on the class path
+    command = [javac, "-nowarn", "-Xlint:none", "-d", str(classes), "-cp", str(api), str(QUICK_FILES)]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    with zipfile.ZipFile(jar, "w") as file:
+        for each in classes.rglob("*.class"):
+            file.write(each, each.relative_to(classes))
+    return [
+        f"spark.driver.extraClassPath {jar}",
+        f"spark.executor.extraClassPath {jar}",
+        "spark.hadoop.fs.file.impl odradek.tests.QuickFiles",
+    ]
 
 
 def environment(directory: Path, settings: str) -> dict[str, str]:

@@ -1,12 +1,12 @@
 """The description of a case: a definition and the records that it is fed, as plain values.
 
 Both the YAML definition and the oracle's program are made from it. Every stream has the columns `id`, `k`, `n`, `at`
-and `tags`; the name of a column tells its type (see `TYPES`).
+and `tags`; the name of a column determines its type (see `TYPES`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 START_S = 1_767_268_800  # 2026-01-01 12:00:00 UTC
 TYPES = {
@@ -22,14 +22,19 @@ TYPES = {
     "i": "BIGINT",
     "other": "BIGINT",
     "other_n": "BIGINT",
+    "other_at": "TIMESTAMP",
     "events": "BIGINT",
     "total": "BIGINT",
     "top": "BIGINT",
     "window_start": "TIMESTAMP",
     "window_end": "TIMESTAMP",
+    "valid_from": "TIMESTAMP",
+    "valid_to": "TIMESTAMP",
+    "is_current": "BOOLEAN",
 }
 STREAM_COLUMNS = ("id", "k", "n", "at", "tags")
 ROW = ("id", "k", "n", "at")
+RENAMED = (("other", "id"), ("other_n", "n"), ("other_at", "at"))  # columns of the right side of a declared join
 LABELS = (("a", "Ada"), ("b", "Bob"), ("d", "Dan"))
 
 
@@ -51,6 +56,7 @@ class Source:
     name: str
     delay_minutes: int | None
     is_time_computed: bool = False
+    late: str = "count"  # count | dead_letters
 
 
 @dataclass(frozen=True)
@@ -88,13 +94,20 @@ class StaticJoin:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """Counts and sums by columns, in windows of minutes if `size` is set."""
+    """Counts and sums by columns, in windows of minutes if `size` is set, in sessions if `gap` is."""
 
     input: str
     by: tuple[str, ...]
     size: int | None = None
     slide: int | None = None
     is_sql: bool = False
+    gap: int | None = None
+    time: str = "at"
+    value: str = "n"
+
+    @property
+    def is_windowed(self) -> bool:
+        return self.size is not None or self.gap is not None
 
 
 @dataclass(frozen=True)
@@ -114,12 +127,16 @@ class Number:
 
 @dataclass(frozen=True)
 class StreamJoin:
-    """Rows of two streams with the same `k`, at most `minutes` apart."""
+    """Rows of two streams with the same `k`, at most `minutes` apart.
+
+    It is written in SQL, or as `join: {stream: …}`, whose right side has the columns `RENAMED`.
+    """
 
     left: str
     right: str
-    how: str  # inner | left
+    how: str  # inner | left; declared also right | full
     minutes: int
+    is_declared: bool = False
 
 
 @dataclass(frozen=True)
@@ -128,7 +145,15 @@ class Union:
     right: str
 
 
-Operation = Select | Explode | StaticJoin | Aggregate | Deduplicate | Number | StreamJoin | Union
+@dataclass(frozen=True)
+class Python:
+    """A Python function: `positive` filters and computes `x`, `tallied` counts the rows of each `k`."""
+
+    input: str
+    function: str
+
+
+Operation = Select | Explode | StaticJoin | Aggregate | Deduplicate | Number | StreamJoin | Union | Python
 
 
 @dataclass(frozen=True)
@@ -141,22 +166,27 @@ class Step:
 
 @dataclass(frozen=True)
 class Sink:
-    """An output: a topic, a table or files. `key` is that of an upserted table, or of the groups of an update."""
+    """An output: a topic, a table or files. `key` is that of an upserted table, or of the groups of an update.
+
+    `form` is empty for plain rows. Of a table: `latest` (order_by), `changes` and `history` (change data). Of a topic:
+    `deletes` (rows with a negative `n` are tombstones).
+    """
 
     name: str
     input: str
     kind: str  # topic | table | files
     mode: str = "append"  # append | update | upsert
     key: tuple[str, ...] = ()
+    form: str = ""
 
 
 @dataclass(frozen=True)
 class View:
-    """The latest row of each `k`, or an aggregate by `k`."""
+    """The latest row of each `k`, an aggregate by `k`, or change data with the key `k`."""
 
     name: str
     input: str
-    is_latest: bool
+    form: str  # latest | groups | changes | history
 
 
 @dataclass(frozen=True)
@@ -166,10 +196,24 @@ class Case:
     sinks: tuple[Sink, ...]
     views: tuple[View, ...] = ()
     batches: tuple[dict[str, tuple[Record, ...]], ...] = ()
-    late: frozenset[tuple[str, int, int]] = frozenset()  # source, partition and offset of records that are late
 
     def step(self, name: str) -> Step | None:
         return next((each for each in self.steps if each.name == name), None)
+
+    def upstream(self, name: str) -> list[Step]:
+        """The steps before a name and its own, each once."""
+        step = self.step(name)
+        before = [each for read in inputs_of(step.operation) for each in self.upstream(read)] if step else []
+        return list(dict.fromkeys([*before, *([step] if step else [])]))
+
+    @property
+    def stopping(self) -> list[Step]:
+        """The steps with an expectation that stops the pipeline."""
+        return [each for each in self.steps if any(rule.otherwise == "fail" for rule in each.expectations)]
+
+
+def inputs_of(operation: Operation) -> tuple[str, ...]:
+    return (operation.left, operation.right) if isinstance(operation, StreamJoin | Union) else (operation.input,)
 
 
 @dataclass
@@ -179,7 +223,13 @@ class Shape:
     columns: tuple[str, ...]
     has_time: bool = True  # `at` carries a watermark
     has_unique_ids: bool = True  # rows with one id are equal
+    has_unique_times: bool = True  # rows with one `k` and `at` are equal
+    has_outer_rows: bool = False  # `id`, `k` and `at` may be null
     groups: tuple[str, ...] | None = None  # the key of groups, if an aggregation is before it
     is_windowed: bool = False
+    is_final: bool = False  # sessions, which are written once
+    is_nested: bool = False  # windows over windows: only final rows are written
+    is_group_filtered: bool = False  # groups are filtered by an aggregate
+    is_shrinking: bool = False  # a group that passes the filter may not pass it later
     is_counted: bool = False  # a step before it keeps state
-    roots: frozenset[str] = field(default_factory=frozenset)
+    is_joined: bool = False  # a join of streams is before it

@@ -18,6 +18,7 @@ from tests.pipelines.equivalence.cases import (
     Explode,
     Number,
     Operation,
+    Python,
     Select,
     Sink,
     Source,
@@ -30,9 +31,9 @@ from tests.pipelines.equivalence.cases import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-AGGREGATES = {"events": "count(*)", "total": "sum(n)", "top": "max(n)"}
 PROCESSORS = """
 from pyspark.sql import Row
+from pyspark.sql import functions as F
 from pyspark.sql.streaming import StatefulProcessor
 
 
@@ -46,7 +47,21 @@ class Numbers(StatefulProcessor):
             i += 1
             yield Row(k=key[0], i=i)
         self.last.update((i,))
+
+
+def positive(rows):
+    return rows.where("n > 0").withColumn("x", F.col("n") * 10)
+
+
+def tallied(rows):
+    return rows.groupBy("k").agg(F.count("*").alias("events"))
+
+
+def shout(text):
+    return None if text is None else text.upper() + "!"
 """
+FUNCTIONS = {"shout": {"python": "processors:shout", "returns": "STRING"}}
+CHANGES = {"key": ["k"], "sequence": "at", "deletes": "n < 0"}
 
 
 def write_definition(case: Case, folder: Path, engine: str = "standard") -> Path:
@@ -71,7 +86,14 @@ def definition_of(case: Case, engine: str = "standard") -> str:
     if any(isinstance(each.operation, StaticJoin) for each in case.steps):
         files = {"path": "labels.json", "format": "json"}
         made["sources"]["labels"] = {"files": files, "schema": "k STRING, label STRING"}
+    if any(calls_function(each) for each in case.steps):
+        made["functions"] = FUNCTIONS
     return yaml.safe_dump({key: value for key, value in made.items() if value}, sort_keys=False, width=110)
+
+
+def calls_function(step: Step) -> bool:
+    operation = step.operation
+    return isinstance(operation, Select) and any("shout(" in expression for _, expression in operation.computed)
 
 
 def source_of(source: Source) -> dict[str, Any]:
@@ -85,7 +107,8 @@ def source_of(source: Source) -> dict[str, Any]:
         "tombstones": "dead_letters",
     }
     if source.delay_minutes is not None:
-        made["watermark"] = watermark_of(source.delay_minutes)
+        late = {} if source.late == "count" else {"late": source.late}
+        made["watermark"] = {**watermark_of(source.delay_minutes), **late}
     if source.is_time_computed:
         made["columns"] = {"at": "to_timestamp(ts)"}
     return made
@@ -120,7 +143,9 @@ def operation_of(operation: Operation) -> dict[str, Any]:
         state = {"key": ["k"], "processor": "processors:Numbers"}
         return {"from": operation.input, "state": state, "schema": "k STRING, i BIGINT"}
     if isinstance(operation, StreamJoin):
-        return {"sql": join_of(operation)}
+        return join_of(operation)
+    if isinstance(operation, Python):
+        return {"from": operation.input, "python": f"processors:{operation.function}"}
     rows = ", ".join(ROW)
     return {"sql": f"select {rows} from {operation.left} union all select {rows} from {operation.right}"}
 
@@ -140,50 +165,72 @@ def explode_of(explode: Explode) -> str:
     return f"select {columns}, {function}(tags) as tag from {explode.input}"
 
 
+def aggregates_of(value: str) -> dict[str, str]:
+    return {"events": "count(*)", "total": f"sum({value})", "top": f"max({value})"}
+
+
 def aggregate_of(operation: Aggregate) -> dict[str, Any]:
     if operation.is_sql:
         return {"sql": aggregate_query(operation)}
-    made: dict[str, Any] = {"from": operation.input, "by": list(operation.by), "aggregate": AGGREGATES}
-    if operation.size is not None:
-        slide = {} if operation.slide is None else {"slide": f"{operation.slide} minutes"}
-        made["window"] = {"column": "at", "size": f"{operation.size} minutes", **slide}
+    made: dict[str, Any] = {"from": operation.input, "aggregate": aggregates_of(operation.value)}
+    if operation.by:
+        made["by"] = list(operation.by)
+    if operation.is_windowed:
+        lengths = {"size": operation.size, "slide": operation.slide, "gap": operation.gap}
+        spans = {name: f"{minutes} minutes" for name, minutes in lengths.items() if minutes is not None}
+        made["window"] = {"column": operation.time, **spans}
     return made
 
 
 def aggregate_query(operation: Aggregate) -> str:
     """With a window, `window_start` and `window_end` are selected from it."""
-    selected = [*operation.by, *(f"{expression} as {name}" for name, expression in AGGREGATES.items())]
+    aggregates = aggregates_of(operation.value).items()
+    selected = [*operation.by, *(f"{expression} as {name}" for name, expression in aggregates)]
     groups = list(operation.by)
-    if operation.size is not None:
+    if operation.is_windowed:
+        name, length = ("session_window", operation.gap) if operation.gap else ("window", operation.size)
         slide = "" if operation.slide is None else f", '{operation.slide} minutes'"
-        window = f"window(at, '{operation.size} minutes'{slide})"
-        selected = [f"{window}.start as window_start", f"{window}.end as window_end", *selected]
-        groups = [window, *groups]
+        selected = [f"{name}.start as window_start", f"{name}.end as window_end", *selected]
+        groups = [f"{name}({operation.time}, '{length} minutes'{slide})", *groups]
     grouping = f" group by {', '.join(groups)}" if groups else ""
     return f"select {', '.join(selected)} from {operation.input}{grouping}"
 
 
-def join_of(join: StreamJoin) -> str:
+def join_of(join: StreamJoin) -> dict[str, Any]:
+    if join.is_declared:
+        bound = {"on": ["k"], "within": f"{join.minutes} minutes", "how": join.how}
+        return {"from": join.left, "join": {"stream": join.right, **bound}}
     how = "left join" if join.how == "left" else "join"
-    bound = f"interval {join.minutes} minutes"
-    return (
-        f"select a.id, a.k, a.n, a.at, b.id as other, b.n as other_n from {join.left} a {how} {join.right} b "
-        f"on a.k = b.k and b.at >= a.at - {bound} and b.at <= a.at + {bound}"
-    )
+    bound_text = f"interval {join.minutes} minutes"
+    return {
+        "sql": f"select a.id, a.k, a.n, a.at, b.id as other, b.n as other_n from {join.left} a {how} {join.right} b "
+        f"on a.k = b.k and b.at >= a.at - {bound_text} and b.at <= a.at + {bound_text}"
+    }
+
+
+def changes_of(form: str) -> dict[str, Any]:
+    return {**CHANGES, "history": True} if form == "history" else dict(CHANGES)
 
 
 def sink_of(sink: Sink) -> dict[str, Any]:
     made: dict[str, Any] = {"from": sink.input, "mode": sink.mode}
     if sink.kind == "topic":
         made["topic"] = sink.name
-    elif sink.kind == "table":
-        made |= {"table": sink.name} if sink.mode == "append" else {"table": sink.name, "key": list(sink.key)}
-    else:
+        if sink.form == "deletes":
+            made |= {"key": "id", "deletes": "n < 0"}
+    elif sink.kind == "files":
         made["files"] = {"path": sink.name, "format": "json"}
+    elif sink.form in {"changes", "history"}:
+        made = {"from": sink.input, "table": sink.name, "changes": changes_of(sink.form)}
+    else:
+        made |= {"table": sink.name} if sink.mode == "append" else {"table": sink.name, "key": list(sink.key)}
+        made |= {"order_by": "at"} if sink.form == "latest" else {}
     return made
 
 
 def view_of(view: View) -> dict[str, Any]:
-    if view.is_latest:
+    if view.form == "latest":
         return {"from": view.input, "key": ["k"], "order_by": "at"}
-    return {"from": view.input, "by": ["k"], "aggregate": AGGREGATES}
+    if view.form == "groups":
+        return {"from": view.input, "by": ["k"], "aggregate": aggregates_of("n")}
+    return {"from": view.input, "changes": changes_of(view.form)}

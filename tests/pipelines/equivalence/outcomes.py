@@ -16,11 +16,12 @@ Letter = tuple[str, str, str | None]  # kind of the reason, source or step, plac
 
 @dataclass
 class Outcome:
-    """Rows of sinks and views, dead letters, and violations by step and expectation."""
+    """Rows of sinks and views, dead letters, violations by step and expectation, late rows by step or flow."""
 
     rows: dict[str, Counter[Row]] = field(default_factory=dict)
     letters: Counter[Letter] = field(default_factory=Counter)
     violations: Counter[tuple[str, str]] = field(default_factory=Counter)
+    late: Counter[str] = field(default_factory=Counter)
 
 
 def plain_row(values: dict[str, Any]) -> Row:
@@ -36,6 +37,8 @@ def plain(kind: str, value: Any) -> Any:
     if kind == "ARRAY<STRING>":
         items = json.loads(value) if isinstance(value, str) else value
         return tuple(items)
+    if kind == "BOOLEAN":
+        return bool(value)
     return value
 
 
@@ -64,6 +67,9 @@ def differences(expected: Outcome, found: Outcome) -> list[str]:
             reported.append(
                 f"violations of {each}: expected {expected.violations[each]}, found {found.violations[each]}"
             )
+    for flow in sorted({*expected.late, *found.late}):
+        if expected.late[flow] != found.late[flow]:
+            reported.append(f"late rows of {flow}: expected {expected.late[flow]}, counted {found.late[flow]}")
     return reported
 
 
@@ -81,9 +87,12 @@ def comparable(expected: Counter[Letter], found: Counter[Letter]) -> tuple[Count
 
 
 def missing_and_extra(name: str, expected: Counter[Any], found: Counter[Any]) -> list[str]:
-    return [f"{name}: missing {count} × {row}" for row, count in sorted((expected - found).items(), key=repr)] + [
-        f"{name}: unexpected {count} × {row}" for row, count in sorted((found - expected).items(), key=repr)
-    ]
+    missing = [f"{name}: missing {count} × {row}" for row, count in sorted((expected - found).items(), key=repr)]
+    return missing + excess(name, expected, found)
+
+
+def excess(name: str, expected: Counter[Any], found: Counter[Any]) -> list[str]:
+    return [f"{name}: unexpected {count} × {row}" for row, count in sorted((found - expected).items(), key=repr)]
 
 
 def described(case: Case, definition: str, reported: list[str]) -> str:

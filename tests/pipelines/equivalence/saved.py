@@ -10,6 +10,7 @@ from tests.pipelines.equivalence.cases import (
     Aggregate,
     Case,
     Deduplicate,
+    Expectation,
     Explode,
     Record,
     Select,
@@ -30,6 +31,11 @@ def row(minute: int, key: str = "a", number: int = 1, tags: tuple[str, ...] = ()
 def again(number: int, *, is_later: bool = False) -> tuple[int, int, Any]:
     """A duplicate of the row with this number; with `is_later` as an event half of `within` later."""
     return 0, 0, ("again", number, is_later)
+
+
+def late(minutes: int, key: str = "a") -> tuple[int, int, Any]:
+    """An event that is so much before the watermark that the previous batch started with."""
+    return 0, 0, ("late", minutes, key, 1, [])
 
 
 def batches(source: Source, *drafts: list[tuple[int, int, Any]], within: int = 0) -> Batches:
@@ -74,6 +80,20 @@ def windows_behind_within() -> Case:
     return Case((source,), steps, (Sink("out0", "s1", "topic"),), (), batches(source, [row(1)], [row(20)]))
 
 
+def late_rows_as_dead_letters() -> Case:
+    source = Source("a", 5, late="dead_letters")
+    records = Records((source,), 5, 0, has_null_keys=False)
+    fed = records.batches([[row(1)], [row(50)], [late(20), row(51)], [late(30, "b")]])
+    return Case((source,), (Step("s0", Aggregate("a", ("k",), 10)),), (Sink("out0", "s0", "topic"),), (), fed)
+
+
+def row_that_stops_the_stream() -> Case:
+    source = Source("a", 5)
+    steps = (Step("s0", Select("a", None), (Expectation("rule0", "n > 0", "fail"),)),)
+    sinks = (Sink("out0", "s0", "topic"), Sink("out1", "s0", "files"))
+    return Case((source,), steps, sinks, (), batches(source, [row(1)], [row(2, number=-1)]))
+
+
 SAVED = {
     each.__name__: each()
     for each in (
@@ -81,5 +101,7 @@ SAVED = {
         exploded_beside_a_sibling,
         within_with_the_watermark_of_a_step,
         windows_behind_within,
+        late_rows_as_dead_letters,
+        row_that_stops_the_stream,
     )
 }

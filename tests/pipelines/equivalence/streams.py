@@ -43,10 +43,6 @@ class Run:
         self._pipeline = checked(write_definition(case, folder, engine), folder)
         self._rehearsal = Rehearsal(spark, self._pipeline, folder)
 
-    @property
-    def late_rows(self) -> Counter[str]:
-        return self._rehearsal.late_rows
-
     def feed(self) -> None:
         for batch in self._case.batches:
             self._rehearsal.feed({name: [fields_of(name, each) for each in found] for name, found in batch.items()})
@@ -71,11 +67,12 @@ class Run:
         for violation in self._rehearsal.violations:
             if violation.rows:
                 made.violations[violation.step, violation.expectation] += violation.rows
+        made.late = Counter(self._rehearsal.late_rows)
         return made
 
     def _rows(self, sink: Sink, records: list[dict[str, Any]]) -> list[dict[str, Any]]:
         if sink.kind == "topic":
-            return [json.loads(each["value"]) for each in records if each["topic"] == sink.name]
+            return [value_of(each) for each in records if each["topic"] == sink.name]
         if sink.kind == "table":
             return self._table(sink.name)
         files = sorted((self._folder / "files" / sink.name).glob("*.parquet"))
@@ -88,6 +85,11 @@ class Run:
             found = connection.execute(f'select * from "{name}"')
             names = [each[0] for each in found.description]
             return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def value_of(record: dict[str, Any]) -> dict[str, Any]:
+    """The row of a record; of a tombstone its key."""
+    return {"deleted": record["key"].decode()} if record["value"] is None else json.loads(record["value"])
 
 
 def checked(file: Path, folder: Path) -> Pipeline:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from typing import TYPE_CHECKING
 
@@ -76,7 +77,7 @@ def both(stage: Stage, pipeline: Pipeline) -> tuple[list[tuple[object, ...]], li
     def load(source: Source) -> DataFrame:
         return read_once(stage.spark, source, pipeline, cluster.partitions_of)
 
-    tables = Tables(stage.spark, pipeline, graph, load)
+    tables = functools.partial(Tables, stage.spark, pipeline, graph, load)
     source = pipeline.sources[0]
     made = whole_pass(pipeline, whole_flow(pipeline, graph, source.name), load(source))
     ((_, written),) = made.records_in(made.observed())
@@ -171,6 +172,28 @@ def test_records_leave_while_the_batch_runs(stage: Stage) -> None:
     finally:
         running.stop()
     check_outputs(stage)
+
+
+def test_outputs_that_need_branches_run_in_one_query(stage: Stage) -> None:
+    """Real-time mode refuses branches that share a reader of their source."""
+    stage.create("in", 1)
+    stage.produce("in", [{"id": 1}, b"no JSON"])
+    pipeline = stage.pipeline("""
+        dead_letters: "@dead"
+        sources: {readings: {topic: "@in", schema: "id BIGINT"}}
+        steps: {each: {sql: "select explode(array(id, id)) as id from readings"}}
+        sinks: {all: {from: each, topic: "@out"}}
+        """)
+    realtime = renamed(pipeline, engine=Engine.REALTIME)
+    running = RealtimeEngine(stage.spark, realtime, prepare_topics(realtime)).start()
+    try:
+        give_up_at = time.monotonic() + WAIT_S
+        while len(stage.read("out")) < 2 or not stage.read("dead"):
+            running.raise_failure()
+            assert time.monotonic() < give_up_at
+            time.sleep(0.2)  # a poll's pause
+    finally:
+        running.stop()
 
 
 def test_a_row_that_must_stop_the_pipeline_needs_one_pass(stage: Stage) -> None:

@@ -104,7 +104,7 @@ cases:
       steps: {good: [{id: 5}]}
   an expectation stops it:
     given: {readings: [{id: 1, pump: 1, pressure: 5000}]}
-    expect: {error: "1 rows do not meet 'sane'"}
+    expect: {error: "a row does not meet 'sane'"}
   wrong:
     given: {readings: [{id: 1, pump: 1, pressure: 5}], good: [{idd: 3}]}
     expect: {sinks: {out: []}}
@@ -135,7 +135,7 @@ def test_a_case_passes(results: dict[str, Result], name: str) -> None:
     ("name", "message"),
     [
         ("wrong", "step 'good' has no column 'idd'; did you mean 'id'?"),
-        ("stops unexpectedly", "1 rows do not meet 'sane'"),
+        ("stops unexpectedly", "a row does not meet 'sane'"),
         ("a source without columns", "source 'owners' has no schema; give it at least one row"),
     ],
 )

@@ -110,4 +110,5 @@ def violation_counts(step: str, expectations: Sequence[Expectation]) -> list[Col
 def fail_on(violations: Iterable[Violations]) -> None:
     for each in violations:
         if each.otherwise is Otherwise.FAIL and each.rows:
-            raise ExpectationFailed(f"step '{each.step}': {each.rows} rows do not meet '{each.expectation}', {STOPS}")
+            count = f"{each.rows} rows do" if each.rows > 1 else "a row does"
+            raise ExpectationFailed(f"step '{each.step}': {count} not meet '{each.expectation}', {STOPS}")

@@ -26,7 +26,8 @@ from odradek.pipelines.spark.dead_letters import dead_letters
 from odradek.pipelines.spark.event_time import actual_name
 from odradek.pipelines.spark.hadoop_files import HadoopFiles
 from odradek.pipelines.spark.hidden_columns import REJECTED, quoted
-from odradek.pipelines.spark.sources import Range, read_once
+from odradek.pipelines.spark.record_files import folder_of, read_records
+from odradek.pipelines.spark.sources import Range, read_once, servers_of
 from odradek.pipelines.spark.steps import span_of
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class OffsetEntry:
 
     watermark_ms: int
     ends: Mapping[str, Mapping[str, int]]
+    last_file: int  # of a folder in place of a cluster
 
 
 class LateRows:
@@ -78,23 +80,38 @@ class LateRows:
     def _of_input(
         self, session: SparkSession, late: LateInput, before: OffsetEntry, now: OffsetEntry
     ) -> list[DataFrame]:
-        span = new_records(late.source, before, now)
-        if span is None:
+        records = self._records(session, late.source, before, now)
+        if records is None:
             return []
 
         def load(source: Source) -> DataFrame:
-            return read_once(session, source, self._pipeline, self._partitions, span if source == late.source else None)
+            is_again = source == late.source
+            return records if is_again else read_once(session, source, self._pipeline, self._partitions)
 
         rows = Tables(session, self._pipeline, self._graph, load).rows(late.input)
         pipeline, found = self._pipeline, late_rows(rows, late, before.watermark_ms)
         return [dead_letters(found, pipeline.name, late.step.name, pipeline.dead_letters or "")]
+
+    def _records(
+        self, session: SparkSession, source: Source, before: OffsetEntry, now: OffsetEntry
+    ) -> DataFrame | None:
+        """The records of a source that a batch has read; None if there are none."""
+        origin: Any = source.origin
+        folder = folder_of(servers_of(origin, self._pipeline))
+        if folder is not None:
+            numbers = range(before.last_file + 1, now.last_file + 1)
+            return read_records(session, folder, source.name, numbers) if numbers else None
+        span = new_records(source, before, now)
+        return None if span is None else read_once(session, source, self._pipeline, self._partitions, span)
 
 
 def parsed_entry(text: str | None) -> OffsetEntry | None:
     if text is None:
         return None
     _version, about, *sources = text.splitlines()
-    return OffsetEntry(int(json.loads(about).get("batchWatermarkMs") or 0), merged(sources))
+    watermark_ms = int(json.loads(about).get("batchWatermarkMs") or 0)
+    files = [json.loads(each).get("logOffset", -1) for each in sources if each.startswith("{")]
+    return OffsetEntry(watermark_ms, merged(sources), max(files, default=-1))
 
 
 def new_records(source: Source, before: OffsetEntry, now: OffsetEntry) -> Range | None:

@@ -51,10 +51,14 @@ def folder_of(servers: str) -> Path | None:
 def add_batch_file(folder: Path, number: int, write: Callable[[str], object]) -> None:
     """Adds the file of a micro-batch; Spark reads files in the order of their modification times."""
     folder.mkdir(parents=True, exist_ok=True)
-    hidden = folder / f".{number:06d}"  # Spark ignores it until it is complete
+    hidden = folder / f".{batch_file(number)}"  # Spark ignores it until it is complete
     write(str(hidden))
     os.utime(hidden, (FIRST_FILE_S + number, FIRST_FILE_S + number))
-    hidden.rename(folder / f"{number:06d}")
+    hidden.rename(folder / batch_file(number))
+
+
+def batch_file(number: int) -> str:
+    return f"{number:06d}"
 
 
 def source_folder(folder: Path, source: str) -> Path:
@@ -71,8 +75,11 @@ def read_record_stream(session: SparkSession, folder: Path, source: str) -> Data
     return reader.load(str(source_folder(folder, source)))
 
 
-def read_records(session: SparkSession, folder: Path, source: str) -> DataFrame:
-    return session.read.schema(RECORD_DDL).parquet(str(source_folder(folder, source)))
+def read_records(session: SparkSession, folder: Path, source: str, numbers: Iterable[int] | None = None) -> DataFrame:
+    """The records of all micro-batches, or of those with the given numbers."""
+    own = source_folder(folder, source)
+    paths = [own] if numbers is None else [own / batch_file(each) for each in numbers]
+    return session.read.schema(RECORD_DDL).parquet(*map(str, paths))
 
 
 def append_written(frame: DataFrame, folder: Path) -> None:

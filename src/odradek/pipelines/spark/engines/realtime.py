@@ -82,10 +82,10 @@ class RealtimeEngine:
     def _writer(self, passes: dict[str, Pass]) -> DataStreamWriter:
         pipeline = self._pipeline
         graph = build_graph(pipeline)
-        tables = Tables(self._session, pipeline, graph, self._load)
+        tables = functools.partial(Tables, self._session, pipeline, graph, self._load)
         consoles = [sink for sink in pipeline.sinks if isinstance(sink.target, ConsoleTarget)]
         if consoles:
-            return self._named(shown(tables.rows(consoles[0].input))).format("console")
+            return self._named(shown(tables().rows(consoles[0].input))).format("console")
         try:
             made = passes[FLOW] = self._one_pass(graph)
             ((_, every),) = made.records_in(made.observed())
@@ -129,10 +129,12 @@ def whole_flow(pipeline: Pipeline, graph: Graph, source: str) -> Flow:
     return Flow(FLOW, source, after=after, sinks=pipeline.sinks, owned=frozenset({source, *after}))
 
 
-def branches(pipeline: Pipeline, tables: Tables) -> list[DataFrame]:
-    """The output records of all sinks, one branch for each."""
+def branches(pipeline: Pipeline, tables: Callable[[], Tables]) -> list[DataFrame]:
+    """The output records of all sinks, one branch for each.
+
+    Each branch has tables of its own: real-time mode refuses a union of branches that read one frame of a source."""
     found = [
-        records_of(tables.rows(sink.input), sink, sink.target, pipeline)
+        records_of(tables().rows(sink.input), sink, sink.target, pipeline)
         for sink in pipeline.sinks
         if isinstance(sink.target, TopicTarget)
     ]
@@ -141,11 +143,11 @@ def branches(pipeline: Pipeline, tables: Tables) -> list[DataFrame]:
         return found
     for source in pipeline.sources:
         if source.is_stream and is_topic(source):
-            rejected = rejects_of(tables.decoded(source.name), source)
+            rejected = rejects_of(tables().decoded(source.name), source)
             found.append(dead_letters(rejected, pipeline.name, source.name, topic))
     for step in pipeline.steps:
         if has_quarantine(step.expectations):
-            refused = quarantined(tables.judged(step.name), step.expectations)
+            refused = quarantined(tables().judged(step.name), step.expectations)
             found.append(dead_letters(refused, pipeline.name, step.name, topic))
     return found
 

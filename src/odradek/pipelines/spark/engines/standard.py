@@ -41,7 +41,7 @@ from odradek.pipelines.spark.steps import StepBroken
 from odradek.pipelines.spark.views import running_aggregate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
@@ -90,13 +90,14 @@ class StandardEngine:
         self._connector = connector_of(session, pipeline.connector)
         self._epoch = 0  # of this run, if it delivers exactly once
 
-    def start(self, *, until_caught_up: bool = False) -> Running:
+    def start(self, *, until_caught_up: bool = False, only: Collection[str] | None = None) -> Running:
+        """Starts all flows, or only those that are named."""
         self._pipeline = with_analysed_functions(self._session, self._pipeline)
         graph = build_graph(self._pipeline)
         passes: dict[str, Pass] = {}
         reports = Reports(passes, self._report)
         running = Running(reports)
-        flows = split_flows(self._pipeline, graph)
+        flows = [each for each in split_flows(self._pipeline, graph) if only is None or each.name in only]
         for flow in flows:
             reports.add(flow)
         self._reports = reports

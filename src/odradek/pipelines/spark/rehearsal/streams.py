@@ -27,7 +27,7 @@ from odradek.pipelines.spark.sinks.batches import database_url
 from odradek.pipelines.spark.sinks.warehouse import warehouse
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -79,14 +79,18 @@ class Rehearsal:
 
     def run(self) -> None:
         """Processes the micro-batches that were added since the last run."""
-        if not self._is_behind:
-            return
-        self._is_behind = False
+        if self._is_behind:
+            self._is_behind = False
+            self._run()
+
+    def _run(self, only: Collection[str] | None = None) -> None:
+        """Runs all flows, or those that are named, until they have processed everything."""
         cluster = FolderCluster(self._folder)
         if self._pipeline.engine is Engine.BATCH:
             self._count(run_batch(self._session, self._pipeline, cluster))
             return
-        running = StandardEngine(self._session, self._with_clock(), cluster, self._count).start(until_caught_up=True)
+        engine = StandardEngine(self._session, self._with_clock(), cluster, self._count)
+        running = engine.start(until_caught_up=True, only=only)
         try:
             running.wait(lambda: False)
         finally:
@@ -102,10 +106,14 @@ class Rehearsal:
         if not is_event_time_only:
             self._later_ms += milliseconds
         self._moved_at_ms = int(time.time() * 1000) + self._later_ms
-        checkpoints = [Path(self._pipeline.checkpoints or "", flow) for flow in self._flows]
-        added = [add_empty_batch(each, milliseconds, self._moved_at_ms) for each in checkpoints]
-        self._is_behind = any(added)
-        self.run()
+        checkpoints = {flow: Path(self._pipeline.checkpoints or "", flow) for flow in self._flows}
+        with_state = [
+            flow
+            for flow, checkpoint in checkpoints.items()
+            if add_empty_batch(checkpoint, milliseconds, self._moved_at_ms)
+        ]
+        if with_state:
+            self._run(with_state)
 
     def finish(self) -> None:
         """Lets event time pass the end of every window."""
