@@ -1,0 +1,63 @@
+"""Repairs of partitions that depend on brokers which cannot serve, or that have no leader. Pure.
+
+What is to be repaired follows from the image alone: in-sync sets without brokers that are fenced, shutting down or gone,
+and leaders from among the active brokers. So a repair that was interrupted is continued by the next one, under another
+controller too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.controller.partition_change import Intention, change_partition
+from odradek.controller.partition_drafts import PartitionDrafts
+from odradek.controller.partition_rules import TopicRules
+from odradek.protocol.sentinels import NO_LEADER
+
+if TYPE_CHECKING:
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.metadata.changes import Change
+    from odradek.metadata.image import MetadataImage
+
+MAX_PARTITIONS_PER_COMMIT = 10_000
+
+
+class Repairs(NamedTuple):
+    """`is_complete` is False when partitions were left for another commit."""
+
+    changes: list[Change]
+    is_complete: bool
+
+
+def decide_repairs(
+    image: MetadataImage,
+    config: BrokerConfig,
+    *,
+    unclean_shutdown: int | None = None,
+    limit: int = MAX_PARTITIONS_PER_COMMIT,
+) -> Repairs:
+    """`unclean_shutdown` names a broker that may have lost records: it leaves the in-sync and the eligible sets."""
+    rules = TopicRules(image, config)
+    active = rules.active_brokers
+    lost = frozenset() if unclean_shutdown is None else frozenset((unclean_shutdown,))
+    drafts = PartitionDrafts()
+    for topic in image.topics.values():
+        topic_rules = None
+        for partition in topic.partitions:
+            has_lost = lost and (
+                not lost.isdisjoint(partition.in_sync_replicas)
+                or not lost.isdisjoint(partition.eligible_leader_replicas)
+            )
+            if not has_lost and partition.leader != NO_LEADER and active.issuperset(partition.in_sync_replicas):
+                continue
+            topic_rules = topic_rules or rules.of(topic)
+            serving = tuple(broker for broker in partition.in_sync_replicas if broker in active and broker not in lost)
+            intention = Intention(election=topic_rules.automatic_election, in_sync=serving, unclean_shutdowns=lost)
+            changed = change_partition(partition, intention, topic_rules)
+            if changed is None:
+                continue
+            # The partitions of a broker that may have lost records are changed before it can serve.
+            if drafts.count >= limit and not has_lost:
+                return Repairs(drafts.changes(), is_complete=False)
+            drafts.add(topic, changed)
+    return Repairs(drafts.changes(), is_complete=True)
