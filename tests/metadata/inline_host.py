@@ -6,6 +6,7 @@ from typing import TypeVar, TypeVarTuple
 
 from odradek.host.background import BackgroundProcess
 from odradek.host.clock import SystemClock
+from odradek.host.connecting import SystemNetwork
 from odradek.host.disk import Disk
 from odradek.host.host import Host
 from odradek.host.real_disk import RealDisk
@@ -44,4 +45,5 @@ def inline_host(disk: Disk | None = None) -> Host:
         entropy=CountingEntropy(),
         workers=InlineWorkers(),
         background=BackgroundProcess(),  # which nothing here starts
+        network=SystemNetwork(),
     )

@@ -12,6 +12,7 @@ from odradek.host.host import Host
 from odradek.host.workers import DirectoryWorkers
 from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
 from tests.simulation.simulated_disk import SimulatedDisk
+from tests.simulation.simulated_network import SimulatedNetwork
 
 T = TypeVar("T")
 Arguments = TypeVarTuple("Arguments")
@@ -82,12 +83,14 @@ class Simulation:
         self.clock = SimulatedClock(self.loop)
         self.disk = SimulatedDisk(self.clock.now_ms)
         self.background_context = BackgroundContext(self.disk, self.clock.monotonic_ms, lambda _: None)
+        self.network = SimulatedNetwork(self.loop, random.Random(seed))
         self.host = Host(
             clock=self.clock,
             disk=self.disk,
             entropy=SimulatedEntropy(random.Random(self.chance.getrandbits(64))),
             workers=InlineWorkers(random.Random(self.chance.getrandbits(64))),
             background=InlineBackground(self.background_context, random.Random(self.chance.getrandbits(64))),
+            network=self.network.from_machine("simulated"),
         )
 
     def crash(self) -> None:

@@ -1,10 +1,11 @@
-"""Everything nondeterministic (clock, disk, randomness, threads, processes) in one value, which the composition root
-creates and passes down."""
+"""Everything nondeterministic (clock, disk, network, randomness, threads, processes) in one value, which the
+composition root creates and passes down."""
 
 from dataclasses import dataclass
 
 from odradek.host.background import Background, BackgroundProcess
 from odradek.host.clock import Clock, SystemClock
+from odradek.host.connecting import Network, SystemNetwork
 from odradek.host.disk import Disk
 from odradek.host.entropy import Entropy, SystemEntropy
 from odradek.host.real_disk import RealDisk
@@ -18,6 +19,7 @@ class Host:
     entropy: Entropy
     workers: Workers
     background: Background
+    network: Network
 
 
 def real_host() -> Host:
@@ -27,4 +29,5 @@ def real_host() -> Host:
         entropy=SystemEntropy(),
         workers=ThreadWorkers(),
         background=BackgroundProcess(),
+        network=SystemNetwork(),
     )

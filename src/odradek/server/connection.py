@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.handlers.dispatch import LaterAnswer
+from odradek.host.frame_buffer import FrameBuffer, InvalidFrameSize
 from odradek.host.logs import get_logger
 from odradek.host.network import SocketWriter
 from odradek.protocol.malformed import MalformedMessage
-from odradek.server.frame_buffer import FrameBuffer, InvalidFrameSize
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from odradek.handlers.dispatch import Answer, Dispatcher
     from odradek.host.clock import Clock
+    from odradek.host.frame_buffer import ReceiveBuffers
     from odradek.host.network import ShortAnswers
-    from odradek.server.frame_buffer import ReceiveBuffers
 
 log = get_logger(__name__)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.host.frame_buffer import ReceiveBuffers
 from odradek.host.logs import get_logger
 from odradek.host.network import bind, bound_port, start_serving
 from odradek.server.connection import Connection
-from odradek.server.frame_buffer import ReceiveBuffers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

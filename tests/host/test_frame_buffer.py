@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.server.frame_buffer import (
+from odradek.host.frame_buffer import (
     POOLED_BYTES,
     SHARED_BYTES,
     SMALLEST_OWN_BYTES,

@@ -17,7 +17,8 @@ HANDED_OVER_BYTES = 64 << 10  # above this size, handing over the buffer costs l
 POOLED_BUFFERS = 4
 POOLED_BYTES = POOLED_BUFFERS * SHARED_BYTES
 SIZE_BYTES = 4
-SMALLEST_FRAME_BYTES = 8  # API key, version, correlation id
+SMALLEST_REQUEST_BYTES = 8  # API key, version, correlation id
+SMALLEST_RESPONSE_BYTES = 4  # correlation id
 
 
 class InvalidFrameSize(ValueError):
@@ -76,11 +77,25 @@ class FrameBuffer:
     `settle` before the shared buffer may be used by another connection.
     """
 
-    __slots__ = ("_buffer", "_buffers", "_end_position", "_is_own", "_largest_frame_bytes", "_start_position")
+    __slots__ = (
+        "_buffer",
+        "_buffers",
+        "_end_position",
+        "_is_own",
+        "_largest_frame_bytes",
+        "_smallest_frame_bytes",
+        "_start_position",
+    )
 
-    def __init__(self, buffers: ReceiveBuffers, largest_frame_bytes: int) -> None:
+    def __init__(
+        self,
+        buffers: ReceiveBuffers,
+        largest_frame_bytes: int,
+        smallest_frame_bytes: int = SMALLEST_REQUEST_BYTES,
+    ) -> None:
         self._buffers = buffers
         self._largest_frame_bytes = largest_frame_bytes
+        self._smallest_frame_bytes = smallest_frame_bytes
         self._buffer = buffers.shared
         self._is_own = False
         self._start_position = 0
@@ -134,7 +149,7 @@ class FrameBuffer:
 
     def _declared_size(self, position: int) -> int:
         size = int.from_bytes(self._buffer[position : position + SIZE_BYTES], "big", signed=True)
-        if not SMALLEST_FRAME_BYTES <= size <= self._largest_frame_bytes:
+        if not self._smallest_frame_bytes <= size <= self._largest_frame_bytes:
             raise InvalidFrameSize(
                 f"a frame of {size} bytes was declared; socket.request.max.bytes is {self._largest_frame_bytes}"
             )
