@@ -1,5 +1,5 @@
-"""A cluster of brokers under any sequence of deaths, returns, in-sync proposals, elections, reassignments and changes of
-topics: what must hold after every commit of the controller."""
+"""A cluster of brokers under any sequence of deaths, returns, in-sync proposals, elections, reassignments and changes
+of topics: what must hold after every commit of the controller."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ class ClusterMachine(RuleBasedStateMachine):
         results, changes = decide_elections(kind, None, self.cluster)
         self.commit(changes, may_be_unclean=kind is ElectionKind.UNCLEAN)
         for result in results:
-            partition = self.cluster.image.topics[result.topic].partitions[result.index]
+            partition = self.cluster.image.topics[result.topic].partitions[result.partition_index]
             assert result.refusal is not None or partition.leader != NO_LEADER
 
     @rule(percentage=st.sampled_from([0, 10, 60]))

@@ -12,6 +12,7 @@ from odradek.controller.partition_change import Intention, PartitionRules, chang
 from odradek.controller.placement import UsableBroker, place_replicas
 from odradek.controller.reassignment import Reassignment
 from odradek.metadata.entities import PartitionImage
+from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_LEADER
 from tests.jvm.json_session import JsonSession
 
@@ -140,4 +141,5 @@ def test_replicas_are_placed_as_in_kafka(
         "factor": factor,
     }
     placed = place_replicas(brokers, partition_count, factor, lambda _: 0)
+    assert not isinstance(placed, Refusal)
     assert [list(each) for each in placed] == kafka.call({"place": question})["placed"]

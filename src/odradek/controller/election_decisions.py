@@ -25,7 +25,7 @@ MAX_ELECTIONS_PER_ROUND = 1000  # of the automatic return of preferred leaders
 
 class ElectionResult(NamedTuple):
     topic: str
-    index: int
+    partition_index: int
     refusal: Refusal | None = None
 
 

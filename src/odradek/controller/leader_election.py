@@ -1,8 +1,8 @@
 """The election of a partition's leader. Pure.
 
 A leader comes from the in-sync set, or from the eligible leader set when the in-sync set is empty (KIP-966), in the
-order of the replicas. When both sets are empty, the last known leader is elected. Any other replica is elected only by an
-unclean election, which may lose records that were acknowledged.
+order of the replicas. When both sets are empty, the last known leader is elected. Any other replica is elected only by
+an unclean election, which may lose records that were acknowledged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The one way in which the controller changes a partition: an intention in, the next partition out. Pure.
 
 Whatever the intention is (an in-sync set that the leader proposes, a broker that left, a reassignment, an election),
-the same steps follow: a reassignment whose target is in sync is completed, the eligible leader set is updated (KIP-966), a
-leader is elected, and the epochs are raised. The steps are those of Kafka's PartitionChangeBuilder.
+the same steps follow: a reassignment whose target is in sync is completed, the eligible leader set is updated
+(KIP-966), a leader is elected, and the epochs are raised. The steps are those of Kafka's PartitionChangeBuilder.
 """
 
 from __future__ import annotations

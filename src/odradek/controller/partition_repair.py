@@ -1,8 +1,8 @@
 """Repairs of partitions that depend on brokers which cannot serve, or that have no leader. Pure.
 
-What is to be repaired follows from the image alone: in-sync sets without brokers that are fenced, shutting down or gone,
-and leaders from among the active brokers. So a repair that was interrupted is continued by the next one, under another
-controller too.
+What is to be repaired follows from the image alone: in-sync sets without brokers that are fenced, shutting down or
+gone, and leaders from among the active brokers. So a repair that was interrupted is continued by the next one,
+under another controller too.
 """
 
 from __future__ import annotations
@@ -44,10 +44,7 @@ def decide_repairs(
     for topic in image.topics.values():
         topic_rules = None
         for partition in topic.partitions:
-            has_lost = lost and (
-                not lost.isdisjoint(partition.in_sync_replicas)
-                or not lost.isdisjoint(partition.eligible_leader_replicas)
-            )
+            has_lost = lost and not lost.isdisjoint(partition.in_sync_replicas + partition.eligible_leader_replicas)
             if not has_lost and partition.leader != NO_LEADER and active.issuperset(partition.in_sync_replicas):
                 continue
             topic_rules = topic_rules or rules.of(topic)

@@ -3,8 +3,9 @@
 A reassignment adds its new replicas at once; the old ones are removed when all that stay are in sync, by the change
 that brings the last of them into the in-sync set (`partition_change`).
 
-Departure from Kafka: a reassignment that replaces a running one always replaces its sets of adding and removing replicas.
-In Kafka an empty set leaves the previous one, so a reassignment to all present replicas would not stop their removal.
+Departure from Kafka: a reassignment that replaces a running one always replaces its sets of adding and removing
+replicas. In Kafka an empty set leaves the previous one, so a reassignment to all present replicas would not stop
+their removal.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ class NewReplicas(NamedTuple):
     """The replicas that one partition is to have; None cancels a reassignment in progress."""
 
     topic: str
-    index: int
+    partition_index: int
     replicas: tuple[int, ...] | None
 
 
 class ReassignmentResult(NamedTuple):
     topic: str
-    index: int
+    partition_index: int
     refusal: Refusal | None = None
 
 
@@ -51,7 +52,7 @@ def decide_reassignments(
     results = []
     for request in requests:
         decision = _decide(request, cluster.image, rules, drafts, allow_replication_factor_change)
-        results.append(ReassignmentResult(request.topic, request.index, decision))
+        results.append(ReassignmentResult(request.topic, request.partition_index, decision))
     return results, drafts.changes()
 
 
@@ -61,13 +62,15 @@ def _decide(
     topic = image.topics.get(request.topic)
     if topic is None:
         return Refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find a topic named {request.topic}.")
-    partition = find_partition(topic, request.index)
+    partition = find_partition(topic, request.partition_index)
     if partition is None:
         return Refusal(
-            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {request.topic}:{request.index}."
+            ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {request.topic}:{request.partition_index}."
         )
-    if drafts.has_changed(topic, request.index):
-        return Refusal(ErrorCode.INVALID_REQUEST, f"Partition {request.topic}:{request.index} is named twice.")
+    if drafts.has_changed(topic, request.partition_index):
+        return Refusal(
+            ErrorCode.INVALID_REQUEST, f"Partition {request.topic}:{request.partition_index} is named twice."
+        )
     intention = (
         _cancel(topic, partition, rules)
         if request.replicas is None
