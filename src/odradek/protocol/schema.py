@@ -25,6 +25,7 @@ from odradek.protocol.fields import (
     records,
     string,
     struct,
+    uint16,
     uuid,
 )
 from odradek.protocol.slices import Part, Slice
@@ -52,6 +53,7 @@ __all__ = [
     "records",
     "string",
     "struct",
+    "uint16",
     "uuid",
 ]
 
