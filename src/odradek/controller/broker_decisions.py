@@ -89,10 +89,12 @@ def decide_shutdown(node_id: int, broker_epoch: int, cluster: Cluster) -> Broker
 
 
 def decide_unregistration(node_id: int, cluster: Cluster) -> BrokerDecision | Refusal:
-    """UnregisterBroker. Kafka's order: in-sync and eligible sets first, then the registration."""
+    """UnregisterBroker. Departure from Kafka: an active broker is refused, because it would stop serving at once."""
     broker = cluster.image.brokers.get(node_id)
     if broker is None:
         return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {node_id} is not currently registered")
+    if broker.is_active:
+        return Refusal(ErrorCode.INVALID_REQUEST, f"Broker {node_id} is running: stop it before you unregister it")
     removed = BrokerRemoved(node_id, broker.broker_epoch)
     return _with_repairs(cluster, [removed], unclean_shutdown=node_id)
 

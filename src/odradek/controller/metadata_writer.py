@@ -53,6 +53,7 @@ class MetadataWriter:
         self._one_at_a_time = asyncio.Lock()
         self._writes: set[asyncio.Task[object]] = set()
         self._is_stopping = False
+        self._is_fenced = False  # another controller has a higher epoch
         self._is_outdated = False  # the store may have commits that the image does not
         self.controller_epoch = 0
 
@@ -62,12 +63,17 @@ class MetadataWriter:
             raise RuntimeError("the controller has not claimed its epoch")
         return self._image
 
+    @property
+    def is_active(self) -> bool:
+        return self._image is not None and not self._is_fenced and not self._is_stopping
+
     async def claim(self) -> None:
         """Become the controller. The image is loaded after the claim, so that no earlier controller can change it."""
         async with self._one_at_a_time:
             self.controller_epoch = await self._store.claim_controller(self._static_config.node_id)
             self._set_image(await self._store.load())
             self._is_outdated = False
+            self._is_fenced = False
 
     async def stop_writing(self) -> None:
         """Finish the writes in progress, and accept no others."""
@@ -102,6 +108,7 @@ class MetadataWriter:
                         self._set_image(after)
                         return Decided(result, after.version)
                     case CommitOutcome.FENCED:
+                        self._is_fenced = True
                         raise ControllerFenced(
                             f"another controller has taken over from controller epoch {self.controller_epoch}"
                         )

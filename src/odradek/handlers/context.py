@@ -13,13 +13,16 @@ from odradek.security.authorizer import Authorizer, Operation, Resource, Resourc
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
     from odradek.coordinator.groups.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
-    from odradek.handlers.api import AdvertisedApis
+    from odradek.handlers.api import AdvertisedApis, Api
     from odradek.handlers.fetch_sessions import FetchSessions
+    from odradek.handlers.forwarding import Forwarder
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
@@ -57,6 +60,9 @@ class Services:
     transactions: TransactionCoordinator
     authorizer: Authorizer
     advertised_apis: AdvertisedApis
+    apis: Mapping[int, Api] = field(default_factory=dict)
+    forwarder: Forwarder | None = None
+    """In a cluster: the way of requests that the controller decides."""
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
 
     @property
