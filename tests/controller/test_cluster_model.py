@@ -3,7 +3,6 @@ of topics: what must hold after every commit of the controller."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, settings
@@ -12,9 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.controller.broker_decisions import (
-    decide_absence,
+    LiveBroker,
     decide_fencing,
-    decide_registration,
+    decide_live_brokers,
     decide_shutdown,
     decide_unfencing,
     decide_unregistration,
@@ -28,7 +27,7 @@ from odradek.controller.replica_replacement import decide_replacements
 from odradek.controller.topic_decisions import NewPartitions, NewTopic, decide_partitions, decide_topic
 from odradek.controller.topic_deletion import decide_deletions
 from odradek.metadata.change_codec import decode_changes, encode_changes
-from odradek.metadata.changes import ConfigsChanged
+from odradek.metadata.changes import ConfigsChanged, PartitionsChanged
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_BROKER_EPOCH, NO_LEADER
@@ -53,13 +52,14 @@ class ClusterMachine(RuleBasedStateMachine):
         super().__init__()
         self.cluster = cluster_of(image_of([]), min_insync_replicas="2")
         self.proposed: frozenset[int] = frozenset()  # brokers that the leader has proposed for the in-sync set
+        self.lost: frozenset[int] = frozenset()  # brokers that may have lost records
+        self.next_epoch = 0
+        self.latest: dict[tuple[object, int], PartitionImage] = {}
         self.targets: dict[tuple[object, int], frozenset[int]] = {}
 
     @initialize()
     def start(self) -> None:
-        for node_id in BROKERS:
-            self.register(node_id, is_clean=True)
-            self.unfence(node_id)
+        self.follow_registrations(frozenset(BROKERS), True, frozenset())
         self.create("t", 3)
 
     # Changes
@@ -68,23 +68,37 @@ class ClusterMachine(RuleBasedStateMachine):
         if not changes:
             return
         assert decode_changes(encode_changes(changes)) == list(changes)
+        for change in changes:
+            self.check_epochs(change)
         before, self.cluster = self.cluster, after(self.cluster, changes)
         for topic in self.cluster.image.topics.values():
             known = before.image.topic_by_id(topic.topic_id)
             for old, new in zip(known.partitions if known else (), topic.partitions, strict=False):
                 self.check_step(topic.name, old, new, may_be_unclean=may_be_unclean)
 
+    def check_epochs(self, change: Change) -> None:
+        """Each change of a partition raises its partition epoch by one, and its leader epoch if the leader changes."""
+        if not isinstance(change, PartitionsChanged):
+            return
+        for new in change.partitions:
+            old = self.latest.get((change.topic_id, new.index))
+            known = self.cluster.image.topics_by_id.get(change.topic_id)
+            old = old or (known.partitions[new.index] if known else None)
+            if old is not None and old.partition_epoch + 1 == new.partition_epoch:
+                assert new.leader_epoch - old.leader_epoch in (0, 1)
+                assert new.leader == old.leader or new.leader_epoch == old.leader_epoch + 1
+            self.latest[change.topic_id, new.index] = new
+
     def check_step(self, name: str, old: PartitionImage, new: PartitionImage, *, may_be_unclean: bool) -> None:
         if new == old:
             return
-        assert new.partition_epoch == old.partition_epoch + 1
         if new.leader != old.leader:
-            assert new.leader_epoch == old.leader_epoch + 1
-        assert new.leader_epoch in (old.leader_epoch, old.leader_epoch + 1)
+            assert new.leader_epoch > old.leader_epoch
         if new.leader in (NO_LEADER, old.leader):
             return
-        has_records = {*old.in_sync_replicas, *old.eligible_leader_replicas}
-        is_last_known = not new.eligible_leader_replicas and (new.leader,) == old.last_known_eligible_leader_replicas
+        has_records = {*old.in_sync_replicas, *old.eligible_leader_replicas} - self.lost
+        last_known = (old.leader,) if old.leader != NO_LEADER else old.last_known_eligible_leader_replicas
+        is_last_known = not has_records and (new.leader,) == last_known
         allows_unclean = may_be_unclean or self.allows_unclean(name)
         assert new.leader in has_records | self.proposed or is_last_known or allows_unclean
 
@@ -92,38 +106,51 @@ class ClusterMachine(RuleBasedStateMachine):
         values = self.cluster.image.configs_of(ConfigResourceType.TOPIC, name)
         return values.get("unclean.leader.election.enable") == "true"
 
-    @rule(node_id=nodes, is_clean=st.booleans())
-    def register(self, node_id: int, is_clean: bool) -> None:
-        present = self.cluster.image.brokers.get(node_id)
-        previous = present.broker_epoch if is_clean and present else NO_BROKER_EPOCH
-        image = replace(broker(node_id, host=HOSTS[node_id]), is_fenced=True)
-        epoch, decision = decide_registration(image, previous, self.cluster)
+    @rule(restarted=st.frozensets(nodes), is_clean=st.booleans(), gone=st.frozensets(nodes, max_size=3))
+    def follow_registrations(self, restarted: frozenset[int], is_clean: bool, gone: frozenset[int]) -> None:
+        """Any brokers have registered again, and any are gone, when the controller looks."""
+        present = self.cluster.image.brokers
+        live: dict[int, LiveBroker] = {}
+        lost: list[int] = []
+        for node_id in BROKERS:
+            if node_id in gone:
+                continue
+            known = present.get(node_id)
+            if known is not None and node_id not in restarted:
+                live[node_id] = LiveBroker(known, NO_BROKER_EPOCH)
+                continue
+            self.next_epoch += 1
+            previous = known.broker_epoch if is_clean and known is not None else NO_BROKER_EPOCH
+            live[node_id] = LiveBroker(broker(node_id, epoch=self.next_epoch, host=HOSTS[node_id]), previous)
+            if not is_clean and known is not None:
+                lost.append(node_id)
+        before = self.cluster.image
+        self.lost = frozenset(lost)
+        decision = decide_live_brokers(live, self.cluster)
         self.commit(decision.changes)
-        assert self.cluster.image.brokers[node_id].broker_epoch == epoch
-        if not is_clean and present:
-            for topic in self.cluster.image.topics.values():
-                for partition in topic.partitions:
-                    assert node_id not in partition.in_sync_replicas + partition.eligible_leader_replicas
+        self.lost = frozenset()
+        assert decision.is_complete
+        assert decide_live_brokers(live, self.cluster).changes == []
+        for node_id, broker_image in self.cluster.image.brokers.items():
+            is_new = node_id in live and broker_image.broker_epoch != getattr(
+                present.get(node_id), "broker_epoch", None
+            )
+            assert broker_image.is_fenced == (node_id not in live or (not is_new and before.brokers[node_id].is_fenced))
 
     @rule(node_id=nodes)
     def unfence(self, node_id: int) -> None:
         present = self.cluster.image.brokers.get(node_id)
         if present is not None:
-            decision = decide_unfencing(node_id, present.broker_epoch, present.broker_epoch, self.cluster)
-            self.commit(decision.changes)
+            self.commit(decide_unfencing(node_id, present.broker_epoch, self.cluster).changes)
             assert not self.cluster.image.brokers[node_id].is_fenced
 
     @rule(node_id=nodes, is_current=st.booleans())
-    def die(self, node_id: int, is_current: bool) -> None:
+    def suspect(self, node_id: int, is_current: bool) -> None:
         present = self.cluster.image.brokers.get(node_id)
         if present is not None:
             decision = decide_fencing({node_id: present.broker_epoch - (not is_current)}, self.cluster)
             assert is_current or not decision.changes
             self.commit(decision.changes)
-
-    @rule(live=st.frozensets(nodes))
-    def another_controller_takes_over(self, live: frozenset[int]) -> None:
-        self.commit(decide_absence(live, self.cluster).changes)
 
     @rule(node_id=nodes)
     def shut_down(self, node_id: int) -> None:

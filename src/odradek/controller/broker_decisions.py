@@ -9,16 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.controller.partition_repair import decide_repairs
+from odradek.controller.partition_repair import MAX_PARTITIONS_PER_COMMIT, decide_repairs
 from odradek.metadata.changes import BrokerRegistered, BrokerRemoved
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
-from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from odradek.controller.partition_repair import Repairs
     from odradek.controller.topic_decisions import Cluster
     from odradek.metadata.changes import Change
     from odradek.metadata.entities import BrokerImage
@@ -32,51 +30,64 @@ class BrokerDecision(NamedTuple):
     is_complete: bool = True
 
 
-def decide_registration(
-    broker: BrokerImage, previous_broker_epoch: int | None, cluster: Cluster
-) -> tuple[int, BrokerDecision]:
-    """The broker epoch, which is the version of the commit that registers the broker.
+class LiveBroker(NamedTuple):
+    """A registration that exists. `previous_broker_epoch` is that of the broker's last registration if it cannot have
+    lost records since, otherwise −1 (KIP-966)."""
 
-    `previous_broker_epoch` is the epoch that the broker had when it last stopped without a loss of records. If the
-    registered one is another, the broker may have lost records (KIP-966). None when the broker is the only one of its
-    cluster: the registration then changes no partitions."""
+    broker: BrokerImage
+    previous_broker_epoch: int
+
+
+def decide_registration(broker: BrokerImage, cluster: Cluster) -> tuple[int, list[Change]]:
+    """The broker epoch of the only broker of its cluster: the version of the commit that registers it."""
     broker_epoch = cluster.image.version + 1
-    registered = BrokerRegistered(replace(broker, broker_epoch=broker_epoch))
-    if previous_broker_epoch is None:
-        return broker_epoch, BrokerDecision(ErrorCode.NONE, [registered])
-    present = cluster.image.brokers.get(broker.node_id)
-    has_lost_records = previous_broker_epoch != (NO_BROKER_EPOCH if present is None else present.broker_epoch)
-    unclean_shutdown = broker.node_id if has_lost_records else None
-    return broker_epoch, _with_repairs(cluster, [registered], unclean_shutdown=unclean_shutdown)
+    return broker_epoch, [BrokerRegistered(replace(broker, broker_epoch=broker_epoch))]
+
+
+def decide_live_brokers(live: Mapping[int, LiveBroker], cluster: Cluster) -> BrokerDecision:
+    """Fence the brokers without a registration, and add new registrations.
+
+    A broker with a new registration is fenced first, so that it leaves in-sync sets and loses what it led: it may have
+    restarted with fewer records. It then leads again what only it can lead. A registration that was fenced while it
+    existed stays fenced."""
+    brokers = cluster.image.brokers
+    absent = {broker.node_id: broker.broker_epoch for broker in brokers.values() if broker.node_id not in live}
+    fenced = _fence(absent, brokers)
+    new: list[BrokerImage] = []
+    unclean_shutdowns: set[int] = set()
+    for node_id, (broker, previous_broker_epoch) in sorted(live.items()):
+        present = brokers.get(node_id)
+        if present is not None and present.broker_epoch >= broker.broker_epoch:
+            continue
+        new.append(broker)
+        if present is not None and present.broker_epoch != previous_broker_epoch:
+            unclean_shutdowns.add(node_id)
+    if not new:
+        return _with_repairs(cluster, fenced)
+    fenced += [BrokerRegistered(replace(broker, is_fenced=True)) for broker in new]
+    # In one commit, whatever its size: without a part of it, a broker could be elected that has lost records.
+    left = _with_repairs(cluster, fenced, unclean_shutdowns=unclean_shutdowns, limit=None)
+    returned = [*left.changes, *(BrokerRegistered(broker) for broker in new)]
+    return _with_repairs(cluster, returned)
 
 
 def decide_fencing(registrations: Mapping[int, int], cluster: Cluster) -> BrokerDecision:
-    """Fence registrations by node id and broker epoch; a broker that has registered anew is not fenced."""
+    """Fence registrations by node id and broker epoch; a broker that has registered again since is not fenced."""
+    return _with_repairs(cluster, _fence(registrations, cluster.image.brokers))
+
+
+def _fence(registrations: Mapping[int, int], brokers: Mapping[int, BrokerImage]) -> list[Change]:
     changes: list[Change] = []
     for node_id, broker_epoch in registrations.items():
-        broker = cluster.image.brokers.get(node_id)
+        broker = brokers.get(node_id)
         if broker is not None and broker.broker_epoch == broker_epoch and not broker.is_fenced:
             changes.append(BrokerRegistered(replace(broker, is_fenced=True, is_shutting_down=False)))
-    return _with_repairs(cluster, changes)
+    return changes
 
 
-def decide_absence(live_brokers: Collection[int], cluster: Cluster) -> BrokerDecision:
-    """Fence every broker that is not among the live ones: a controller that takes over missed when they left."""
-    absent = {
-        broker.node_id: broker.broker_epoch
-        for broker in cluster.image.brokers.values()
-        if broker.node_id not in live_brokers
-    }
-    return decide_fencing(absent, cluster)
-
-
-def decide_unfencing(node_id: int, broker_epoch: int, applied_version: int, cluster: Cluster) -> BrokerDecision:
-    """Unfence a broker that has applied its own registration; what has no leader and can be led by it gets one."""
-
-    def unfence(broker: BrokerImage) -> BrokerImage:
-        return replace(broker, is_fenced=broker.is_fenced and applied_version < broker_epoch)
-
-    return _change_broker(node_id, broker_epoch, cluster, unfence)
+def decide_unfencing(node_id: int, broker_epoch: int, cluster: Cluster) -> BrokerDecision:
+    """Unfence a registration that exists; partitions without a leader that it can lead get one."""
+    return _change_broker(node_id, broker_epoch, cluster, lambda broker: replace(broker, is_fenced=False))
 
 
 def decide_shutdown(node_id: int, broker_epoch: int, cluster: Cluster) -> BrokerDecision:
@@ -96,7 +107,7 @@ def decide_unregistration(node_id: int, cluster: Cluster) -> BrokerDecision | Re
     if broker.is_active:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Broker {node_id} is running: stop it before you unregister it")
     removed = BrokerRemoved(node_id, broker.broker_epoch)
-    return _with_repairs(cluster, [removed], unclean_shutdown=node_id)
+    return _with_repairs(cluster, [removed], unclean_shutdowns=(node_id,))
 
 
 def _change_broker(
@@ -109,7 +120,13 @@ def _change_broker(
     return _with_repairs(cluster, [] if changed == broker else [BrokerRegistered(changed)])
 
 
-def _with_repairs(cluster: Cluster, changes: list[Change], *, unclean_shutdown: int | None = None) -> BrokerDecision:
+def _with_repairs(
+    cluster: Cluster,
+    changes: list[Change],
+    *,
+    unclean_shutdowns: Collection[int] = (),
+    limit: int | None = MAX_PARTITIONS_PER_COMMIT,
+) -> BrokerDecision:
     image = cluster.image.apply_all(changes) if changes else cluster.image
-    repairs: Repairs = decide_repairs(image, cluster.config, unclean_shutdown=unclean_shutdown)
+    repairs = decide_repairs(image, cluster.config, unclean_shutdowns=unclean_shutdowns, limit=limit)
     return BrokerDecision(ErrorCode.NONE, [*changes, *repairs.changes], repairs.is_complete)

@@ -8,7 +8,6 @@ from odradek.controller.in_sync_decisions import InSyncResult
 from odradek.controller.results import TopicResult
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
-from odradek.protocol.messages.broker_registration import BrokerRegistrationRequest, Listener
 from odradek.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
     CreatableTopic,
@@ -22,21 +21,8 @@ if TYPE_CHECKING:
 
     from odradek.controller.in_sync_decisions import InSyncProposal
     from odradek.controller.topic_decisions import NewTopic
-    from odradek.metadata.entities import BrokerImage
     from odradek.protocol.messages.alter_partition import AlterPartitionResponse
     from odradek.protocol.messages.create_topics import CreateTopicsResponse
-
-
-def registration_request(broker: BrokerImage, previous_broker_epoch: int, cluster_id: str) -> BrokerRegistrationRequest:
-    return BrokerRegistrationRequest(
-        broker_id=broker.node_id,
-        cluster_id=cluster_id,
-        listeners=[
-            Listener(name=name, host=endpoint.host, port=endpoint.port) for name, endpoint in broker.endpoints.items()
-        ],
-        rack=broker.rack,
-        previous_broker_epoch=previous_broker_epoch,
-    )
 
 
 def alter_partition_request(

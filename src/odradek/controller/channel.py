@@ -64,10 +64,10 @@ class ControllerChannel(Protocol):
     async def allocate_producer_ids(self, count: int) -> int:
         """The first of `count` ids that are never allocated again."""
 
-    async def register_broker(self, broker: BrokerImage, previous_broker_epoch: int | None = None) -> int:
-        """The broker epoch. `previous_broker_epoch` is None for the only broker of its cluster."""
+    async def register_broker(self, broker: BrokerImage) -> int:
+        """The broker epoch. Only the broker of a cluster of one registers so; others do it in ZooKeeper."""
 
-    async def unfence_broker(self, node_id: int, broker_epoch: int, applied_version: int) -> BrokerStatus: ...
+    async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus: ...
 
     async def shut_down_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus: ...
 
@@ -133,11 +133,11 @@ class LocalControllerChannel:
         first_id, _ = await self._controller.allocate_producer_ids(count)
         return first_id
 
-    async def register_broker(self, broker: BrokerImage, previous_broker_epoch: int | None = None) -> int:
-        return await self._applied(self._controller.cluster.register_broker(broker, previous_broker_epoch))
+    async def register_broker(self, broker: BrokerImage) -> int:
+        return await self._applied(self._controller.cluster.register_broker(broker))
 
-    async def unfence_broker(self, node_id: int, broker_epoch: int, applied_version: int) -> BrokerStatus:
-        status, _ = await self._controller.cluster.unfence_broker(node_id, broker_epoch, applied_version)
+    async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
+        status, _ = await self._controller.cluster.unfence_broker(node_id, broker_epoch)
         return status
 
     async def shut_down_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.controller.broker_decisions import (
     BrokerDecision,
-    decide_absence,
     decide_fencing,
+    decide_live_brokers,
     decide_registration,
     decide_shutdown,
     decide_unfencing,
@@ -30,6 +30,7 @@ from odradek.protocol.refusal import Refusal
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
+    from odradek.controller.broker_decisions import LiveBroker
     from odradek.controller.in_sync_decisions import InSyncProposal
     from odradek.controller.leader_election import ElectionKind
     from odradek.controller.metadata_writer import MetadataWriter
@@ -52,31 +53,30 @@ class ClusterController:
 
     def __init__(self, writer: MetadataWriter) -> None:
         self._writer = writer
+        self._registered: dict[int, int] = {}  # epochs by broker, of the registrations that exist
 
     # Brokers
 
-    async def register_broker(self, broker: BrokerImage, previous_broker_epoch: int | None = None) -> Decided[int]:
-        """The broker epoch. `previous_broker_epoch` is None for the only broker of its cluster."""
+    async def register_broker(self, broker: BrokerImage) -> Decided[int]:
+        """The broker epoch of the only broker of its cluster."""
+        return await self._writer.write(lambda cluster: decide_registration(broker, cluster))
 
-        def decide(cluster: Cluster) -> tuple[tuple[int, bool], list[Change]]:
-            broker_epoch, decision = decide_registration(broker, previous_broker_epoch, cluster)
-            return (broker_epoch, decision.is_complete), decision.changes
-
-        (broker_epoch, is_complete), version = await self._writer.write(decide)
-        return Decided(broker_epoch, version if is_complete else await self.repair())
+    async def follow_live_brokers(self, live: Mapping[int, LiveBroker]) -> None:
+        """Commit which brokers are registered, elect other leaders for those that are not, and finish what an earlier
+        controller has left."""
+        self._registered = {node_id: each.broker.broker_epoch for node_id, each in live.items()}
+        await self._write_broker(lambda cluster: decide_live_brokers(live, cluster))
 
     async def fence_brokers(self, registrations: Mapping[int, int]) -> None:
-        """Fence brokers by id and epoch, and elect other leaders."""
+        """Fence brokers by id and epoch, before their registrations end, and elect other leaders. They stay fenced
+        until they ask to be unfenced or register again."""
         await self._write_broker(lambda cluster: decide_fencing(registrations, cluster))
 
-    async def follow_live_brokers(self, live_brokers: Collection[int]) -> None:
-        """Fence all brokers but these, and repair what an earlier controller has left."""
-        await self._write_broker(lambda cluster: decide_absence(live_brokers, cluster))
-
-    async def unfence_broker(self, node_id: int, broker_epoch: int, applied_version: int) -> Decided[BrokerStatus]:
-        error, version = await self._write_broker(
-            lambda cluster: decide_unfencing(node_id, broker_epoch, applied_version, cluster)
-        )
+    async def unfence_broker(self, node_id: int, broker_epoch: int) -> Decided[BrokerStatus]:
+        """STALE_BROKER_EPOCH when the registration does not exist any more."""
+        if self._registered.get(node_id) != broker_epoch:
+            return Decided(BrokerStatus(ErrorCode.STALE_BROKER_EPOCH), self._writer.image.version)
+        error, version = await self._write_broker(lambda cluster: decide_unfencing(node_id, broker_epoch, cluster))
         return Decided(self._status(node_id, error), version)
 
     async def shut_down_broker(self, node_id: int, broker_epoch: int) -> Decided[BrokerStatus]:

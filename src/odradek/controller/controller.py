@@ -59,12 +59,6 @@ class Controller:
         """Whether this controller may decide: it has claimed its epoch, and no commit of it was fenced."""
         return self._writer.is_active
 
-    async def take_over(self) -> None:
-        """Become the controller of a cluster, which fences every earlier one."""
-        await self._writer.claim()
-        elected = ControllerElected(self._node_id, self._writer.controller_epoch)
-        await self._writer.write(lambda _: (None, [elected]))
-
     async def start(self) -> None:
         """Become the controller of a single broker, and raise the leader epoch of each partition that it leads."""
         await self._writer.claim()
@@ -74,6 +68,12 @@ class Controller:
             return None, [elected, *decide_new_leader_epochs(cluster.image, self._node_id)]
 
         await self._writer.write(decide)
+
+    async def start_elected(self, controller_epoch: int) -> None:
+        """Become the controller of a cluster, with the epoch of the election that this broker has won."""
+        await self._writer.begin(controller_epoch)
+        elected = ControllerElected(self._node_id, controller_epoch)
+        await self._writer.write(lambda _: (None, [elected]))
 
     async def stop_writing(self) -> None:
         """Finish the writes in progress, and accept no others."""

@@ -68,9 +68,14 @@ class MetadataWriter:
         return self._image is not None and not self._is_fenced and not self._is_stopping
 
     async def claim(self) -> None:
-        """Become the controller. The image is loaded after the claim, so that no earlier controller can change it."""
+        """Become the controller, whichever controller there is."""
+        await self.begin(await self._store.claim_controller(self._static_config.node_id))
+
+    async def begin(self, controller_epoch: int) -> None:
+        """Write with an epoch that was claimed. The image is loaded after the claim, so that no earlier controller can
+        change it."""
         async with self._one_at_a_time:
-            self.controller_epoch = await self._store.claim_controller(self._static_config.node_id)
+            self.controller_epoch = controller_epoch
             self._set_image(await self._store.load())
             self._is_outdated = False
             self._is_fenced = False

@@ -15,6 +15,8 @@ from odradek.controller.partition_rules import TopicRules
 from odradek.protocol.sentinels import NO_LEADER
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.metadata.changes import Change
     from odradek.metadata.image import MetadataImage
@@ -33,13 +35,13 @@ def decide_repairs(
     image: MetadataImage,
     config: BrokerConfig,
     *,
-    unclean_shutdown: int | None = None,
-    limit: int = MAX_PARTITIONS_PER_COMMIT,
+    unclean_shutdowns: Collection[int] = (),
+    limit: int | None = MAX_PARTITIONS_PER_COMMIT,
 ) -> Repairs:
-    """`unclean_shutdown` names a broker that may have lost records: it leaves the in-sync and the eligible sets."""
+    """Brokers in `unclean_shutdowns` may have lost records: they leave the in-sync and the eligible sets."""
     rules = TopicRules(image, config)
     active = rules.active_brokers
-    lost = frozenset() if unclean_shutdown is None else frozenset((unclean_shutdown,))
+    lost = frozenset(unclean_shutdowns)
     drafts = PartitionDrafts()
     for topic in image.topics.values():
         topic_rules = None
@@ -54,7 +56,7 @@ def decide_repairs(
             if changed is None:
                 continue
             # The partitions of a broker that may have lost records are changed before it can serve.
-            if drafts.count >= limit and not has_lost:
+            if limit is not None and drafts.count >= limit and not has_lost:
                 return Repairs(drafts.changes(), is_complete=False)
             drafts.add(topic, changed)
     return Repairs(drafts.changes(), is_complete=True)

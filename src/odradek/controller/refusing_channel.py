@@ -69,10 +69,10 @@ class RefusingChannel:
     async def allocate_producer_ids(self, count: int) -> int:
         self._raise()
 
-    async def register_broker(self, broker: BrokerImage, previous_broker_epoch: int | None = None) -> int:
+    async def register_broker(self, broker: BrokerImage) -> int:
         self._raise()
 
-    async def unfence_broker(self, node_id: int, broker_epoch: int, applied_version: int) -> BrokerStatus:
+    async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
         return BrokerStatus(self._refusal.error)
 
     async def shut_down_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:

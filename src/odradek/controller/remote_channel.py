@@ -1,7 +1,7 @@
 """The channel of a broker in a cluster: to the controller in this process, or to the one that the metadata names.
 
 Requests of clients are forwarded as bytes before a handler runs (`handlers/forwarding`), so that a handler asks only
-on the controller's broker. What a broker itself asks (registration, in-sync sets, producer ids, topics of coordinators
+on the controller's broker. What a broker itself asks (its state, in-sync sets, producer ids, topics of coordinators
 and topics that are created on demand) goes through here from every broker, and is sent again when the controller
 changes.
 """
@@ -16,7 +16,6 @@ from odradek.controller.broker_requests import (
     alter_partition_results,
     create_topics_request,
     create_topics_results,
-    registration_request,
 )
 from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.cluster_controller import BrokerStatus
@@ -27,7 +26,6 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.messages.alter_partition import AlterPartitionResponse
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from odradek.protocol.messages.broker_registration import BrokerRegistrationResponse
 from odradek.protocol.messages.create_topics import CreateTopicsResponse
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
@@ -109,23 +107,13 @@ class ClusterControllerChannel:
 
         return await self._ask(lambda channel: channel.allocate_producer_ids(count), remotely)
 
-    async def register_broker(self, broker: BrokerImage, previous_broker_epoch: int | None = None) -> int:
-        previous = NO_BROKER_EPOCH if previous_broker_epoch is None else previous_broker_epoch
+    async def register_broker(self, broker: BrokerImage) -> int:
+        raise NotImplementedError("brokers of a cluster register in ZooKeeper")
 
-        async def remotely(client: BrokerClient) -> int:
-            request = registration_request(broker, previous, self._cache.image.cluster_id)
-            response = await self._call(client, request, BrokerRegistrationResponse, 4)
-            _check(response.error_code)
-            return response.broker_epoch
-
-        return await self._ask(lambda channel: channel.register_broker(broker, previous), remotely)
-
-    async def unfence_broker(self, node_id: int, broker_epoch: int, applied_version: int) -> BrokerStatus:
-        request = BrokerHeartbeatRequest(
-            broker_id=node_id, broker_epoch=broker_epoch, current_metadata_offset=applied_version
-        )
+    async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
+        request = BrokerHeartbeatRequest(broker_id=node_id, broker_epoch=broker_epoch)
         return await self._ask(
-            lambda channel: channel.unfence_broker(node_id, broker_epoch, applied_version),
+            lambda channel: channel.unfence_broker(node_id, broker_epoch),
             lambda client: self._heartbeat(client, request),
         )
 

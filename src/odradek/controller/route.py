@@ -9,6 +9,8 @@ from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_connection import BrokerUnavailable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.client.broker_client import BrokerClient
     from odradek.client.broker_clients import BrokerClients
     from odradek.controller.controller import Controller
@@ -40,22 +42,29 @@ class Deadline:
 
 
 class ControllerRoute:
-    """`controller` is set by the composition root while this broker is the controller."""
+    """`find_local` returns the controller while this broker is it."""
 
-    def __init__(self, cache: MetadataCache, clients: BrokerClients, clock: Clock, listener_name: str) -> None:
+    def __init__(
+        self,
+        cache: MetadataCache,
+        clients: BrokerClients,
+        clock: Clock,
+        listener_name: str,
+        find_local: Callable[[], Controller | None],
+    ) -> None:
         self._cache = cache
         self._clients = clients
         self._clock = clock
         self._listener_name = listener_name
+        self._find_local = find_local
         self._awaiting_commit: set[asyncio.Future[None]] = set()
         self._awaiting_controller: set[asyncio.Future[None]] = set()
-        self.controller: Controller | None = None
         cache.subscribe(self._follow)
 
     @property
     def local(self) -> Controller | None:
         """The controller, if it is in this process and may decide."""
-        controller = self.controller
+        controller = self._find_local()
         return controller if controller is not None and controller.is_active else None
 
     def client(self, purpose: str) -> BrokerClient:

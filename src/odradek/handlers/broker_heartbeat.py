@@ -1,7 +1,7 @@
 """BrokerHeartbeat, versions 0 to 2: a broker asks to be unfenced, or to shut down. Sent by brokers only.
 
-Departure from Kafka: a broker sends it when its state is to change. It is not a sign of life, which the metadata store
-observes, and the states of log directories are not kept.
+Departure from Kafka: a broker sends it when its state is to change. It is not a sign of life, because brokers register
+in ZooKeeper. Offsets of the metadata, `want_fence` and the states of log directories are ignored.
 """
 
 from __future__ import annotations
@@ -23,19 +23,17 @@ async def handle(request: BrokerHeartbeatRequest, context: RequestContext) -> Br
     local = context.services.controller.local()
     if local is None:
         return BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER)
-    node_id, broker_epoch, applied = request.broker_id, request.broker_epoch, request.current_metadata_offset
-    # A broker that wants to stay fenced cannot have applied its registration.
-    applied = -1 if request.want_fence else applied
+    node_id, broker_epoch = request.broker_id, request.broker_epoch
     try:
         if request.want_shut_down:
             status = await local.shut_down_broker(node_id, broker_epoch)
         else:
-            status = await local.unfence_broker(node_id, broker_epoch, applied)
+            status = await local.unfence_broker(node_id, broker_epoch)
     except ControllerFenced:
         return BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER)
     return BrokerHeartbeatResponse(
         error_code=status.error,
-        is_caught_up=request.current_metadata_offset >= broker_epoch,
+        is_caught_up=True,
         is_fenced=status.is_fenced,
         should_shut_down=request.want_shut_down and status.may_stop,
     )

@@ -14,7 +14,6 @@ from odradek.handlers import (
     alter_partition_reassignments,
     api_versions,
     broker_heartbeat,
-    broker_registration,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
@@ -92,7 +91,6 @@ def build_cluster_registry() -> dict[int, Api]:
     apis = [
         _api(alter_partition, "AlterPartition", is_between_brokers=True),
         _api(envelope, "Envelope", is_between_brokers=True),
-        _api(broker_registration, "BrokerRegistration", is_between_brokers=True),
         _api(broker_heartbeat, "BrokerHeartbeat", is_between_brokers=True),
         _api(allocate_producer_ids, "AllocateProducerIds", is_between_brokers=True),
     ]

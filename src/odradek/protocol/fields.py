@@ -13,7 +13,6 @@ from uuid import UUID
 FIXED_FORMATS = {
     "int8": "b",
     "int16": "h",
-    "uint16": "H",
     "int32": "i",
     "int64": "q",
     "float64": "d",
@@ -101,10 +100,6 @@ def int8(*, versions: str = ALWAYS, default: int = 0, tag: int | None = None, ta
 
 def int16(*, versions: str = ALWAYS, default: int = 0, tag: int | None = None, tagged: str | None = None) -> Any:
     return Field("int16", default, versions, tag=tag, tagged=tagged)
-
-
-def uint16(*, versions: str = ALWAYS, default: int = 0, tag: int | None = None, tagged: str | None = None) -> Any:
-    return Field("uint16", default, versions, tag=tag, tagged=tagged)
 
 
 def int32(*, versions: str = ALWAYS, default: int = 0, tag: int | None = None, tagged: str | None = None) -> Any:

@@ -25,7 +25,6 @@ from odradek.protocol.fields import (
     records,
     string,
     struct,
-    uint16,
     uuid,
 )
 from odradek.protocol.slices import Part, Slice
@@ -53,7 +52,6 @@ __all__ = [
     "records",
     "string",
     "struct",
-    "uint16",
     "uuid",
 ]
 
