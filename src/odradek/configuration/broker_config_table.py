@@ -12,8 +12,12 @@ SERVER_CONFIGS = read_table(
     """
 advertised.listeners LIST - - -
     The addresses that clients connect to; by default those of `listeners`.
+absent.broker.replacement.ms LONG -1 [-1,] cluster
+    Odradek's own: after how long replicas of a broker that is away are made anew on other brokers; -1 never does.
 auto.create.topics.enable BOOLEAN true - -
     Whether asking for a topic that does not exist creates it.
+auto.leader.rebalance.enable BOOLEAN true - -
+    Whether partitions are given back to their preferred leaders automatically.
 broker.id INT -1 - -
     The older name of node.id.
 broker.rack STRING - - -
@@ -36,6 +40,8 @@ fetch.max.bytes INT 57671680 [1024,] -
     The most bytes one fetch is answered with, whatever the client asks for.
 inter.broker.listener.name STRING - - -
     The listener through which brokers reach each other.
+leader.imbalance.check.interval.seconds LONG 300 [1,] -
+    How often partitions are given back to their preferred leaders.
 listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT - -
     Which security protocol each listener speaks. PLAINTEXT is the only one so far.
 listeners LIST PLAINTEXT://127.0.0.1:9092 - -
@@ -146,6 +152,8 @@ socket.send.buffer.bytes INT 102400 - -
     The send buffer of each connection's socket; -1 leaves it to the operating system.
 unclean.leader.election.enable BOOLEAN false - cluster
     Default of the topic setting unclean.leader.election.enable.
+unclean.leader.election.interval.ms LONG 300000 [1,] -
+    How often unclean elections are tried for partitions without a leader, where they are allowed.
 """,
     {"gzip-level": gzip_level},
 )

@@ -160,11 +160,9 @@ class ClusterController:
             if is_complete:
                 return version
 
-    async def give_back_leaders(self, imbalance_percentage: int) -> int:
-        """Elect preferred leaders; the number of partitions that changed."""
-        count, _ = await self._writer.write(
-            lambda cluster: decide_preferred_leaders(cluster, imbalance_percentage=imbalance_percentage)
-        )
+    async def give_back_leaders(self) -> int:
+        """Elect preferred leaders, a bounded number; how many partitions changed."""
+        count, _ = await self._writer.write(decide_preferred_leaders)
         return count
 
     async def replace_replicas(self, absent_brokers: Collection[int]) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.controller.leader_election import ElectionKind
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from odradek.controller.topic_decisions import Cluster
     from odradek.metadata.changes import Change
-    from odradek.metadata.entities import PartitionImage, TopicImage
+    from odradek.metadata.entities import PartitionImage
 
 MAX_ELECTIONS_PER_ROUND = 1000  # of the automatic return of preferred leaders
 
@@ -79,35 +78,21 @@ _NOT_AVAILABLE = {
 }
 
 
-def decide_preferred_leaders(
-    cluster: Cluster, *, imbalance_percentage: int = 0, limit: int = MAX_ELECTIONS_PER_ROUND
-) -> tuple[int, list[Change]]:
-    """Give partitions back to their first replica, where it is in sync and active. Only the partitions of brokers that
-    lead too few of those that they should (more than `imbalance_percentage` of them are led by others) are changed. The
-    number of partitions that change; `limit` when there may be more."""
-    image = cluster.image
-    rules = TopicRules(image, cluster.config)
-    preferred: Counter[int] = Counter()
-    misplaced: Counter[int] = Counter()
-    candidates: list[tuple[TopicImage, PartitionImage]] = []
-    for topic in image.topics.values():
+def decide_preferred_leaders(cluster: Cluster, *, limit: int = MAX_ELECTIONS_PER_ROUND) -> tuple[int, list[Change]]:
+    """Give partitions back to their first replica, where it is in sync and active. The number of partitions that
+    change; `limit` when there may be more."""
+    rules = TopicRules(cluster.image, cluster.config)
+    drafts = PartitionDrafts()
+    for topic in cluster.image.topics.values():
         for partition in topic.partitions:
             first = partition.replicas[0]
-            preferred[first] += 1
-            if not _has_preferred_leader(partition):
-                misplaced[first] += 1
-                if first in partition.in_sync_replicas and rules.can_lead(first):
-                    candidates.append((topic, partition))
-    drafts = PartitionDrafts()
-    for topic, partition in candidates:
-        if drafts.count >= limit:
-            break
-        first = partition.replicas[0]
-        if misplaced[first] * 100 <= preferred[first] * imbalance_percentage:
-            continue
-        changed = change_partition(partition, Intention(election=ElectionKind.PREFERRED), rules.of(topic))
-        if changed is not None:
-            drafts.add(topic, changed)
+            if partition.leader == first or first not in partition.in_sync_replicas or not rules.can_lead(first):
+                continue
+            if drafts.count >= limit:
+                return drafts.count, drafts.changes()
+            changed = change_partition(partition, Intention(election=ElectionKind.PREFERRED), rules.of(topic))
+            if changed is not None:
+                drafts.add(topic, changed)
     return drafts.count, drafts.changes()
 
 
