@@ -83,3 +83,38 @@ def test_bad_assignments_by_hand_are_refused(replicas: tuple[int, ...], message:
     assert refusal is not None
     assert refusal.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert message in str(refusal.message)
+
+
+def test_replicas_share_a_machine_only_when_there_is_no_other() -> None:
+    brokers = [UsableBroker(node_id, None, machine) for node_id, machine in enumerate("aabbc")]
+    placed = place_replicas(brokers, 20, 3, never_random)
+    assert not isinstance(placed, Refusal)
+    assert all(len({"aabbc"[broker] for broker in replicas}) == 3 for replicas in placed)
+    shared = place_replicas(brokers, 20, 4, never_random)
+    assert not isinstance(shared, Refusal)
+    assert all(len(set(replicas)) == 4 and len({"aabbc"[broker] for broker in replicas}) == 3 for replicas in shared)
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 20),
+        st.tuples(st.sampled_from([None, "a", "b"]), st.sampled_from("xyz"), st.booleans()),
+        min_size=1,
+        max_size=8,
+    ),
+    st.data(),
+)
+def test_machines_are_distinct_as_far_as_possible(
+    drawn: dict[int, tuple[str | None, str, bool]], data: st.DataObject
+) -> None:
+    brokers = [UsableBroker(node_id, *each) for node_id, each in drawn.items()]
+    factor = data.draw(st.integers(1, len(brokers)))
+    placed = place_replicas(brokers, 9, factor, lambda bound: data.draw(st.integers(0, bound - 1)))
+    if isinstance(placed, Refusal):
+        assert not any(broker.is_active for broker in brokers)
+        return
+    machines = {broker.node_id: broker.machine for broker in brokers}
+    for replicas in placed:
+        assert len(set(replicas)) == factor
+        assert drawn[replicas[0]][2], "the first replica leads, so its broker is active"
+        assert len({machines[broker] for broker in replicas}) == min(factor, len(set(machines.values())))
