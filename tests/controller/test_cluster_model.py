@@ -251,12 +251,16 @@ class ClusterMachine(RuleBasedStateMachine):
 
     @rule(name=names, index=indexes, new=st.lists(nodes, unique=True, min_size=1, max_size=4))
     def reassign(self, name: str, index: int, new: list[int]) -> None:
+        before = self.cluster.image
         (result,), changes = decide_reassignments([NewReplicas(name, index, tuple(new))], self.cluster)
         self.is_reassigning = True
         self.commit(changes)
         self.is_reassigning = False
         if result.refusal is None:
             topic = self.cluster.image.topics[name]
+            partition = topic.partitions[index]
+            if not partition.adding_replicas:
+                assert set(new) - set(before.topics[name].partitions[index].replicas) <= set(partition.in_sync_replicas)
             self.targets[topic.topic_id, index] = frozenset(new)
 
     @rule(name=names, index=indexes)

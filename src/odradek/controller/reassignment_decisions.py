@@ -102,7 +102,7 @@ def _reassign(
 def _cancel(topic: TopicImage, partition: PartitionImage, rules: TopicRules) -> Intention | Refusal:
     running = Reassignment.of(partition)
     if not running.is_running:
-        return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress.")
+        return Refusal(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
     original = running.original
     topic_rules = rules.of(topic)
     in_sync = without(partition.in_sync_replicas, running.adding)
