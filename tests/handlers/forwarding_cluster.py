@@ -164,6 +164,12 @@ class TwoBrokers:
         asked = self.members[node_id].ask(request, response, self.client, type(request).versions[1])
         return self.simulation.loop.create_task(asked)
 
+    def pass_time(self, seconds: float) -> None:
+        """Virtual time goes on, and everything that becomes due runs."""
+        passed = self.simulation.loop.create_future()
+        self.simulation.loop.call_later(seconds, passed.set_result, None)
+        self.simulation.loop.run_until_complete(passed)
+
     def close(self) -> None:
         for member in self.members:
             self.run(member.cache.close())

@@ -131,7 +131,7 @@ def test_not_controller_is_retried_by_the_broker_until_a_controller_is_elected(c
     controller = cluster.members[CONTROLLER]
     controller.controller = None  # it has resigned, and the metadata still names it
     request = cluster.begin(OTHER, creation(timeout_ms=30_000), CreateTopicsResponse)
-    cluster.run(asyncio.sleep(2))
+    cluster.pass_time(2)
     assert not request.done()
     assert 2 < len(controller.received) < 20, "attempts have pauses"
     cluster.run(controller.lead(cluster.live))
@@ -142,7 +142,7 @@ def test_not_controller_is_retried_by_the_broker_until_a_controller_is_elected(c
 def test_a_broken_connection_is_retried(cluster: TwoBrokers) -> None:
     cluster.members[CONTROLLER].is_reachable = False
     request = cluster.begin(OTHER, creation(timeout_ms=30_000), CreateTopicsResponse)
-    cluster.run(asyncio.sleep(1))
+    cluster.pass_time(1)
     assert not request.done()
     cluster.members[CONTROLLER].is_reachable = True
     assert cluster.run(asyncio.wait_for(request, 10)).topics[0].error_code == ErrorCode.NONE

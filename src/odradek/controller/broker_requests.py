@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from typing import TYPE_CHECKING
 
 from odradek.controller.in_sync_decisions import InSyncResult
@@ -50,15 +51,18 @@ def alter_partition_results(
     """In the order of the proposals. A partition that the response lacks was not attempted."""
     if response.error_code != ErrorCode.NONE:
         return [InSyncResult(ErrorCode(response.error_code))] * len(proposals)
-    found = {
-        (topic.topic_id, partition.partition_index): InSyncResult(
-            ErrorCode(partition.error_code), partition.leader_epoch, partition.partition_epoch, tuple(partition.isr)
-        )
-        for topic in response.topics
-        for partition in topic.partitions
-    }
+    found: dict[tuple[uuid.UUID, int], deque[InSyncResult]] = {}
+    for topic in response.topics:
+        for partition in topic.partitions:
+            result = InSyncResult(
+                ErrorCode(partition.error_code), partition.leader_epoch, partition.partition_epoch, tuple(partition.isr)
+            )
+            if result.error is not ErrorCode.NONE:
+                result = InSyncResult(result.error)
+            found.setdefault((topic.topic_id, partition.partition_index), deque()).append(result)
     missing = InSyncResult(ErrorCode.OPERATION_NOT_ATTEMPTED)
-    return [found.get((proposal.topic_id, proposal.partition_index), missing) for proposal in proposals]
+    keys = [(proposal.topic_id, proposal.partition_index) for proposal in proposals]
+    return [found[key].popleft() if found.get(key) else missing for key in keys]
 
 
 def create_topics_request(requests: Sequence[NewTopic], timeout_ms: int, *, validate_only: bool) -> CreateTopicsRequest:

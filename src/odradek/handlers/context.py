@@ -6,7 +6,7 @@ Handlers use no globals: the composition root (`server/broker`) builds the servi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.handlers.unsupported_features import UnsupportedFeatures
 from odradek.security.authorizer import Authorizer, Operation, Resource, ResourceType, authorized_operations
@@ -20,12 +20,13 @@ if TYPE_CHECKING:
     from odradek.coordinator.groups.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
+    from odradek.handlers.answers import Answer
     from odradek.handlers.api import AdvertisedApis, Api
     from odradek.handlers.fetch_sessions import FetchSessions
-    from odradek.handlers.forwarding import Forwarder
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
+    from odradek.protocol.framing import RequestHeader
     from odradek.replica.partition_table import PartitionTable
 
 CLUSTER_NAME = "kafka-cluster"  # the one cluster resource's name in Kafka's authorization model
@@ -46,6 +47,14 @@ class ClientConnection:
         self.principal: Principal = ANONYMOUS
 
 
+class RequestForwarder(Protocol):
+    """The way of requests that the controller decides; `handlers/forwarding` implements it."""
+
+    async def answer(
+        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
+    ) -> Answer: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Services:
     """The services of a broker that handlers use."""
@@ -61,8 +70,8 @@ class Services:
     authorizer: Authorizer
     advertised_apis: AdvertisedApis
     apis: Mapping[int, Api] = field(default_factory=dict)
-    forwarder: Forwarder | None = None
-    """In a cluster: the way of requests that the controller decides."""
+    forwarder: RequestForwarder | None = None
+    """None for a single broker, which decides itself."""
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
 
     @property

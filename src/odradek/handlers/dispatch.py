@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
 
     from odradek.handlers.api import Api
-    from odradek.handlers.context import ClientConnection, Services
-    from odradek.handlers.forwarding import Forwarder
+    from odradek.handlers.context import ClientConnection, RequestForwarder, Services
 
 log = get_logger(__name__)
 
@@ -106,7 +105,7 @@ class Dispatcher:
         return _answer_later(api, header, response)
 
     async def _forward(
-        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, forwarder: Forwarder
+        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, forwarder: RequestForwarder
     ) -> Answer:
         try:
             return await forwarder.answer(api, header, frame, connection, self._services)
