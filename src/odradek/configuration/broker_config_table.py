@@ -1,6 +1,6 @@
 """The broker properties that Odradek uses: addresses, limits, data directories, and topics' defaults.
 
-Names, types, defaults and limits are Kafka 4.3's, apart from two: `listeners` is this machine alone, because nothing
+Names, types, defaults and limits are Kafka 4.3's. `absent.broker.replacement.ms` is our own, and two defaults are: `listeners` is this machine alone, because nothing
 is authenticated, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs.
 """
 
@@ -13,7 +13,7 @@ SERVER_CONFIGS = read_table(
 advertised.listeners LIST - - -
     The addresses that clients connect to; by default those of `listeners`.
 absent.broker.replacement.ms LONG -1 [-1,] cluster
-    Odradek's own: after how long replicas of a broker that is away are made anew on other brokers; -1 never does.
+    Odradek's own: after how long replicas of a broker that is away are made on other brokers; -1 never does.
 auto.create.topics.enable BOOLEAN true - -
     Whether asking for a topic that does not exist creates it.
 auto.leader.rebalance.enable BOOLEAN true - -

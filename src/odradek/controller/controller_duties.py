@@ -91,4 +91,4 @@ class ControllerDuties:
             away = self._absent.longer_than(config.absent_broker_replacement_ms, now_ms)
             count = await controller.cluster.replace_replicas(away) if away else 0
             if count:
-                log.info("replicas of absent brokers are made anew", brokers=sorted(away), count=count)
+                log.info("replicas of absent brokers are made on other brokers", brokers=sorted(away), count=count)

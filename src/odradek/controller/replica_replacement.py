@@ -1,4 +1,4 @@
-"""Replicas of brokers that stay away for long are made anew on other brokers. Pure.
+"""Replicas of brokers that stay away for long are made on other brokers. Pure.
 
 A replica that was on such a broker is reassigned to an active one, as a user's reassignment would do it: the partition
 keeps its other replicas, and the absent one is removed when the new one is in sync. Nothing is replaced while a
