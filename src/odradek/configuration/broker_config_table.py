@@ -1,7 +1,8 @@
 """The broker properties that Odradek uses: addresses, limits, data directories, and topics' defaults.
 
-Names, types, defaults and limits are Kafka 4.3's. `absent.broker.replacement.ms` is our own, and two defaults are: `listeners` is this machine alone, because nothing
-is authenticated, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs.
+Names, types, defaults and limits are Kafka 4.3's, apart from two defaults: `listeners` is this machine alone, because
+nothing is authenticated, and `log.dir` is a directory of our own. `absent.broker.replacement.ms` is a property of our
+own. Listeners cannot change while the broker runs.
 """
 
 from odradek.configuration.config_table import read_table
