@@ -157,8 +157,8 @@ def test_controlled_shutdown_moves_leaders_and_keeps_the_registration() -> None:
     assert decide_shutdown(1, 0, present).error is ErrorCode.STALE_BROKER_EPOCH
 
 
-def test_unregistration_needs_a_stopped_broker_and_removes_it_from_eligible_sets() -> None:
-    offline = replace(partition(0, [1, 2], []), eligible_leader_replicas=(1,))
+def test_unregistration_needs_a_stopped_broker_and_elects_no_replica_that_lacks_records() -> None:
+    offline = replace(partition(0, [1, 2], []), eligible_leader_replicas=(1,), last_known_eligible_leader_replicas=(2,))
     present = cluster_of(image_of([replace(broker(1), is_fenced=True), broker(2)], topic(offline)))
     refusal = decide_unregistration(2, present)
     assert isinstance(refusal, Refusal)
@@ -168,5 +168,10 @@ def test_unregistration_needs_a_stopped_broker_and_removes_it_from_eligible_sets
     )
     decision = decide_unregistration(1, present)
     assert not isinstance(decision, Refusal)
-    assert decision.changes[0] == BrokerRemoved(1, 1)
-    assert only(after(present, decision.changes).image).eligible_leader_replicas == ()
+    assert decision.changes == [BrokerRemoved(1, 1)]
+    present = after(present, decision.changes)
+    second = LiveBroker(broker(2), -1)
+    returned = {1: LiveBroker(broker(1, epoch=9), previous_broker_epoch=1), 2: second}
+    assert only(after(present, decide_live_brokers(returned, present).changes).image).leader == 1
+    empty = {1: LiveBroker(broker(1, epoch=9), previous_broker_epoch=-1), 2: second}
+    assert only(after(present, decide_live_brokers(empty, present).changes).image).leader == 2, "the last known leader"

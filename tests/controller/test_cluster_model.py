@@ -126,7 +126,7 @@ class ClusterMachine(RuleBasedStateMachine):
             self.next_epoch += 1
             previous = known.broker_epoch if is_clean and known is not None else NO_BROKER_EPOCH
             live[node_id] = LiveBroker(broker(node_id, epoch=self.next_epoch, host=HOSTS[node_id]), previous)
-            if not is_clean and known is not None:
+            if previous == NO_BROKER_EPOCH:
                 lost.append(node_id)
         before = self.cluster.image
         self.lost = frozenset(lost)

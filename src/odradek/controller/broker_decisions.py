@@ -13,6 +13,7 @@ from odradek.controller.partition_repair import MAX_PARTITIONS_PER_COMMIT, decid
 from odradek.metadata.changes import BrokerRegistered, BrokerRemoved
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -60,7 +61,9 @@ def decide_live_brokers(live: Mapping[int, LiveBroker], cluster: Cluster) -> Bro
         if present is not None and present.broker_epoch >= broker.broker_epoch:
             continue
         new.append(broker)
-        if present is not None and present.broker_epoch != previous_broker_epoch:
+        # The epoch of a broker that was unregistered is not known: it is believed that it has lost nothing.
+        last_epoch = previous_broker_epoch if present is None else present.broker_epoch
+        if previous_broker_epoch != last_epoch or previous_broker_epoch == NO_BROKER_EPOCH:
             unclean_shutdowns.add(node_id)
     if not new:
         return _with_repairs(cluster, fenced)
@@ -100,14 +103,17 @@ def decide_shutdown(node_id: int, broker_epoch: int, cluster: Cluster) -> Broker
 
 
 def decide_unregistration(node_id: int, cluster: Cluster) -> BrokerDecision | Refusal:
-    """UnregisterBroker. Departure from Kafka: an active broker is refused, because it would stop serving at once."""
+    """UnregisterBroker. Departure from Kafka: an active broker is refused, because it would stop serving at once.
+
+    The broker stays in eligible leader sets: without it, a partition would be given to a replica that lacks records,
+    which only ElectLeaders may ask for."""
     broker = cluster.image.brokers.get(node_id)
     if broker is None:
         return Refusal(ErrorCode.BROKER_ID_NOT_REGISTERED, f"Broker ID {node_id} is not currently registered")
     if broker.is_active:
         return Refusal(ErrorCode.INVALID_REQUEST, f"Broker {node_id} is running: stop it before you unregister it")
     removed = BrokerRemoved(node_id, broker.broker_epoch)
-    return _with_repairs(cluster, [removed], unclean_shutdowns=(node_id,))
+    return _with_repairs(cluster, [removed])
 
 
 def _change_broker(
