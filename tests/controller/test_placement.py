@@ -1,14 +1,19 @@
 """Which brokers hold which partition."""
 
 from collections import Counter
+from collections.abc import Mapping
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.controller.placement import check_assignment, place_replicas
+from odradek.controller.placement import UsableBroker, check_assignment, place_replicas
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
+
+
+def in_racks(racks: Mapping[int, str | None]) -> list[UsableBroker]:
+    return [UsableBroker(broker, rack) for broker, rack in racks.items()]
 
 
 def never_random(bound: int) -> int:
@@ -16,16 +21,16 @@ def never_random(bound: int) -> int:
 
 
 def test_one_broker_holds_everything() -> None:
-    assert place_replicas({7: None}, 3, 1, never_random) == [(7,), (7,), (7,)]
+    assert place_replicas([UsableBroker(7)], 3, 1, never_random) == [(7,), (7,), (7,)]
 
 
 def test_leaders_go_round_the_brokers() -> None:
-    assert place_replicas({0: None, 1: None, 2: None}, 3, 2, never_random) == [(0, 1), (1, 2), (2, 0)]
+    assert place_replicas(in_racks({0: None, 1: None, 2: None}), 3, 2, never_random) == [(0, 1), (1, 2), (2, 0)]
 
 
 def test_replicas_are_striped_over_racks() -> None:
     racks: dict[int, str | None] = {0: "a", 1: "a", 2: "b", 3: "b"}
-    assert place_replicas(racks, 4, 2, never_random) == [(0, 2), (3, 1), (0, 2), (3, 1)]
+    assert place_replicas(in_racks(racks), 4, 2, never_random) == [(0, 2), (3, 1), (0, 2), (3, 1)]
 
 
 @given(
@@ -37,7 +42,9 @@ def test_every_placement_is_legal_and_spreads_over_racks(
     racks: dict[int, str | None], partition_count: int, data: st.DataObject
 ) -> None:
     factor = data.draw(st.integers(1, len(racks)))
-    placed = place_replicas(racks, partition_count, factor, lambda bound: data.draw(st.integers(0, bound - 1)))
+    placed = place_replicas(
+        in_racks(racks), partition_count, factor, lambda bound: data.draw(st.integers(0, bound - 1))
+    )
     assert not isinstance(placed, Refusal)
     assert len(placed) == partition_count
     for replicas in placed:
@@ -49,7 +56,7 @@ def test_every_placement_is_legal_and_spreads_over_racks(
 
 
 def test_more_replicas_than_brokers_is_refused_in_kafkas_words() -> None:
-    assert place_replicas({0: None}, 1, 3, never_random) == Refusal(
+    assert place_replicas([UsableBroker(0)], 1, 3, never_random) == Refusal(
         ErrorCode.INVALID_REPLICATION_FACTOR,
         "Unable to replicate the partition 3 time(s): The target replication factor of 3 cannot be reached because "
         "only 1 broker(s) are registered or some brokers have all their log directories cordoned.",
@@ -57,7 +64,7 @@ def test_more_replicas_than_brokers_is_refused_in_kafkas_words() -> None:
 
 
 def test_no_replicas_at_all_is_refused() -> None:
-    refusal = place_replicas({0: None}, 1, 0, never_random)
+    refusal = place_replicas([UsableBroker(0)], 1, 0, never_random)
     assert isinstance(refusal, Refusal)
     assert refusal.error is ErrorCode.INVALID_REPLICATION_FACTOR
 
@@ -76,3 +83,38 @@ def test_bad_assignments_by_hand_are_refused(replicas: tuple[int, ...], message:
     assert refusal is not None
     assert refusal.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert message in str(refusal.message)
+
+
+def test_replicas_share_a_machine_only_when_there_is_no_other() -> None:
+    brokers = [UsableBroker(node_id, None, machine) for node_id, machine in enumerate("aabbc")]
+    placed = place_replicas(brokers, 20, 3, never_random)
+    assert not isinstance(placed, Refusal)
+    assert all(len({"aabbc"[broker] for broker in replicas}) == 3 for replicas in placed)
+    shared = place_replicas(brokers, 20, 4, never_random)
+    assert not isinstance(shared, Refusal)
+    assert all(len(set(replicas)) == 4 and len({"aabbc"[broker] for broker in replicas}) == 3 for replicas in shared)
+
+
+@given(
+    st.dictionaries(
+        st.integers(0, 20),
+        st.tuples(st.sampled_from([None, "a", "b"]), st.sampled_from("xyz"), st.booleans()),
+        min_size=1,
+        max_size=8,
+    ),
+    st.data(),
+)
+def test_machines_are_distinct_as_far_as_possible(
+    drawn: dict[int, tuple[str | None, str, bool]], data: st.DataObject
+) -> None:
+    brokers = [UsableBroker(node_id, *each) for node_id, each in drawn.items()]
+    factor = data.draw(st.integers(1, len(brokers)))
+    placed = place_replicas(brokers, 9, factor, lambda bound: data.draw(st.integers(0, bound - 1)))
+    if isinstance(placed, Refusal):
+        assert not any(broker.is_active for broker in brokers)
+        return
+    machines = {broker.node_id: broker.machine for broker in brokers}
+    for replicas in placed:
+        assert len(set(replicas)) == factor
+        assert drawn[replicas[0]][2], "the first replica leads, so its broker is active"
+        assert len({machines[broker] for broker in replicas}) == min(factor, len(set(machines.values())))

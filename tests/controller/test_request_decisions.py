@@ -1,12 +1,10 @@
 """Decisions about whole requests: a result for each thing named, and changes for those accepted."""
 
 from odradek.configuration.broker_configs import BrokerConfig
-from odradek.configuration.listeners import Endpoint
 from odradek.controller.request_decisions import (
     decide_partition_additions,
     decide_producer_ids,
     decide_quota_changes,
-    decide_registration,
     decide_topic_creations,
 )
 from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, Cluster, NewPartitions, NewTopic
@@ -89,12 +87,3 @@ def test_quota_that_does_not_change_needs_no_commit() -> None:
 
 def test_producer_ids_continue_where_the_image_ends() -> None:
     assert decide_producer_ids(10, cluster(ProducerIdsAllocated(40))) == (40, [ProducerIdsAllocated(50)])
-
-
-def test_broker_epoch_is_the_version_of_the_registering_commit() -> None:
-    broker = BrokerImage(3, {"PLAINTEXT": Endpoint("host", 9092)}, "rack")
-    present = cluster()
-    broker_epoch, changes = decide_registration(broker, present)
-    after = present.image.apply_all(changes)
-    assert after.brokers[3].broker_epoch == broker_epoch == after.version
-    assert after.brokers[3].endpoints == broker.endpoints

@@ -214,10 +214,16 @@ def test_restart_keeps_reassignment_and_eligible_leaders() -> None:
     )
 
 
-def test_fenced_brokers_get_no_new_partitions() -> None:
+def test_fenced_brokers_get_new_replicas_only_when_no_other_is_left() -> None:
     present = cluster(brokers=[0, 1])
     fenced = replace(present, image=present.image.apply(BrokerRegistered(BrokerImage(0, {}, is_fenced=True))))
     decision = decide_topic(NewTopic(name="t", partition_count=3), fenced)
     assert not isinstance(decision, Refusal)
     assert {partition.replicas for partition in decision[0].partitions} == {(1,)}
-    assert isinstance(decide_topic(NewTopic(name="t", replication_factor=2), fenced), Refusal)
+    decision = decide_topic(NewTopic(name="t", replication_factor=2), fenced)
+    assert not isinstance(decision, Refusal)
+    (partition,) = decision[0].partitions
+    assert (partition.replicas, partition.in_sync_replicas, partition.leader) == ((1, 0), (1,), 1)
+    refusal = decide_topic(NewTopic(name="t", assignments=[Assignment(0, (0,))]), fenced)
+    assert isinstance(refusal, Refusal)
+    assert refusal.error is ErrorCode.INVALID_REPLICA_ASSIGNMENT

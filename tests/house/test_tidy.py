@@ -91,10 +91,10 @@ def test_only_the_host_touches_the_outside_world() -> None:
 
 
 def test_there_is_one_file_per_api_and_each_is_registered() -> None:
-    from odradek.handlers.registry import build_registry
+    from odradek.handlers.registry import build_cluster_registry
 
     tables = {path.stem for path in (SOURCE / "protocol" / "messages").glob("*.py")} - {"__init__"}
-    apis = {re.sub(r"(?<!^)(?=[A-Z])", "_", api.name).lower() for api in build_registry().values()}
+    apis = {re.sub(r"(?<!^)(?=[A-Z])", "_", api.name).lower() for api in build_cluster_registry().values()}
     assert tables == apis
     for name in apis:
         assert (SOURCE / "handlers" / f"{name}.py").is_file()

@@ -81,6 +81,7 @@ def broker_change(draw: st.DrawFn, image: MetadataImage) -> Change:
             draw(st.none() | texts),
             image.version + 1,
             draw(st.booleans()),
+            draw(st.booleans()),
         )
     )
 

@@ -21,7 +21,7 @@ from odradek.log.log_directory import LogDirectory
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.in_sync_proposal import InSyncProposal, InSyncResult
+from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
 from odradek.replica.partition import ALL_IN_SYNC, Partition
 from tests.handlers.requests import batch
 from tests.replica.fake_replication import FakeReplication

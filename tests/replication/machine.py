@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from odradek.host.clock import Timer
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.schema import Request, Response
-    from odradek.replica.in_sync_proposal import InSyncProposal, InSyncResult
+    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
     from tests.simulation.simulated_network import SimulatedNetwork
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from odradek.replica.in_sync_proposal import InSyncProposal, InSyncResult
+    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from odradek.replica.partition import Partition
 
 TOPIC = "t"

@@ -17,7 +17,7 @@ from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
-from odradek.replica.in_sync_proposal import InSyncProposal, InSyncResult
+from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

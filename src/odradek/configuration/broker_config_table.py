@@ -1,8 +1,8 @@
 """The broker properties that Odradek uses: addresses, limits, data directories, and topics' defaults.
 
-Names, types, defaults and limits are Kafka 4.3's, apart from two: `listeners` is this machine alone, because nothing
-is authenticated, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs. The properties
-of ZooKeeper are Kafka 3.9's, and `zookeeper.auth` is our own.
+Names, types, defaults and limits are Kafka 4.3's, apart from two defaults: `listeners` is this machine alone, because
+nothing is authenticated, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs. The
+properties of ZooKeeper are Kafka 3.9's; `zookeeper.auth` and `absent.broker.replacement.ms` are our own.
 """
 
 from odradek.configuration.config_table import read_table
@@ -13,8 +13,12 @@ SERVER_CONFIGS = read_table(
     """
 advertised.listeners LIST - - -
     The addresses that clients connect to; by default those of `listeners`.
+absent.broker.replacement.ms LONG -1 [-1,] cluster
+    Odradek's own: after how long replicas of a broker that is away are made on other brokers; -1 never does.
 auto.create.topics.enable BOOLEAN true - -
     Whether asking for a topic that does not exist creates it.
+auto.leader.rebalance.enable BOOLEAN true - -
+    Whether partitions are given back to their preferred leaders automatically.
 broker.id INT -1 - -
     The older name of node.id.
 broker.rack STRING - - -
@@ -37,6 +41,8 @@ fetch.max.bytes INT 57671680 [1024,] -
     The most bytes one fetch is answered with, whatever the client asks for.
 inter.broker.listener.name STRING - - -
     The listener through which brokers reach each other.
+leader.imbalance.check.interval.seconds LONG 300 [1,] -
+    How often partitions are given back to their preferred leaders.
 listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT - -
     Which security protocol each listener speaks. PLAINTEXT is the only one so far.
 listeners LIST PLAINTEXT://127.0.0.1:9092 - -
@@ -159,6 +165,8 @@ socket.send.buffer.bytes INT 102400 - -
     The send buffer of each connection's socket; -1 leaves it to the operating system.
 unclean.leader.election.enable BOOLEAN false - cluster
     Default of the topic setting unclean.leader.election.enable.
+unclean.leader.election.interval.ms LONG 300000 [1,] -
+    How often unclean elections are tried for partitions without a leader, where they are allowed.
 zookeeper.auth PASSWORD - - -
     Odradek's own: how to authenticate to ZooKeeper, as digest:user:password or sasl:user:password (DIGEST-MD5).
 zookeeper.connect STRING - - -

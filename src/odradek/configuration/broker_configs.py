@@ -68,6 +68,10 @@ class BrokerConfig:
     rack = _Setting["str | None"]("broker.rack")
     num_partitions = _Setting[int]("num.partitions")
     default_replication_factor = _Setting[int]("default.replication.factor")
+    absent_broker_replacement_ms = _Setting[int]("absent.broker.replacement.ms")
+    auto_leader_rebalance_enable = _Setting[bool]("auto.leader.rebalance.enable")
+    leader_imbalance_check_interval_seconds = _Setting[int]("leader.imbalance.check.interval.seconds")
+    unclean_leader_election_interval_ms = _Setting[int]("unclean.leader.election.interval.ms")
     auto_create_topics_enable = _Setting[bool]("auto.create.topics.enable")
     delete_topic_enable = _Setting[bool]("delete.topic.enable")
     message_max_bytes = _Setting[int]("message.max.bytes")
@@ -165,7 +169,6 @@ _NOT_YET = (
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
     "transaction.state.log.load.buffer.size",
     "transaction.two.phase.commit.enable",
-    "unclean.leader.election.enable",
 )
 
 

@@ -19,7 +19,7 @@ class KnownProperty(NamedTuple):
 # Properties of Kafka 4.3, by type and update mode.
 _CURRENT = """
 BOOLEAN read-only
-    auto.leader.rebalance.enable controlled.shutdown.enable controller.quorum.auto.join.enable
+    controlled.shutdown.enable controller.quorum.auto.join.enable
     remote.log.storage.system.enable sasl.oauthbearer.assertion.claim.jti.include ssl.allow.dn.changes
     ssl.allow.san.changes unstable.api.versions.enable unstable.feature.versions.enable
 BOOLEAN cluster-wide
@@ -83,7 +83,7 @@ LONG read-only
     connections.max.reauth.ms controller.performance.always.log.threshold.ms
     controller.performance.sample.period.ms delegation.token.expiry.check.interval.ms
     delegation.token.expiry.time.ms delegation.token.max.lifetime.ms internal.metadata.delete.delay.millis
-    leader.imbalance.check.interval.seconds log.dir.failure.timeout.ms log.initial.task.delay.ms
+    log.dir.failure.timeout.ms log.initial.task.delay.ms
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.ms
     metadata.max.retention.bytes metadata.max.retention.ms metrics.sample.window.ms queued.max.request.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.task.interval.ms
@@ -91,7 +91,6 @@ LONG read-only
     sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.refresh.ms
     sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
     server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-    unclean.leader.election.interval.ms
 LONG per-broker
     sasl.kerberos.min.time.before.relogin
 LONG cluster-wide

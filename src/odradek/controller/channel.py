@@ -1,31 +1,42 @@
 """The requests that handlers and coordinators may send to the controller: plain values in, plain values out.
 
 They do not depend on where the controller runs. A change of metadata that clients can read is answered once this broker
-has applied it, so that a client which asks the same broker next sees it. Producer ids are answered once they are
-committed.
+has applied it, so that a client which asks the same broker next sees it. Producer ids, in-sync sets and the states of
+brokers are answered once they are committed: a broker follows them by their epochs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from odradek.controller.reassignment_decisions import list_reassignments
+
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Awaitable, Sequence
+    from collections.abc import Awaitable, Mapping, Sequence
 
+    from odradek.controller.cluster_controller import BrokerStatus
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.controller import Controller
+    from odradek.controller.election_decisions import ElectionResult
+    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+    from odradek.controller.leader_election import ElectionKind
     from odradek.controller.metadata_writer import Decided
+    from odradek.controller.reassignment_decisions import NewReplicas, ReassignmentResult
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.client_quotas import QuotaAlteration
-    from odradek.metadata.entities import BrokerImage
+    from odradek.metadata.entities import BrokerImage, PartitionImage
+    from odradek.protocol.refusal import Refusal
 
 T = TypeVar("T")
 
 
 class ControllerChannel(Protocol):
+    def local(self) -> ControllerChannel | None:
+        """A channel to the controller, if it is in this process and may decide."""
+
     async def create_topics(
         self, requests: Sequence[NewTopic], *, validate_only: bool = False
     ) -> list[TopicResult]: ...
@@ -54,7 +65,32 @@ class ControllerChannel(Protocol):
         """The first of `count` ids that are never allocated again."""
 
     async def register_broker(self, broker: BrokerImage) -> int:
-        """The broker epoch."""
+        """The broker epoch. Only the broker of a cluster of one registers so; others do it in ZooKeeper."""
+
+    async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus: ...
+
+    async def shut_down_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus: ...
+
+    async def alter_partitions(
+        self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
+    ) -> list[InSyncResult]:
+        """The results in the order of the proposals, once they are committed."""
+
+    async def unregister_broker(self, node_id: int) -> Refusal | None: ...
+
+    async def elect_leaders(
+        self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None
+    ) -> list[ElectionResult] | Refusal:
+        """None stands for all partitions."""
+
+    async def reassign_partitions(
+        self, requests: Sequence[NewReplicas], *, allow_replication_factor_change: bool
+    ) -> list[ReassignmentResult] | Refusal: ...
+
+    async def list_reassignments(
+        self, partitions: Mapping[str, Sequence[int]] | None
+    ) -> dict[str, list[PartitionImage]] | Refusal:
+        """The partitions of running reassignments by topic. None stands for all topics."""
 
 
 class LocalControllerChannel:
@@ -63,6 +99,9 @@ class LocalControllerChannel:
     def __init__(self, controller: Controller, cache: MetadataCache) -> None:
         self._controller = controller
         self._cache = cache
+
+    def local(self) -> ControllerChannel | None:
+        return self if self._controller.is_active else None
 
     async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
         return await self._applied(self._controller.create_topics(requests, validate_only=validate_only))
@@ -95,7 +134,42 @@ class LocalControllerChannel:
         return first_id
 
     async def register_broker(self, broker: BrokerImage) -> int:
-        return await self._applied(self._controller.register_broker(broker))
+        return await self._applied(self._controller.cluster.register_broker(broker))
+
+    async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
+        status, _ = await self._controller.cluster.unfence_broker(node_id, broker_epoch)
+        return status
+
+    async def shut_down_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
+        status, _ = await self._controller.cluster.shut_down_broker(node_id, broker_epoch)
+        return status
+
+    async def alter_partitions(
+        self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
+    ) -> list[InSyncResult]:
+        return await self._controller.cluster.alter_partitions(node_id, broker_epoch, proposals)
+
+    async def unregister_broker(self, node_id: int) -> Refusal | None:
+        return await self._applied(self._controller.cluster.unregister_broker(node_id))
+
+    async def elect_leaders(
+        self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None
+    ) -> list[ElectionResult] | Refusal:
+        return await self._applied(self._controller.cluster.elect_leaders(kind, partitions))
+
+    async def reassign_partitions(
+        self, requests: Sequence[NewReplicas], *, allow_replication_factor_change: bool
+    ) -> list[ReassignmentResult] | Refusal:
+        return await self._applied(
+            self._controller.cluster.reassign_partitions(
+                requests, allow_replication_factor_change=allow_replication_factor_change
+            )
+        )
+
+    async def list_reassignments(
+        self, partitions: Mapping[str, Sequence[int]] | None
+    ) -> dict[str, list[PartitionImage]] | Refusal:
+        return list_reassignments(self._controller.image, partitions)
 
     async def _applied(self, decision: Awaitable[Decided[T]]) -> T:
         """Wait for the version of the decision. A refusal waits too, so that its reason, such as a topic that exists,

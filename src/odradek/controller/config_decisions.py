@@ -199,7 +199,7 @@ def _check(
     if resource_type is ConfigResourceType.TOPIC:
         return _check_topic(name, values, image, config)
     if resource_type is ConfigResourceType.BROKER:
-        return _check_broker_name(name, config) or check_dynamic_configs(config, values, is_default=not name)
+        return _check_broker_name(name, image, config) or check_dynamic_configs(config, values, is_default=not name)
     if resource_type is ConfigResourceType.GROUP:
         if not name:
             return Refusal(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
@@ -219,13 +219,13 @@ def _check_topic(name: str, values: Mapping[str, str], image: MetadataImage, con
     return refusal
 
 
-def _check_broker_name(name: str, config: BrokerConfig) -> Refusal | None:
-    """An empty name stands for all brokers; otherwise it must be the id of this broker."""
+def _check_broker_name(name: str, image: MetadataImage, config: BrokerConfig) -> Refusal | None:
+    """An empty name stands for all brokers; otherwise it must be the id of this broker or of a registered one."""
     if not name:
         return None
     if not name.removeprefix("-").isdecimal():
         return Refusal(ErrorCode.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
-    if int(name) != config.node_id:
+    if int(name) != config.node_id and int(name) not in image.brokers:
         return Refusal(
             ErrorCode.INVALID_REQUEST, f"Unexpected broker id, expected {config.node_id}, but received {name}"
         )

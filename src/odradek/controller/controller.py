@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.controller import request_decisions
-from odradek.controller.live_brokers import decide_live_brokers
-from odradek.controller.metadata_writer import ControllerFenced, Decided, MetadataWriter
+from odradek.controller.cluster_controller import ClusterController
+from odradek.controller.metadata_writer import MetadataWriter
+from odradek.controller.request_writer import write_request
 from odradek.controller.results import (
     refuse_config_changes,
     refuse_deletions,
@@ -21,24 +22,22 @@ from odradek.controller.results import (
 from odradek.controller.topic_decisions import decide_new_leader_epochs
 from odradek.controller.topic_deletion import decide_deletions
 from odradek.metadata.changes import ControllerElected
-from odradek.metadata.store import CommitTooLarge
-from odradek.protocol.errors import ErrorCode
-from odradek.protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
+    from odradek.controller.metadata_writer import Decided
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
     from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
     from odradek.host.entropy import Entropy
     from odradek.metadata.changes import Change
     from odradek.metadata.client_quotas import QuotaAlteration
-    from odradek.metadata.entities import BrokerImage
     from odradek.metadata.image import MetadataImage
     from odradek.metadata.store import MetadataStore
+    from odradek.protocol.refusal import Refusal
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -48,14 +47,20 @@ class Controller:
     def __init__(self, store: MetadataStore, config: BrokerConfig, entropy: Entropy) -> None:
         self._node_id = config.node_id
         self._writer = MetadataWriter(store, config, entropy)
+        self.cluster = ClusterController(self._writer)
+        """Elections, broker states, in-sync sets and reassignments."""
 
     @property
     def image(self) -> MetadataImage:
         return self._writer.image
 
+    @property
+    def is_active(self) -> bool:
+        """Whether this controller may decide: it has claimed its epoch, and no commit of it was fenced."""
+        return self._writer.is_active
+
     async def start(self) -> None:
-        """Become the controller, which fences every earlier one, and raise the leader epoch of each partition that this
-        broker leads."""
+        """Become the controller of a single broker, and raise the leader epoch of each partition that it leads."""
         await self._writer.claim()
         elected = ControllerElected(self._node_id, self._writer.controller_epoch)
 
@@ -69,10 +74,6 @@ class Controller:
         await self._writer.begin(controller_epoch)
         elected = ControllerElected(self._node_id, controller_epoch)
         await self._writer.write(lambda _: (None, [elected]))
-
-    async def follow_live_brokers(self, live: Mapping[int, BrokerImage]) -> None:
-        """Commit which brokers of the cluster are alive. `ControllerFenced` when another controller took over."""
-        await self._writer.write(lambda cluster: (None, decide_live_brokers(live, cluster.image)))
 
     async def stop_writing(self) -> None:
         """Finish the writes in progress, and accept no others."""
@@ -129,10 +130,6 @@ class Controller:
         another controller took over."""
         return await self._writer.write(lambda cluster: request_decisions.decide_producer_ids(count, cluster))
 
-    async def register_broker(self, broker: BrokerImage) -> Decided[int]:
-        """The broker epoch."""
-        return await self._writer.write(lambda cluster: request_decisions.decide_registration(broker, cluster))
-
     async def _decide(
         self,
         decide: Callable[[R, Cluster], tuple[T, list[Change]]],
@@ -141,16 +138,4 @@ class Controller:
         *,
         validate_only: bool = False,
     ) -> Decided[T]:
-        """A commit that is too large, or that another controller has fenced, is a refusal of the whole request."""
-
-        def decide_request(cluster: Cluster) -> tuple[T, list[Change]]:
-            result, changes = decide(request, cluster)
-            return result, [] if validate_only else changes
-
-        try:
-            return await self._writer.write(decide_request)
-        except CommitTooLarge as problem:
-            refusal = Refusal(ErrorCode.POLICY_VIOLATION, str(problem))
-        except ControllerFenced as problem:
-            refusal = Refusal(ErrorCode.NOT_CONTROLLER, str(problem))
-        return Decided(refuse(request, refusal), self.image.version)
+        return await write_request(self._writer, decide, request, refuse, validate_only=validate_only)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.controller.broker_decisions import LiveBroker
 from odradek.controller.controller import Controller
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.registration import decode_registration
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.entropy import Entropy
     from odradek.host.zookeeper import ZooKeeperSession
-    from odradek.metadata.entities import BrokerImage
     from odradek.metadata.zookeeper_store import ZooKeeperStore
 
 log = get_logger(__name__)
@@ -67,7 +67,7 @@ class Election:
             try:
                 await self._take_part()
                 if self.controller is not None:
-                    await self.controller.follow_live_brokers(await self._read_live_brokers())
+                    await self.controller.cluster.follow_live_brokers(await self._read_live_brokers())
             except ControllerFenced:
                 await self._resign("another controller has taken over")
                 self._may_have_changed.set()
@@ -101,8 +101,8 @@ class Election:
         log.info("this broker is the controller", controller_epoch=controller_epoch)
         self.controller = controller
 
-    async def _read_live_brokers(self) -> dict[int, BrokerImage]:
-        live: dict[int, BrokerImage] = {}
+    async def _read_live_brokers(self) -> dict[int, LiveBroker]:
+        live: dict[int, LiveBroker] = {}
         for name in await self._session.children(BROKER_IDS, self._may_have_changed.set):
             node_id = int(name)
             try:
@@ -110,7 +110,8 @@ class Election:
                 data, stat = await self._session.get(broker_path(node_id))
             except NoNode:
                 continue
-            live[node_id] = decode_registration(node_id, data, stat).broker
+            registration = decode_registration(node_id, data, stat)
+            live[node_id] = LiveBroker(registration.broker, registration.previous_broker_epoch)
         return live
 
     async def _resign(self, reason: str) -> None:

@@ -19,8 +19,11 @@ from odradek.host.zookeeper import (
 from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_layout import broker_path
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from odradek.host.clock import Clock
     from odradek.host.zookeeper import ZooKeeperSession
     from odradek.metadata.entities import BrokerImage
@@ -32,20 +35,32 @@ RETRY_PAUSE_S = 0.2
 
 
 class Membership:
-    def __init__(self, session: ZooKeeperSession, claims: ControllerClaim, clock: Clock) -> None:
+    def __init__(
+        self,
+        session: ZooKeeperSession,
+        claims: ControllerClaim,
+        clock: Clock,
+        after_registration: Callable[[int], Awaitable[None]],
+    ) -> None:
+        """`after_registration` is awaited with each new broker epoch."""
         self._session = session
         self._claims = claims
         self._clock = clock
+        self._after_registration = after_registration
         self._has_new_session = asyncio.Event()
         self._keeper: asyncio.Task[None] | None = None
-        self.broker_epoch = -1
+        self._last_epoch = NO_BROKER_EPOCH  # of the last registration, also of an earlier process
+        self.broker_epoch = NO_BROKER_EPOCH
         """Of the present registration."""
 
-    async def join(self, broker: BrokerImage, directory_id: str, *, timeout_ms: float) -> None:
+    async def join(
+        self, broker: BrokerImage, directory_id: str, previous_broker_epoch: int, *, timeout_ms: float
+    ) -> None:
         """Register, and register again whenever a session has expired. `StoreError` when another process has registered
         with this broker's id, and stays for longer than `timeout_ms`."""
         self._session.subscribe(self._follow_session)
-        self.broker_epoch = await self._register(broker, directory_id, timeout_ms)
+        self._last_epoch = previous_broker_epoch
+        await self._register(broker, directory_id, timeout_ms)
         self._keeper = asyncio.ensure_future(self._keep_registered(broker, directory_id, timeout_ms))
 
     def leave(self) -> None:
@@ -62,7 +77,7 @@ class Membership:
             await self._has_new_session.wait()
             self._has_new_session.clear()
             try:
-                self.broker_epoch = await self._register(broker, directory_id, timeout_ms)
+                await self._register(broker, directory_id, timeout_ms)
                 log.info("registered again in a new ZooKeeper session", broker_epoch=self.broker_epoch)
             except SessionClosed:
                 return
@@ -71,12 +86,17 @@ class Membership:
                 await asyncio.sleep(RETRY_PAUSE_S)
                 self._has_new_session.set()
 
-    async def _register(self, broker: BrokerImage, directory_id: str, timeout_ms: float) -> int:
+    async def _register(self, broker: BrokerImage, directory_id: str, timeout_ms: float) -> None:
+        """The registration names the one before it: the broker has lost no records in between."""
+        self.broker_epoch = self._last_epoch = await self._create_node(broker, directory_id, timeout_ms)
+        await self._after_registration(self.broker_epoch)
+
+    async def _create_node(self, broker: BrokerImage, directory_id: str, timeout_ms: float) -> int:
         """The broker epoch."""
         path = broker_path(broker.node_id)
         deadline_ms = self._clock.monotonic_ms() + timeout_ms
         while True:
-            data = encode_registration(broker, directory_id, self._clock.now_ms())
+            data = encode_registration(broker, directory_id, self._last_epoch, self._clock.now_ms())
             try:
                 return (await self._session.create(path, data, is_ephemeral=True)).created_zxid
             except NodeExists:

@@ -53,6 +53,7 @@ class MetadataWriter:
         self._one_at_a_time = asyncio.Lock()
         self._writes: set[asyncio.Task[object]] = set()
         self._is_stopping = False
+        self._is_fenced = False  # another controller has a higher epoch
         self._is_outdated = False  # the store may have commits that the image does not
         self.controller_epoch = 0
 
@@ -61,6 +62,10 @@ class MetadataWriter:
         if self._image is None:
             raise RuntimeError("the controller has not claimed its epoch")
         return self._image
+
+    @property
+    def is_active(self) -> bool:
+        return self._image is not None and not self._is_fenced and not self._is_stopping
 
     async def claim(self) -> None:
         """Become the controller, whichever controller there is."""
@@ -73,6 +78,7 @@ class MetadataWriter:
             self.controller_epoch = controller_epoch
             self._set_image(await self._store.load())
             self._is_outdated = False
+            self._is_fenced = False
 
     async def stop_writing(self) -> None:
         """Finish the writes in progress, and accept no others."""
@@ -107,6 +113,7 @@ class MetadataWriter:
                         self._set_image(after)
                         return Decided(result, after.version)
                     case CommitOutcome.FENCED:
+                        self._is_fenced = True
                         raise ControllerFenced(
                             f"another controller has taken over from controller epoch {self.controller_epoch}"
                         )

@@ -1,7 +1,8 @@
 """The registration of a live broker in ZooKeeper, in Kafka's JSON (version 5). Pure.
 
-The field `odradek_directory` is our own: the id of the broker's first log directory. A broker that holds the lock of
-this directory knows that the process of the registration has ended.
+Two fields are our own. `odradek_directory` is the id of the broker's first log directory: a broker that holds the lock
+of this directory knows that the process of the registration has ended. `odradek_previous_epoch` is the epoch of the
+broker's last registration if it cannot have lost records since, otherwise −1 (KIP-966).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 from odradek.configuration.listeners import Endpoint
 from odradek.metadata.entities import BrokerImage
 from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
 
 if TYPE_CHECKING:
     from odradek.host.zookeeper import NodeStat
@@ -24,9 +26,12 @@ FORMAT = 5
 class Registration:
     broker: BrokerImage
     directory_id: str
+    previous_broker_epoch: int
 
 
-def encode_registration(broker: BrokerImage, directory_id: str, timestamp_ms: int) -> bytes:
+def encode_registration(
+    broker: BrokerImage, directory_id: str, previous_broker_epoch: int, timestamp_ms: int
+) -> bytes:
     first = next(iter(broker.endpoints.values()), Endpoint("", -1))
     return json.dumps(
         {
@@ -40,6 +45,7 @@ def encode_registration(broker: BrokerImage, directory_id: str, timestamp_ms: in
             "rack": broker.rack,
             "features": {},
             "odradek_directory": directory_id,
+            "odradek_previous_epoch": previous_broker_epoch,
         }
     ).encode()
 
@@ -50,7 +56,8 @@ def decode_registration(node_id: int, data: bytes, stat: NodeStat) -> Registrati
         fields = json.loads(data)
         endpoints = dict(_endpoint(url) for url in fields["endpoints"])
         broker = BrokerImage(node_id, endpoints, fields.get("rack"), broker_epoch=stat.created_zxid)
-        return Registration(broker, str(fields.get("odradek_directory", "")))
+        previous_broker_epoch = int(fields.get("odradek_previous_epoch", NO_BROKER_EPOCH))
+        return Registration(broker, str(fields.get("odradek_directory", "")), previous_broker_epoch)
     except (ValueError, KeyError, TypeError, AttributeError) as problem:
         raise MalformedMessage(f"the registration of broker {node_id} cannot be read: {problem!r}") from problem
 

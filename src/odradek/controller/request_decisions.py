@@ -6,7 +6,6 @@ The rules for a single topic, resource or quota are in `topic_decisions`, `topic
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.configuration.config_descriptions import describe_topic_configs
@@ -19,7 +18,7 @@ from odradek.controller.config_decisions import (
 )
 from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
 from odradek.controller.topic_decisions import check_additions_size, decide_partitions, decide_topics, duplicates
-from odradek.metadata.changes import BrokerRegistered, ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated
+from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated
 from odradek.metadata.client_quotas import QuotaAlteration, QuotaEntity, decide_quota
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.refusal import Refusal
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from odradek.configuration.config_types import ConfigEntry
     from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
     from odradek.metadata.changes import Change
-    from odradek.metadata.entities import BrokerImage
 
 
 def decide_topic_creations(requests: Sequence[NewTopic], cluster: Cluster) -> tuple[list[TopicResult], list[Change]]:
@@ -118,12 +116,6 @@ def decide_producer_ids(count: int, cluster: Cluster) -> tuple[int, list[Change]
     """The first of `count` producer ids that are allocated once only."""
     first = cluster.image.next_producer_id
     return first, [ProducerIdsAllocated(first + count)]
-
-
-def decide_registration(broker: BrokerImage, cluster: Cluster) -> tuple[int, list[Change]]:
-    """The broker epoch: the version of the commit that registers the broker."""
-    broker_epoch = cluster.image.version + 1
-    return broker_epoch, [BrokerRegistered(replace(broker, broker_epoch=broker_epoch))]
 
 
 def _refuse_duplicates(names: Sequence[str]) -> list[TopicResult]:

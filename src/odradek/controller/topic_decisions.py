@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.topic_configs import check_topic_configs
-from odradek.controller.placement import Replicas, check_assignment, place_replicas
+from odradek.controller.partition_rules import active_brokers
+from odradek.controller.placement import Replicas, check_assignment, place_replicas, usable_brokers
 from odradek.metadata.changes import ConfigsChanged, PartitionsAdded, PartitionsChanged, TopicCreated
 from odradek.metadata.entities import PartitionImage, TopicImage
 from odradek.metadata.topic_names import CLUSTER_METADATA_TOPIC, collision_key, illegal_name_reason, is_internal
@@ -117,7 +118,7 @@ def decide_topic(request: NewTopic, cluster: Cluster) -> tuple[TopicImage, list[
     topic = TopicImage(
         name=request.name,
         topic_id=cluster.new_topic_id(),
-        partitions=tuple(_new_partition(index, replicas) for index, replicas in enumerate(placed)),
+        partitions=_new_partitions(placed, 0, cluster.image),
         is_internal=is_internal(request.name),
     )
     changes: list[Change] = [TopicCreated(topic)]
@@ -167,7 +168,7 @@ def _place(request: NewTopic, cluster: Cluster) -> list[Replicas] | Refusal:
         return Refusal(ErrorCode.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value.")
     config = cluster.config
     return place_replicas(
-        _racks_of_usable_brokers(cluster.image),
+        usable_brokers(cluster.image.brokers, config.inter_broker_listener_name),
         config.num_partitions if request.partition_count == -1 else request.partition_count,
         config.default_replication_factor if request.replication_factor == -1 else request.replication_factor,
         cluster.random_below,
@@ -190,7 +191,9 @@ def _place_as_assigned(request: NewTopic, cluster: Cluster) -> list[Replicas] | 
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Found multiple manual partition assignments for partition {index}",
             )
-        refusal = check_assignment(broker_ids, cluster.image.brokers, replication_factor)
+        refusal = check_assignment(broker_ids, cluster.image.brokers, replication_factor) or _check_active(
+            index, broker_ids, cluster.image
+        )
         if refusal is not None:
             return refusal
         replication_factor = len(broker_ids)
@@ -214,7 +217,7 @@ def decide_partitions(request: NewPartitions, cluster: Cluster) -> list[Change] 
     placed: list[Replicas] | Refusal
     if request.assignments is None:
         placed = place_replicas(
-            _racks_of_usable_brokers(cluster.image),
+            usable_brokers(cluster.image.brokers, cluster.config.inter_broker_listener_name),
             request.count - current,
             replication_factor,
             cluster.random_below,
@@ -223,12 +226,13 @@ def decide_partitions(request: NewPartitions, cluster: Cluster) -> list[Change] 
             return placed
     else:
         placed = [tuple(broker_ids) for broker_ids in request.assignments]
-        for replicas in placed:
-            refusal = check_assignment(replicas, cluster.image.brokers, replication_factor)
+        for index, replicas in enumerate(placed, current):
+            refusal = check_assignment(replicas, cluster.image.brokers, replication_factor) or _check_active(
+                index, replicas, cluster.image
+            )
             if refusal is not None:
                 return refusal
-    added = tuple(_new_partition(index, replicas) for index, replicas in enumerate(placed, current))
-    return [PartitionsAdded(topic.topic_id, added)]
+    return [PartitionsAdded(topic.topic_id, _new_partitions(placed, current, cluster.image))]
 
 
 def _check_count(request: NewPartitions, current: int) -> Refusal | None:
@@ -249,12 +253,24 @@ def _check_count(request: NewPartitions, current: int) -> Refusal | None:
     return None
 
 
-def _racks_of_usable_brokers(image: MetadataImage) -> dict[int, str | None]:
-    return {broker.node_id: broker.rack for broker in image.brokers.values() if not broker.is_fenced}
+def _check_active(index: int, replicas: Sequence[int], image: MetadataImage) -> Refusal | None:
+    if any(image.brokers[broker].is_active for broker in replicas):
+        return None
+    return Refusal(
+        ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+        f"All brokers specified in the manual partition assignment for partition {index} are fenced or in controlled "
+        "shutdown.",
+    )
 
 
-def _new_partition(index: int, replicas: Replicas) -> PartitionImage:
-    return PartitionImage(index, replicas, replicas, replicas[0], 0, 0)
+def _new_partitions(placed: Iterable[Replicas], first_index: int, image: MetadataImage) -> tuple[PartitionImage, ...]:
+    """Only active brokers are in sync at first; the first of them leads."""
+    active = active_brokers(image)
+    partitions = []
+    for index, replicas in enumerate(placed, first_index):
+        in_sync = replicas if active.issuperset(replicas) else tuple(each for each in replicas if each in active)
+        partitions.append(PartitionImage(index, replicas, in_sync, in_sync[0], 0, 0))
+    return tuple(partitions)
 
 
 def decide_new_leader_epochs(image: MetadataImage, leader: int) -> list[Change]:

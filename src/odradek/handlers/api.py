@@ -34,6 +34,10 @@ class Api:
     min_version: int
     max_version: int
     advertised_min_version: int
+    is_forwarded: bool = False
+    """Whether the controller decides, so that other brokers forward the request to it."""
+    is_between_brokers: bool = False
+    """Such an API is served in a cluster, and not advertised."""
 
 
 class AdvertisedApis:
@@ -43,6 +47,7 @@ class AdvertisedApis:
         self._keys = [
             ApiVersion(api_key=api.key, min_version=api.advertised_min_version, max_version=api.max_version)
             for api in sorted(apis, key=lambda api: api.key)
+            if not api.is_between_brokers
         ]
 
     def supported(self) -> ApiVersionsResponse:

@@ -6,23 +6,27 @@ Handlers use no globals: the composition root (`server/broker`) builds the servi
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from odradek.handlers.unsupported_features import UnsupportedFeatures
 from odradek.security.authorizer import Authorizer, Operation, Resource, ResourceType, authorized_operations
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
     from odradek.coordinator.groups.group_coordinator import GroupCoordinator
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
-    from odradek.handlers.api import AdvertisedApis
+    from odradek.handlers.answers import Answer
+    from odradek.handlers.api import AdvertisedApis, Api
     from odradek.handlers.fetch_sessions import FetchSessions
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
+    from odradek.protocol.framing import RequestHeader
     from odradek.replica.partition_table import PartitionTable
     from odradek.replica.waiting_requests import WaitingFetch
 
@@ -48,6 +52,14 @@ class ClientConnection:
         self.waiting_replica_fetch: WaitingFetch | None = None
 
 
+class RequestForwarder(Protocol):
+    """The way of requests that the controller decides; `handlers/forwarding` implements it."""
+
+    async def answer(
+        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
+    ) -> Answer: ...
+
+
 @dataclass(slots=True, kw_only=True)
 class Services:
     """The services of a broker that handlers use."""
@@ -62,6 +74,9 @@ class Services:
     transactions: TransactionCoordinator
     authorizer: Authorizer
     advertised_apis: AdvertisedApis
+    apis: Mapping[int, Api] = field(default_factory=dict)
+    forwarder: RequestForwarder | None = None
+    """None for a single broker, which decides itself."""
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
 
     @property

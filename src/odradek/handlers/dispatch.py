@@ -5,13 +5,14 @@ It uses no sockets: the server, or the simulator, passes frames in and writes th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
 from odradek.handlers.context import CloseConnection, RequestContext
 from odradek.handlers.unsupported_features import API_KEYS
 from odradek.host.logs import get_logger
-from odradek.protocol.framing import RequestHeader, decode_request_header, encode_response_header
+from odradek.protocol.framing import RequestHeader, decode_request_header
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Response
 
@@ -19,14 +20,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
 
     from odradek.handlers.api import Api
-    from odradek.handlers.context import ClientConnection, Services
-    from odradek.protocol.slices import Part
+    from odradek.handlers.context import ClientConnection, RequestForwarder, Services
 
 log = get_logger(__name__)
 
-API_VERSIONS_KEY = 18
-
-Answer: TypeAlias = "list[Part] | None"  # None: this request has no answer (acks=0)
+__all__ = ["API_VERSIONS_KEY", "Answer", "Dispatcher", "LaterAnswer"]
 
 
 class LaterAnswer:
@@ -54,7 +52,7 @@ class LaterAnswer:
         try:
             if isinstance(response, Exception):
                 raise response
-            return _encode(self._api, self._header, response)
+            return encode_answer(self._api, self._header, response)
         except CloseConnection as closing:
             return closing
         except Exception as problem:
@@ -89,13 +87,15 @@ class Dispatcher:
                     f"{api.name} version {version} is not one of this broker's ({api.min_version} to {api.max_version})"
                 )
             # A client with newer versions gets the supported ones in the format of version 0 (KIP-511).
-            return _frame(header.correlation_id, self._services.advertised_apis.unsupported_version(), 0, False)
+            return frame_response(header.correlation_id, self._services.advertised_apis.unsupported_version(), 0, False)
+        if api.is_forwarded and self._services.forwarder is not None:
+            return self._forward(api, header, bytes(frame), connection, self._services.forwarder)
         request = api.request.decode(frame, header.body_position, version)
         context = RequestContext(self._services, connection, version, header.client_id)
         try:
             response = api.handle(request, context)
             if response is None or isinstance(response, Response):
-                return _encode(api, header, response)
+                return encode_answer(api, header, response)
         except CloseConnection:
             raise
         except Exception as problem:
@@ -103,6 +103,16 @@ class Dispatcher:
         if isinstance(response, WaitingResponse):
             return LaterAnswer(api, header, response)
         return _answer_later(api, header, response)
+
+    async def _forward(
+        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, forwarder: RequestForwarder
+    ) -> Answer:
+        try:
+            return await forwarder.answer(api, header, frame, connection, self._services)
+        except (CloseConnection, MalformedMessage):
+            raise
+        except Exception as problem:
+            raise _failed(api, header, problem) from problem
 
     def _report_unsupported(self, header: RequestHeader, connection: ClientConnection) -> None:
         feature = API_KEYS.get(header.api_key)
@@ -122,32 +132,11 @@ async def _answer_later(api: Api, header: RequestHeader, awaited: Awaitable[Any]
         response = await awaited
         if response is not None and not isinstance(response, Response):
             response = await response  # it waited for a coordinator, and waits for something else
-        return _encode(api, header, response)
+        return encode_answer(api, header, response)
     except CloseConnection:
         raise
     except Exception as problem:
         raise _failed(api, header, problem) from problem
-
-
-def _encode(api: Api, header: RequestHeader, response: Response | None) -> Answer:
-    if response is None:
-        return None
-    flexible_from = api.response.flexible_from
-    # ApiVersions responses always have the header of version 0: the client does not know the broker's versions.
-    is_flexible = api.key != API_VERSIONS_KEY and flexible_from is not None and header.api_version >= flexible_from
-    return _frame(header.correlation_id, response, header.api_version, is_flexible)
-
-
-def _frame(correlation_id: int, response: Response, version: int, is_flexible: bool) -> list[Part]:
-    head = encode_response_header(correlation_id, is_flexible)
-    body = response.encode(version)
-    try:
-        data = b"".join(body)  # type: ignore[arg-type]  # a file slice raises the TypeError below
-    except TypeError:
-        size = len(head) + sum(map(len, body))
-        body.insert(0, size.to_bytes(4, "big") + head)
-        return body
-    return [(len(head) + len(data)).to_bytes(4, "big") + head + data]
 
 
 def _failed(api: Api, header: RequestHeader, problem: Exception) -> CloseConnection:

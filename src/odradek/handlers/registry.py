@@ -1,4 +1,4 @@
-"""The one table of APIs: exactly the APIs that are listed here are served and advertised."""
+"""The one table of APIs: exactly the APIs that are listed here are served. Those between brokers are not advertised."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Any
 from odradek.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
+    allocate_producer_ids,
     alter_client_quotas,
     alter_configs,
+    alter_partition,
+    alter_partition_reassignments,
     api_versions,
+    broker_heartbeat,
     consumer_group_describe,
     consumer_group_heartbeat,
     create_partitions,
@@ -25,7 +29,9 @@ from odradek.handlers import (
     describe_producers,
     describe_topic_partitions,
     describe_transactions,
+    elect_leaders,
     end_txn,
+    envelope,
     fetch,
     find_coordinator,
     heartbeat,
@@ -36,6 +42,7 @@ from odradek.handlers import (
     list_config_resources,
     list_groups,
     list_offsets,
+    list_partition_reassignments,
     list_transactions,
     metadata,
     offset_commit,
@@ -45,6 +52,7 @@ from odradek.handlers import (
     produce,
     sync_group,
     txn_offset_commit,
+    unregister_broker,
     write_txn_markers,
 )
 from odradek.handlers.api import Api
@@ -53,7 +61,14 @@ if TYPE_CHECKING:
     from odradek.protocol.schema import Request, Response
 
 
-def _api(module: Any, name: str, *, advertised_min_version: int | None = None) -> Api:
+def _api(
+    module: Any,
+    name: str,
+    *,
+    advertised_min_version: int | None = None,
+    is_forwarded: bool = False,
+    is_between_brokers: bool = False,
+) -> Api:
     request: type[Request] = getattr(module, f"{name}Request")
     response: type[Response] = getattr(module, f"{name}Response")
     smallest, largest = request.versions
@@ -66,11 +81,24 @@ def _api(module: Any, name: str, *, advertised_min_version: int | None = None) -
         min_version=smallest,
         max_version=largest,
         advertised_min_version=smallest if advertised_min_version is None else advertised_min_version,
+        is_forwarded=is_forwarded,
+        is_between_brokers=is_between_brokers,
     )
 
 
+def build_cluster_registry() -> dict[int, Api]:
+    """The APIs of a broker in a cluster: also those that brokers use among themselves."""
+    apis = [
+        _api(alter_partition, "AlterPartition", is_between_brokers=True),
+        _api(envelope, "Envelope", is_between_brokers=True),
+        _api(broker_heartbeat, "BrokerHeartbeat", is_between_brokers=True),
+        _api(allocate_producer_ids, "AllocateProducerIds", is_between_brokers=True),
+    ]
+    return {**build_registry(), **{api.key: api for api in apis}}
+
+
 def build_registry() -> dict[int, Api]:
-    """Every API by its key."""
+    """The APIs of a single broker, by their keys."""
     apis = [
         # librdkafka detects brokers by Produce 0, so that is advertised; 0 to 2 are not served (KAFKA-18659).
         _api(produce, "Produce", advertised_min_version=0),
@@ -87,8 +115,8 @@ def build_registry() -> dict[int, Api]:
         _api(describe_groups, "DescribeGroups"),
         _api(list_groups, "ListGroups"),
         _api(api_versions, "ApiVersions"),
-        _api(create_topics, "CreateTopics"),
-        _api(delete_topics, "DeleteTopics"),
+        _api(create_topics, "CreateTopics", is_forwarded=True),
+        _api(delete_topics, "DeleteTopics", is_forwarded=True),
         _api(delete_records, "DeleteRecords"),
         _api(init_producer_id, "InitProducerId"),
         _api(offset_for_leader_epoch, "OffsetForLeaderEpoch"),
@@ -98,14 +126,18 @@ def build_registry() -> dict[int, Api]:
         _api(write_txn_markers, "WriteTxnMarkers"),
         _api(txn_offset_commit, "TxnOffsetCommit"),
         _api(describe_configs, "DescribeConfigs"),
-        _api(alter_configs, "AlterConfigs"),
+        _api(alter_configs, "AlterConfigs", is_forwarded=True),
         _api(describe_log_dirs, "DescribeLogDirs"),
-        _api(create_partitions, "CreatePartitions"),
+        _api(create_partitions, "CreatePartitions", is_forwarded=True),
         _api(delete_groups, "DeleteGroups"),
-        _api(incremental_alter_configs, "IncrementalAlterConfigs"),
+        _api(incremental_alter_configs, "IncrementalAlterConfigs", is_forwarded=True),
         _api(offset_delete, "OffsetDelete"),
         _api(describe_client_quotas, "DescribeClientQuotas"),
-        _api(alter_client_quotas, "AlterClientQuotas"),
+        _api(alter_client_quotas, "AlterClientQuotas", is_forwarded=True),
+        _api(elect_leaders, "ElectLeaders", is_forwarded=True),
+        _api(alter_partition_reassignments, "AlterPartitionReassignments", is_forwarded=True),
+        _api(list_partition_reassignments, "ListPartitionReassignments", is_forwarded=True),
+        _api(unregister_broker, "UnregisterBroker", is_forwarded=True),
         _api(describe_cluster, "DescribeCluster"),
         _api(describe_producers, "DescribeProducers"),
         _api(describe_transactions, "DescribeTransactions"),

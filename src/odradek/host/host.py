@@ -3,6 +3,7 @@ composition root creates and passes down."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from odradek.host.background import Background, BackgroundProcess
 from odradek.host.clock import Clock, SystemClock
@@ -23,7 +24,19 @@ class Host:
     workers: Workers
     background: Background
     network: Network
+    boot_id: str = ""
+    """Of the machine: it changes when the machine starts, and with it unsynced writes are lost. Empty if not known."""
     connect_zookeeper: Callable[[ZooKeeperSettings], ZooKeeperSession] = connect
+
+
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+def read_boot_id() -> str:
+    try:
+        return BOOT_ID.read_text().strip()
+    except OSError:
+        return ""
 
 
 def real_host() -> Host:
@@ -34,4 +47,5 @@ def real_host() -> Host:
         workers=ThreadWorkers(),
         background=BackgroundProcess(),
         network=SystemNetwork(),
+        boot_id=read_boot_id(),
     )

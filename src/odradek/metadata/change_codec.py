@@ -45,6 +45,7 @@ _COUNT = struct.Struct(">I")
 _UUID_BYTES = 16
 _TOPIC_HEADER = struct.Struct(">16sI")  # the id and the length of the name
 _ABSENT, _PRESENT = 0, 1
+_FENCED, _SHUTTING_DOWN = 1, 2  # flags of a broker
 
 V = TypeVar("V")
 
@@ -153,7 +154,7 @@ def _put_values(out: bytearray, values: Mapping[str, V | None], put: Callable[[b
 
 def _put_broker(out: bytearray, broker: BrokerImage) -> None:
     out += _INT32.pack(broker.node_id) + _INT64.pack(broker.broker_epoch)
-    out.append(broker.is_fenced)
+    out.append(_FENCED * broker.is_fenced | _SHUTTING_DOWN * broker.is_shutting_down)
     _put_optional_text(out, broker.rack)
     out += _COUNT.pack(len(broker.endpoints))
     for listener, endpoint in broker.endpoints.items():
@@ -245,12 +246,15 @@ class _Reader:
         return partitions
 
     def broker(self) -> BrokerImage:
-        node_id, broker_epoch, is_fenced, rack = self.int32(), self.int64(), self.flag(), self.optional_text()
+        node_id, broker_epoch, flags, rack = self.int32(), self.int64(), self.byte(), self.optional_text()
+        if flags > _FENCED | _SHUTTING_DOWN:
+            raise MalformedMessage(f"broker {node_id} has unknown flags {flags}")
         endpoints = {}
         for _ in range(self._count(smallest_bytes=12)):
             listener = self.text()
             endpoints[listener] = Endpoint(self.text(), self.int32())
-        return BrokerImage(node_id, endpoints, rack, broker_epoch, is_fenced)
+        is_fenced, is_shutting_down = bool(flags & _FENCED), bool(flags & _SHUTTING_DOWN)
+        return BrokerImage(node_id, endpoints, rack, broker_epoch, is_fenced, is_shutting_down)
 
     def _count(self, smallest_bytes: int) -> int:
         count = int.from_bytes(self._take(4), "big")

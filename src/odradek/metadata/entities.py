@@ -42,10 +42,16 @@ class TopicImage:
 @dataclass(frozen=True, slots=True)
 class BrokerImage:
     """One registration of a broker. `broker_epoch` is the version of the commit that registered it, `endpoints` are the
-    addresses that clients of each listener connect to."""
+    addresses that clients of each listener connect to. A broker that is fenced or shutting down is not active: it leads
+    nothing and is in no in-sync set."""
 
     node_id: int
     endpoints: Mapping[str, Endpoint]
     rack: str | None = None
     broker_epoch: int = NO_BROKER_EPOCH
     is_fenced: bool = False
+    is_shutting_down: bool = False
+
+    @property
+    def is_active(self) -> bool:
+        return not (self.is_fenced or self.is_shutting_down)

@@ -1,36 +1,13 @@
-"""A change of an in-sync set that a leader asks the controller for, and the controller's answer (AlterPartition)."""
+"""How a leader asks the controller for another in-sync set (AlterPartition)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
-
-from odradek.protocol.sentinels import NO_EPOCH
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from uuid import UUID
 
-    from odradek.protocol.errors import ErrorCode
-
-
-class InSyncProposal(NamedTuple):
-    """`partition_epoch` is that of the metadata which the proposal changes; `in_sync_replicas` are the node id and the
-    broker epoch of each member, the leader included (KIP-903)."""
-
-    topic_id: UUID
-    partition_index: int
-    leader_epoch: int
-    partition_epoch: int
-    in_sync_replicas: tuple[tuple[int, int], ...]
-
-
-class InSyncResult(NamedTuple):
-    """The controller's answer to one proposal, with the partition as it is after it."""
-
-    error: ErrorCode
-    leader_epoch: int = NO_EPOCH
-    partition_epoch: int = NO_EPOCH
-    in_sync_replicas: tuple[int, ...] = ()
+    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
 
 
 class InSyncChannel(Protocol):

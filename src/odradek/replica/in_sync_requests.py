@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
-from odradek.replica.in_sync_proposal import InSyncResult
+from odradek.controller.in_sync_decisions import InSyncResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -72,7 +72,7 @@ class Replication:
         if node_id == self._node_id:
             return self._own_broker_epoch
         broker = self._brokers.get(node_id)
-        return None if broker is None or broker.is_fenced else broker.broker_epoch
+        return None if broker is None or not broker.is_active else broker.broker_epoch
 
     def request_in_sync(self, proposer: Proposer) -> None:
         self._requests.add(proposer)

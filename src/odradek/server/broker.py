@@ -94,6 +94,7 @@ class Broker:
 
     async def stop(self) -> None:
         """Accept no more requests, answer those in flight, flush, write the clean-shutdown files."""
+        await self._node.hand_over()
         for listener in self._listeners:
             listener.finish()
         self._node.release_waiting_requests()

@@ -15,13 +15,11 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
-from odradek.handlers.registry import build_registry
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import (
     LOCK_FILE,
     LogDirectory,
     LogDirectoryError,
-    encode_uuid,
     make_durable_directory,
 )
 from odradek.metadata.entities import BrokerImage
@@ -80,6 +78,7 @@ class Node:
             lambda: metadata.broker_config,
             self._directory_failed,
             metadata.run_in_order,
+            self._coordination.replication,
         )
         try:
             # After the directories are locked: a broker without a cluster fences every other controller.
@@ -99,7 +98,7 @@ class Node:
         table.removals.before_removal = compaction.forget
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
-        apis = build_registry()
+        apis = self._coordination.apis()
         services = Services(
             host=host,
             metadata=metadata,
@@ -111,6 +110,7 @@ class Node:
             transactions=self._transactions,
             authorizer=AllowAll(),
             advertised_apis=AdvertisedApis(apis.values()),
+            forwarder=self._coordination.forwarder,
         )
         self.dispatcher = Dispatcher(apis, services)
 
@@ -123,6 +123,8 @@ class Node:
     def _follow_late_opening(self) -> None:
         self._groups.topic.follow_leaderships()
         self._transactions.topic.follow_leaderships()
+        if self._coordination.replication is not None:
+            self._coordination.replication.follow_all()
 
     def _directory_failed(self, directory: LogDirectory) -> None:
         """The broker stops when the first log directory, which holds the metadata, or every log directory failed."""
@@ -141,10 +143,12 @@ class Node:
     async def serve(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Register this broker with the addresses that its clients use, and start housekeeping."""
         config = self._config
-        first = self._table.directories[0].meta_properties
-        directory_id = encode_uuid(first.directory_id) if first is not None else ""
-        await self._coordination.join(BrokerImage(config.node_id, endpoints, config.rack), directory_id)
+        await self._coordination.join(BrokerImage(config.node_id, endpoints, config.rack), self._table)
         self._housekeeping.start()
+
+    async def hand_over(self) -> None:
+        """Give what this broker leads to other brokers, before its listeners close."""
+        await self._coordination.hand_over()
 
     def release_waiting_requests(self) -> None:
         """Answer every waiting fetch with the records that are available, and every waiting member of a group."""

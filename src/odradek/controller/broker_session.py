@@ -1,0 +1,46 @@
+"""One broker's requests to the controller: to be unfenced, to shut down, and the in-sync sets that it proposes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.controller.channel import ControllerChannel
+    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
+
+
+class StaleBrokerEpoch(Exception):
+    """The broker has another registration, or none that the controller knows."""
+
+
+class BrokerSession:
+    """`broker_epoch` returns the epoch of the broker's present registration, which every request carries."""
+
+    def __init__(self, channel: ControllerChannel, node_id: int, broker_epoch: Callable[[], int]) -> None:
+        self._channel = channel
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+
+    async def unfence(self) -> bool:
+        """Whether the broker is unfenced, after its metadata has shown that the controller took it for dead."""
+        status = await self._channel.unfence_broker(self._node_id, self._broker_epoch())
+        self._check(status.error)
+        return not status.is_fenced
+
+    async def shut_down(self) -> bool:
+        """Give what this broker leads to others. Whether it may stop; otherwise ask again."""
+        status = await self._channel.shut_down_broker(self._node_id, self._broker_epoch())
+        self._check(status.error)
+        return status.may_stop
+
+    async def propose(self, proposals: Sequence[InSyncProposal]) -> list[InSyncResult]:
+        """The controller's results, in the order of the proposals."""
+        return await self._channel.alter_partitions(self._node_id, self._broker_epoch(), proposals)
+
+    def _check(self, error: ErrorCode) -> None:
+        if error is ErrorCode.STALE_BROKER_EPOCH:
+            raise StaleBrokerEpoch(f"broker {self._node_id} is not registered with epoch {self._broker_epoch()}")

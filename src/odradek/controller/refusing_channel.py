@@ -1,0 +1,101 @@
+"""A channel that refuses everything: handlers build the answers of requests that could not reach the controller."""
+
+# ruff: noqa: ARG002 - the signatures are the interface's
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from odradek.controller.cluster_controller import BrokerStatus
+from odradek.controller.in_sync_decisions import InSyncResult
+from odradek.controller.results import (
+    refuse_config_changes,
+    refuse_deletions,
+    refuse_quota_changes,
+    refuse_topics,
+)
+from odradek.metadata.store import StoreError
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Mapping, Sequence
+
+    from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
+    from odradek.controller.in_sync_decisions import InSyncProposal
+    from odradek.controller.leader_election import ElectionKind
+    from odradek.controller.reassignment_decisions import NewReplicas
+    from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
+    from odradek.controller.topic_decisions import NewPartitions, NewTopic
+    from odradek.metadata.client_quotas import QuotaAlteration
+    from odradek.metadata.entities import BrokerImage
+    from odradek.protocol.refusal import Refusal
+
+
+class RefusingChannel:
+    """Requests whose results have no place for an error raise `StoreError`."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        self._refusal = refusal
+
+    def local(self) -> None:
+        return None
+
+    async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
+        return refuse_topics(requests, self._refusal)
+
+    async def delete_topics(self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()) -> list[TopicResult]:
+        return refuse_deletions(names, topic_ids, self._refusal)
+
+    async def create_partitions(
+        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> list[TopicResult]:
+        return refuse_topics(requests, self._refusal)
+
+    async def alter_configs(
+        self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False
+    ) -> list[ConfigResult]:
+        return refuse_config_changes(requests, self._refusal)
+
+    async def incremental_alter_configs(
+        self, requests: Sequence[ConfigAlteration], *, validate_only: bool = False
+    ) -> list[ConfigResult]:
+        return refuse_config_changes(requests, self._refusal)
+
+    async def alter_client_quotas(
+        self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
+    ) -> list[QuotaResult]:
+        return refuse_quota_changes(alterations, self._refusal)
+
+    async def allocate_producer_ids(self, count: int) -> int:
+        self._raise()
+
+    async def register_broker(self, broker: BrokerImage) -> int:
+        self._raise()
+
+    async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
+        return BrokerStatus(self._refusal.error)
+
+    async def shut_down_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
+        return BrokerStatus(self._refusal.error)
+
+    async def alter_partitions(
+        self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
+    ) -> list[InSyncResult]:
+        return [InSyncResult(self._refusal.error)] * len(proposals)
+
+    async def unregister_broker(self, node_id: int) -> Refusal:
+        return self._refusal
+
+    async def elect_leaders(self, kind: ElectionKind, partitions: Sequence[tuple[str, int]] | None) -> Refusal:
+        return self._refusal
+
+    async def reassign_partitions(
+        self, requests: Sequence[NewReplicas], *, allow_replication_factor_change: bool
+    ) -> Refusal:
+        return self._refusal
+
+    async def list_reassignments(self, partitions: Mapping[str, Sequence[int]] | None) -> Refusal:
+        return self._refusal
+
+    def _raise(self) -> NoReturn:
+        raise StoreError(self._refusal.message or self._refusal.error.name)

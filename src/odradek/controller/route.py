@@ -1,0 +1,122 @@
+"""The way to the current controller: in this process, or over the network to the broker that the metadata names."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.client.broker_address import BrokerAddress
+from odradek.client.broker_connection import BrokerUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.client.broker_client import BrokerClient
+    from odradek.client.broker_clients import BrokerClients
+    from odradek.controller.controller import Controller
+    from odradek.host.clock import Clock
+    from odradek.metadata.cache import MetadataCache
+    from odradek.metadata.image import MetadataImage
+
+FIRST_PAUSE_MS = 20.0
+LONGEST_PAUSE_MS = 500.0
+
+
+class Deadline:
+    """The time that is left for a request."""
+
+    def __init__(self, clock: Clock, timeout_ms: float) -> None:
+        self._clock = clock
+        self._end_ms = clock.monotonic_ms() + timeout_ms
+        self._pause_ms = FIRST_PAUSE_MS
+
+    @property
+    def remaining_ms(self) -> float:
+        return self._end_ms - self._clock.monotonic_ms()
+
+    def next_pause_ms(self) -> float:
+        """Pauses between attempts grow; none lasts beyond the deadline."""
+        pause_ms = min(self._pause_ms, self.remaining_ms)
+        self._pause_ms = min(self._pause_ms * 2, LONGEST_PAUSE_MS)
+        return pause_ms
+
+
+class ControllerRoute:
+    """`find_local` returns the controller while this broker is it."""
+
+    def __init__(
+        self,
+        cache: MetadataCache,
+        clients: BrokerClients,
+        clock: Clock,
+        listener_name: str,
+        find_local: Callable[[], Controller | None],
+    ) -> None:
+        self._cache = cache
+        self._clients = clients
+        self._clock = clock
+        self._listener_name = listener_name
+        self._find_local = find_local
+        self._awaiting_commit: set[asyncio.Future[None]] = set()
+        self._awaiting_controller: set[asyncio.Future[None]] = set()
+        cache.subscribe(self._follow)
+
+    @property
+    def local(self) -> Controller | None:
+        """The controller, if it is in this process and may decide."""
+        controller = self._find_local()
+        return controller if controller is not None and controller.is_active else None
+
+    def client(self, purpose: str) -> BrokerClient:
+        """A connection to the controller; `BrokerUnavailable` when the metadata names none that can be reached."""
+        image = self._cache.image
+        broker = image.brokers.get(image.controller_id)
+        endpoint = None if broker is None else broker.endpoints.get(self._listener_name)
+        if broker is None or endpoint is None or broker.node_id == self._cache.broker_config.node_id:
+            raise BrokerUnavailable("the metadata names no controller that can be reached", may_have_arrived=False)
+        address = BrokerAddress(broker.node_id, broker.broker_epoch, endpoint.host, endpoint.port)
+        return self._clients.to(address, purpose)
+
+    def deadline(self, timeout_ms: float) -> Deadline:
+        return Deadline(self._clock, timeout_ms)
+
+    async def pause(self, deadline: Deadline) -> bool:
+        """Wait before another attempt, until another controller is elected or a short time has passed. False when
+        the deadline has."""
+        await self._wait(self._awaiting_controller, deadline.next_pause_ms())
+        return deadline.remaining_ms > 0
+
+    async def wait_until_applied(self, version: int, deadline: Deadline) -> bool:
+        """Whether this broker has applied the version before the deadline."""
+        while self._cache.applied_version < version and deadline.remaining_ms > 0:
+            await self._wait(self._awaiting_commit, deadline.remaining_ms)
+        return self._cache.applied_version >= version
+
+    async def wait_until_topics_exist(self, names: set[str], deadline: Deadline) -> None:
+        """Return when this broker knows the topics, or the deadline has passed."""
+        while not names <= self._cache.image.topics.keys() and deadline.remaining_ms > 0:
+            await self._wait(self._awaiting_commit, deadline.remaining_ms)
+
+    async def _wait(self, waiting: set[asyncio.Future[None]], timeout_ms: float) -> None:
+        if timeout_ms <= 0:
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        waiting.add(woken)
+        timer = self._clock.call_after(timeout_ms, lambda: _wake({woken}))
+        try:
+            await woken
+        finally:
+            timer.cancel()
+            waiting.discard(woken)
+
+    def _follow(self, before: MetadataImage, after: MetadataImage) -> None:
+        # The version counts as applied after all subscribers have run.
+        asyncio.get_running_loop().call_soon(_wake, self._awaiting_commit)
+        if before.controller_epoch != after.controller_epoch or before.brokers is not after.brokers:
+            _wake(self._awaiting_controller)
+
+
+def _wake(waiting: set[asyncio.Future[None]]) -> None:
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)

@@ -1,0 +1,30 @@
+"""AllocateProducerIds, version 0: a block of producer ids for a broker. Sent by brokers only."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.metadata_writer import ControllerFenced
+from odradek.coordinator.producer_ids import BLOCK_SIZE
+from odradek.handlers.controller_access import is_broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+
+async def handle(request: AllocateProducerIdsRequest, context: RequestContext) -> AllocateProducerIdsResponse:
+    if not is_broker(context):
+        return AllocateProducerIdsResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    broker = context.services.image.brokers.get(request.broker_id)
+    if broker is None or broker.broker_epoch != request.broker_epoch:
+        return AllocateProducerIdsResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
+    local = context.services.controller.local()
+    if local is None:
+        return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    try:
+        first_id = await local.allocate_producer_ids(BLOCK_SIZE)
+    except ControllerFenced:
+        return AllocateProducerIdsResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    return AllocateProducerIdsResponse(producer_id_start=first_id, producer_id_len=BLOCK_SIZE)

@@ -1,0 +1,39 @@
+"""BrokerHeartbeat, versions 0 to 2: a broker asks to be unfenced, or to shut down. Sent by brokers only.
+
+Departure from Kafka: a broker sends it when its state is to change. It is not a sign of life, because brokers register
+in ZooKeeper. Offsets of the metadata, `want_fence` and the states of log directories are ignored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.controller.metadata_writer import ControllerFenced
+from odradek.handlers.controller_access import is_broker
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+
+async def handle(request: BrokerHeartbeatRequest, context: RequestContext) -> BrokerHeartbeatResponse:
+    if not is_broker(context):
+        return BrokerHeartbeatResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    local = context.services.controller.local()
+    if local is None:
+        return BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    node_id, broker_epoch = request.broker_id, request.broker_epoch
+    try:
+        if request.want_shut_down:
+            status = await local.shut_down_broker(node_id, broker_epoch)
+        else:
+            status = await local.unfence_broker(node_id, broker_epoch)
+    except ControllerFenced:
+        return BrokerHeartbeatResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    return BrokerHeartbeatResponse(
+        error_code=status.error,
+        is_caught_up=True,
+        is_fenced=status.is_fenced,
+        should_shut_down=request.want_shut_down and status.may_stop,
+    )

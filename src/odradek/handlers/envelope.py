@@ -1,0 +1,68 @@
+"""Envelope, version 0: a client's request that another broker has received and the controller decides.
+
+It is handled with the principal and the address of the client. Only the APIs that brokers forward are accepted, and
+only from brokers (ClusterAction). An answer with NOT_CONTROLLER is an error of the envelope: the broker retries.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING
+
+from odradek.handlers.answers import encode_answer
+from odradek.handlers.context import ClientConnection, RequestContext
+from odradek.handlers.controller_access import is_broker
+from odradek.handlers.forwarding import has_error, run_handler
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.framing import decode_request_header
+from odradek.protocol.malformed import MalformedMessage
+from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from odradek.security.principal_codec import decode_principal
+from odradek.security.principals import ANONYMOUS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.handlers.api import Api
+
+_SIZE_BYTES = 4
+
+
+async def handle(request: EnvelopeRequest, context: RequestContext) -> EnvelopeResponse:
+    services = context.services
+    if not is_broker(context):
+        return EnvelopeResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    if services.controller.local() is None:
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    client = ClientConnection(context.connection.listener_name, _address(bytes(request.client_host_address)))
+    try:
+        principal = request.request_principal
+        client.principal = ANONYMOUS if principal is None else decode_principal(bytes(principal))
+    except MalformedMessage:
+        return EnvelopeResponse(error_code=ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE)
+    frame = bytes(request.request_data)
+    try:
+        header = decode_request_header(memoryview(frame), lambda key: _flexible_from(services.apis, key))
+        api = services.apis.get(header.api_key)
+        if api is None or not api.is_forwarded:
+            return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+        if not api.min_version <= header.api_version <= api.max_version:
+            return EnvelopeResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        embedded = api.request.decode(memoryview(frame), header.body_position, header.api_version)
+    except MalformedMessage:
+        return EnvelopeResponse(error_code=ErrorCode.INVALID_REQUEST)
+    response = await run_handler(api, embedded, RequestContext(services, client, header.api_version, header.client_id))
+    if has_error(response, ErrorCode.NOT_CONTROLLER):
+        return EnvelopeResponse(error_code=ErrorCode.NOT_CONTROLLER)
+    answer = encode_answer(api, header, response) or []
+    data = b"".join(bytes(part) for part in answer)  # type: ignore[arg-type]  # no slices in these answers
+    return EnvelopeResponse(response_data=data[_SIZE_BYTES:], metadata_version=services.metadata.applied_version)
+
+
+def _flexible_from(apis: Mapping[int, Api], api_key: int) -> int | None:
+    api = apis.get(api_key)
+    return None if api is None else api.request.flexible_from
+
+
+def _address(packed: bytes) -> str:
+    return str(ipaddress.ip_address(packed)) if len(packed) in (4, 16) else "unknown"

@@ -1,0 +1,125 @@
+"""Requests that the controller decides: answered here if this broker is the controller, otherwise forwarded to it.
+
+A request is forwarded as the bytes that the client sent, in an Envelope with the client's principal and address. When
+the controller changes, the request is sent again within its timeout; NOT_CONTROLLER does not reach the client.
+"""
+
+from __future__ import annotations
+
+import inspect
+import ipaddress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from odradek.client.broker_connection import BrokerUnavailable
+from odradek.controller.refusing_channel import RefusingChannel
+from odradek.handlers.answers import encode_answer
+from odradek.handlers.context import RequestContext
+from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.envelope import EnvelopeRequest, EnvelopeResponse
+from odradek.protocol.refusal import Refusal
+from odradek.protocol.schema import Struct
+from odradek.security.principal_codec import encode_principal
+
+if TYPE_CHECKING:
+    from odradek.controller.route import ControllerRoute, Deadline
+    from odradek.handlers.answers import Answer
+    from odradek.handlers.api import Api
+    from odradek.handlers.context import ClientConnection, Services
+    from odradek.protocol.framing import RequestHeader
+    from odradek.protocol.schema import Request, Response
+
+log = get_logger(__name__)
+
+DEFAULT_TIMEOUT_MS = 30_000  # of requests without a timeout
+LONGEST_TIMEOUT_MS = 60_000
+SHORTEST_ATTEMPT_MS = 1_000.0  # a request with a timeout of 0 is attempted too
+LONGEST_ATTEMPT_MS = 20_000.0
+PURPOSE = "forwarding"
+
+_TIMED_OUT = Refusal(ErrorCode.REQUEST_TIMED_OUT, "The request timed out: no controller has answered it.")
+
+
+class Forwarder:
+    """The number of requests that wait here is bounded by the connections: each has one request at a time."""
+
+    def __init__(self, route: ControllerRoute) -> None:
+        self._route = route
+
+    async def answer(
+        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, services: Services
+    ) -> Answer:
+        """`MalformedMessage` when the request cannot be decoded."""
+        request = api.request.decode(memoryview(frame), header.body_position, header.api_version)
+        context = RequestContext(services, connection, header.api_version, header.client_id)
+        deadline = self._route.deadline(_timeout_ms(request))
+        while True:
+            if self._route.local is not None:
+                response = await run_handler(api, request, context)
+                if not has_error(response, ErrorCode.NOT_CONTROLLER):
+                    return encode_answer(api, header, response)
+            else:
+                data = await self._forward(frame, connection, deadline)
+                if isinstance(data, bytes):
+                    return [len(data).to_bytes(4, "big") + data]
+                if data is not ErrorCode.NOT_CONTROLLER:
+                    log.error("the controller refused a forwarded request", api=api.name, reason=data.name)
+                    refusal = Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller refused the forwarded request.")
+                    break
+            if not await self._route.pause(deadline):
+                refusal = _TIMED_OUT
+                break
+        refusing = replace(services, controller=RefusingChannel(refusal))
+        refused = RequestContext(refusing, connection, header.api_version, header.client_id)
+        return encode_answer(api, header, await run_handler(api, request, refused))
+
+    async def _forward(self, frame: bytes, connection: ClientConnection, deadline: Deadline) -> bytes | ErrorCode:
+        """The controller's answer, or the error of the attempt: NOT_CONTROLLER when another may succeed."""
+        envelope = EnvelopeRequest(
+            request_data=frame,
+            request_principal=encode_principal(connection.principal),
+            client_host_address=_address_bytes(connection.host),
+        )
+        timeout_ms = min(max(deadline.remaining_ms, SHORTEST_ATTEMPT_MS), LONGEST_ATTEMPT_MS)
+        try:
+            client = self._route.client(PURPOSE)
+            response = await client.call(envelope, EnvelopeResponse, timeout_ms=timeout_ms, version=0)
+        except BrokerUnavailable:
+            return ErrorCode.NOT_CONTROLLER
+        if response.error_code != ErrorCode.NONE or response.response_data is None:
+            return ErrorCode(response.error_code)
+        data = bytes(response.response_data)
+        await self._route.wait_until_applied(response.metadata_version, deadline)
+        return data
+
+
+async def run_handler(api: Api, request: Request, context: RequestContext) -> Response:
+    response: Any = api.handle(request, context)
+    if inspect.isawaitable(response):
+        response = await response
+    answered: Response = response
+    return answered
+
+
+def has_error(value: object, error: ErrorCode) -> bool:
+    """Whether a response has this error code anywhere."""
+    if isinstance(value, list):
+        return any(has_error(item, error) for item in value)
+    if not isinstance(value, Struct):
+        return False
+    values = ((field.name, getattr(value, field.name)) for field in type(value).fields)
+    return any(each == error if name == "error_code" else has_error(each, error) for name, each in values)
+
+
+def _timeout_ms(request: Request) -> float:
+    timeout_ms = getattr(request, "timeout_ms", DEFAULT_TIMEOUT_MS)
+    return min(max(timeout_ms, 0), LONGEST_TIMEOUT_MS)
+
+
+def _address_bytes(host: str) -> bytes:
+    """Empty when the address is not that of an IP network."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).packed
+    except ValueError:
+        return b""

@@ -1,0 +1,167 @@
+"""A broker as a member of a cluster: metadata in ZooKeeper, a controller that is elected, replication, forwarding."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.client.broker_clients import BrokerClients
+from odradek.client.broker_connection import BrokerUnavailable
+from odradek.controller.broker_session import BrokerSession, StaleBrokerEpoch
+from odradek.controller.controller_duties import ControllerDuties
+from odradek.controller.election import Election
+from odradek.controller.failure_detector import FailureDetector
+from odradek.controller.membership import Membership
+from odradek.controller.remote_channel import ClusterControllerChannel
+from odradek.controller.route import ControllerRoute
+from odradek.handlers.forwarding import Forwarder
+from odradek.handlers.registry import build_cluster_registry
+from odradek.host.logs import get_logger
+from odradek.host.zookeeper import ZooKeeperError, ZooKeeperSettings
+from odradek.log.log_directory import encode_uuid
+from odradek.metadata.cache import MetadataCache
+from odradek.metadata.store import StoreError
+from odradek.metadata.zookeeper_store import ZooKeeperStore
+from odradek.replica.replication import Replication
+from odradek.server.last_registration import read_previous_epoch, write_epoch
+
+if TYPE_CHECKING:
+    from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.handlers.api import Api
+    from odradek.host.host import Host
+    from odradek.metadata.entities import BrokerImage
+    from odradek.metadata.image import MetadataImage
+    from odradek.replica.partition_table import PartitionTable
+
+log = get_logger(__name__)
+
+VISIBLE_TIMEOUT_MS = 60_000.0  # for a controller to be elected, and to commit this broker's registration
+HAND_OVER_TIMEOUT_MS = 10_000.0  # at shutdown, for other brokers to lead what this one led
+PAUSE_S = 0.05  # between two requests to the controller
+
+
+class ClusterMember:
+    def __init__(self, config: BrokerConfig, host: Host, first_directory: str) -> None:
+        settings = ZooKeeperSettings(
+            connect=config.zookeeper_connect or "",
+            session_timeout_ms=config.zookeeper_session_timeout_ms,
+            connection_timeout_ms=config.zookeeper_connection_timeout_ms or config.zookeeper_session_timeout_ms,
+            auth=config.zookeeper_auth or "",
+            restricts_access=config.zookeeper_set_acl,
+        )
+        try:
+            session = host.connect_zookeeper(settings)
+        except ZooKeeperError as problem:
+            raise StoreError(str(problem)) from problem
+        self._node_id = config.node_id
+        self._host = host
+        self._first_directory = first_directory
+        self._registration_timeout_ms = 2.0 * settings.session_timeout_ms
+        self._unfencing: asyncio.Task[None] | None = None
+        self.store = ZooKeeperStore(host, session)
+        self.metadata = MetadataCache(self.store, config, host.clock)
+        self.election = Election(session, self.store, config, host.entropy)
+        self.membership = Membership(session, self.store.claims, host.clock, self._after_registration)
+        self._clients = BrokerClients(host, f"odradek-{config.node_id}")
+        listener = config.inter_broker_listener_name
+        route = ControllerRoute(self.metadata, self._clients, host.clock, listener, lambda: self.election.controller)
+        self.channel = ClusterControllerChannel(route, self.metadata)
+        self._session = BrokerSession(self.channel, config.node_id, lambda: self.membership.broker_epoch)
+        self.replication = Replication(
+            config.node_id, self._clients, self._session, lambda: self.metadata.broker_config, host.clock
+        )
+        self._duties = ControllerDuties(
+            host.clock, lambda: self.election.controller, lambda: self.metadata.broker_config
+        )
+        self._detector = FailureDetector(self.metadata, self._clients, listener, lambda: self.election.controller)
+        self.forwarder = Forwarder(route)
+
+    def apis(self) -> dict[int, Api]:
+        return build_cluster_registry()
+
+    async def start(self) -> None:
+        await self.metadata.load()
+
+    async def join(self, broker: BrokerImage, table: PartitionTable) -> None:
+        is_visible = asyncio.Event()
+
+        def follow(_before: MetadataImage, after: MetadataImage) -> None:
+            present = after.brokers.get(broker.node_id)
+            if present is not None and not present.is_fenced and present.broker_epoch == self.membership.broker_epoch:
+                is_visible.set()
+
+        self.metadata.subscribe(follow)
+        try:
+            await self._register(broker, table)
+            await self.metadata.run_in_order(lambda: self._start_replication(table))
+            follow(self.metadata.image, self.metadata.image)
+            self.election.start()
+            self._duties.start()
+            async with asyncio.timeout(VISIBLE_TIMEOUT_MS / 1000):
+                await is_visible.wait()
+        except TimeoutError:
+            raise StoreError(
+                f"no controller has accepted broker {broker.node_id} within {VISIBLE_TIMEOUT_MS / 1000:g} s: "
+                "check the brokers of the cluster"
+            ) from None
+        finally:
+            self.metadata.unsubscribe(follow)
+        self.metadata.subscribe(self._follow_own_state)
+        self._detector.start()
+
+    async def _register(self, broker: BrokerImage, table: PartitionTable) -> None:
+        directories = table.directories
+        first = directories[0].meta_properties
+        directory_id = encode_uuid(first.directory_id) if first is not None else ""
+        is_clean = all(each.was_cleanly_shut_down for each in directories if each.failure is None)
+        previous = await self._host.workers.run(
+            lambda: read_previous_epoch(self._first_directory, self._host, was_cleanly_shut_down=is_clean)
+        )
+        try:
+            await self.membership.join(broker, directory_id, previous, timeout_ms=self._registration_timeout_ms)
+        except ZooKeeperError as problem:
+            raise StoreError(f"this broker could not register in ZooKeeper: {problem}") from problem
+
+    async def _after_registration(self, broker_epoch: int) -> None:
+        await self._host.workers.run(write_epoch, self._first_directory, self._host, broker_epoch)
+        self.replication.register_again(broker_epoch)
+
+    async def _start_replication(self, table: PartitionTable) -> None:
+        """Runs between two commits, so that replication misses none."""
+        self.replication.start(table, self.metadata.image, self.membership.broker_epoch)
+        self.metadata.subscribe(self.replication.follow)
+
+    def _follow_own_state(self, _before: MetadataImage, after: MetadataImage) -> None:
+        """A broker that was fenced by mistake asks to take part again."""
+        present = after.brokers.get(self._node_id)
+        is_fenced = present is not None and present.is_fenced and not present.is_shutting_down
+        if is_fenced and present is not None and present.broker_epoch == self.membership.broker_epoch:
+            if self._unfencing is None or self._unfencing.done():
+                self._unfencing = asyncio.ensure_future(self._unfence())
+
+    async def _unfence(self) -> None:
+        try:
+            while not await self._session.unfence():
+                await asyncio.sleep(PAUSE_S)
+        except (StaleBrokerEpoch, BrokerUnavailable, StoreError) as problem:
+            log.warning("this broker stays fenced", reason=str(problem))
+
+    async def hand_over(self) -> None:
+        """Controlled shutdown: the controller gives what this broker leads to others."""
+        self.metadata.unsubscribe(self._follow_own_state)
+        try:
+            async with asyncio.timeout(HAND_OVER_TIMEOUT_MS / 1000):
+                while not await self._session.shut_down():
+                    await asyncio.sleep(PAUSE_S)
+        except (TimeoutError, StaleBrokerEpoch, BrokerUnavailable, StoreError) as problem:
+            log.warning("what this broker leads was not handed over", reason=str(problem))
+
+    async def leave(self) -> None:
+        self.replication.stop()
+        self._detector.stop()
+        if self._unfencing is not None:
+            self._unfencing.cancel()
+        await self._duties.stop()
+        self.membership.leave()
+        await self.election.stop()
+        self._clients.close()
