@@ -14,6 +14,7 @@ from odradek.metadata.entities import BrokerImage
 from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_layout import CONTROLLER, broker_path
 from odradek.metadata.zookeeper_store import ZooKeeperStore
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from tests.metadata.inline_host import inline_host
 from tests.simulation.simulated_zookeeper import Ensemble, SimulatedSession
 
@@ -27,11 +28,15 @@ class Life:
     def __init__(self, ensemble: Ensemble) -> None:
         self.session = SimulatedSession(ensemble)
         self.store = ZooKeeperStore(inline_host(), self.session)
-        self.membership = Membership(self.session, self.store.claims, SystemClock())
+        self.epochs: list[int] = []
+        self.membership = Membership(self.session, self.store.claims, SystemClock(), self._note_epoch)
+
+    async def _note_epoch(self, broker_epoch: int) -> None:
+        self.epochs.append(broker_epoch)
 
     async def join(self, directory_id: str = "directory", timeout_ms: float = LONG_MS) -> int:
         await self.store.cluster_id()
-        await self.membership.join(BROKER, directory_id, timeout_ms=timeout_ms)
+        await self.membership.join(BROKER, directory_id, NO_BROKER_EPOCH, timeout_ms=timeout_ms)
         return self.membership.broker_epoch
 
 
@@ -86,7 +91,7 @@ async def test_registration_in_a_broken_connection_is_made_once(fault: str) -> N
     life = Life(ensemble)
     await life.store.cluster_id()
     setattr(life.session, fault, 0)
-    await life.membership.join(BROKER, "directory", timeout_ms=LONG_MS)
+    await life.membership.join(BROKER, "directory", NO_BROKER_EPOCH, timeout_ms=LONG_MS)
     epoch = life.membership.broker_epoch
     node = ensemble.nodes[broker_path(1)]
     assert (node.created_zxid, node.ephemeral_owner) == (epoch, life.session.session_id)

@@ -15,14 +15,14 @@ STAT = NodeStat(created_zxid=42, modified_zxid=42, version=0, ephemeral_owner=7)
 
 
 def test_registration_is_read_back_with_its_epoch() -> None:
-    data = encode_registration(BrokerImage(3, ENDPOINTS, "r1"), "directory", 1000)
+    data = encode_registration(BrokerImage(3, ENDPOINTS, "r1"), "directory", 17, 1000)
     registration = decode_registration(3, data, STAT)
     assert registration.broker == BrokerImage(3, ENDPOINTS, "r1", broker_epoch=42)
-    assert registration.directory_id == "directory"
+    assert (registration.directory_id, registration.previous_broker_epoch) == ("directory", 17)
 
 
 def test_fields_are_those_of_kafka() -> None:
-    fields = json.loads(encode_registration(BrokerImage(3, ENDPOINTS), "directory", 1000))
+    fields = json.loads(encode_registration(BrokerImage(3, ENDPOINTS), "directory", 17, 1000))
     assert fields["version"] == 5
     assert (fields["host"], fields["port"], fields["timestamp"]) == ("127.0.0.1", 9092, "1000")
     assert fields["endpoints"] == ["PLAINTEXT://127.0.0.1:9092", "INSIDE://[::1]:9093"]
@@ -37,7 +37,7 @@ def test_registration_of_apache_kafka_can_be_read() -> None:
     )
     registration = decode_registration(1, data, STAT)
     assert registration.broker.endpoints == {"PLAINTEXT": Endpoint("broker", 9092)}
-    assert registration.directory_id == ""
+    assert (registration.directory_id, registration.previous_broker_epoch) == ("", -1)
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"endpoints": 1}', b'{"endpoints": ["x"]}'])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
 from odradek.metadata.zookeeper_store import ZooKeeperStore
-from odradek.server.coordination import ClusterMember
+from odradek.server.cluster_member import ClusterMember
 from odradek.server.node import Node
 from tests.simulation.simulated_disk import SimulatedDisk
 from tests.simulation.simulated_host import Simulation

@@ -58,6 +58,7 @@ class ClusterMember:
         self._first_directory = first_directory
         self._registration_timeout_ms = 2.0 * settings.session_timeout_ms
         self._unfencing: asyncio.Task[None] | None = None
+        self._has_joined = False
         self.store = ZooKeeperStore(host, session)
         self.metadata = MetadataCache(self.store, config, host.clock)
         self.election = Election(session, self.store, config, host.entropy)
@@ -108,6 +109,7 @@ class ClusterMember:
             self.metadata.unsubscribe(follow)
         self.metadata.subscribe(self._follow_own_state)
         self._detector.start()
+        self._has_joined = True
 
     async def _register(self, broker: BrokerImage, table: PartitionTable) -> None:
         directories = table.directories
@@ -148,7 +150,10 @@ class ClusterMember:
 
     async def hand_over(self) -> None:
         """Controlled shutdown: the controller gives what this broker leads to others."""
+        if not self._has_joined:
+            return
         self.metadata.unsubscribe(self._follow_own_state)
+        self._detector.stop()
         try:
             async with asyncio.timeout(HAND_OVER_TIMEOUT_MS / 1000):
                 while not await self._session.shut_down():
@@ -158,7 +163,6 @@ class ClusterMember:
 
     async def leave(self) -> None:
         self.replication.stop()
-        self._detector.stop()
         if self._unfencing is not None:
             self._unfencing.cancel()
         await self._duties.stop()
