@@ -26,8 +26,8 @@ def serve(listener: socket.socket) -> dict[str, Any] | None:
     """Returns in a fork, with the request that this fork must run; None when the standard input has ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the forks
     while True:
-        readable, _, _ = select.select([listener, 0], [], [])
-        if listener not in readable:
+        readable, _, _ = select.select([listener.fileno(), 0], [], [])
+        if listener.fileno() not in readable:
             return None
         connection, _ = listener.accept()
         if os.fork() == 0:

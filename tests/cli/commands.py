@@ -49,7 +49,8 @@ class CommandServer:
         streams: Sequence[BinaryIO],
         timeout_s: float,
     ) -> int:
-        request = {"arguments": arguments, "environment": dict(environment), "directory": os.getcwd()}
+        words = [os.fspath(each) for each in arguments]
+        request = {"arguments": words, "environment": dict(environment), "directory": os.getcwd()}
         descriptors = array.array("i", [stream.fileno() for stream in streams])
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as connection:
             connection.connect(self._path)

@@ -10,19 +10,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import cProfile
-import pstats
-import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from odradek.configuration.broker_configs import BrokerConfig
-from odradek.configuration.listeners import Endpoint
 from odradek.handlers.context import ClientConnection
 from odradek.handlers.dispatch import LaterAnswer
-from odradek.host.host import real_host
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.offset_commit import (
@@ -31,11 +25,12 @@ from odradek.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
-from odradek.server.node import Node
+from tests.coordinator.measured_node import measured_node, print_profile
 from tests.wire import decode_response, encode_request
 
 if TYPE_CHECKING:
     from odradek.protocol.schema import Request
+    from odradek.server.node import Node
 
 TOPIC = "topic"
 VERSION = 7  # the one that `python -m bench --only commits` sends
@@ -99,22 +94,15 @@ class CommitCost:
         return (time.process_time() - began_s) * 1e6 / (rounds * self._group_count)
 
 
-async def run(arguments: argparse.Namespace, directory: str) -> None:
-    properties = {"log.dirs": directory, "offsets.topic.num.partitions": str(arguments.partitions)}
-    node = Node(BrokerConfig.from_properties(properties), real_host())
-    await node.start()
-    await node.serve({"PLAINTEXT": Endpoint("127.0.0.1", 9092)})
-    cost = CommitCost(node, arguments.groups)
-    await cost.prepare()
-    await cost.measure(arguments.commits // 4)
-    for _ in range(arguments.rounds):
-        print(f"{await cost.measure(arguments.commits):.1f} µs per commit")
-    if arguments.profile:
-        with cProfile.Profile() as profile:
-            await cost.measure(arguments.commits)
-        pstats.Stats(profile).sort_stats("tottime").print_stats(45)
-    node.release_waiting_requests()
-    await node.stop()
+async def run(arguments: argparse.Namespace) -> None:
+    async with measured_node({"offsets.topic.num.partitions": str(arguments.partitions)}) as node:
+        cost = CommitCost(node, arguments.groups)
+        await cost.prepare()
+        await cost.measure(arguments.commits // 4)
+        for _ in range(arguments.rounds):
+            print(f"{await cost.measure(arguments.commits):.1f} µs per commit")
+        if arguments.profile:
+            await print_profile(cost.measure(arguments.commits), 45)
 
 
 def main() -> None:
@@ -124,9 +112,7 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=32_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--profile", action="store_true")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        uvloop.run(run(arguments, directory))
+    uvloop.run(run(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -11,29 +11,24 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import cProfile
-import pstats
-import tempfile
 import time
 from typing import TYPE_CHECKING, Any
 
 import uvloop
 
-from odradek.configuration.broker_configs import BrokerConfig
-from odradek.configuration.listeners import Endpoint
 from odradek.handlers.context import ClientConnection
-from odradek.host.host import real_host
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 from odradek.protocol.records import Record, build_batch
-from odradek.server.node import Node
+from tests.coordinator.measured_node import measured_node, print_profile
 from tests.wire import decode_response, encode_request
 
 if TYPE_CHECKING:
     from odradek.protocol.schema import Request
+    from odradek.server.node import Node
 
 TOPIC = "topic"
 PRODUCE_VERSION, END_VERSION, INIT_VERSION = 12, 5, 5
@@ -114,22 +109,16 @@ class TransactionCost:
         return total_s * 1e6 / (rounds * len(self._producers))
 
 
-async def run(arguments: argparse.Namespace, directory: str) -> None:
-    node = Node(BrokerConfig.from_properties({"log.dirs": directory}), real_host())
-    await node.start()
-    await node.serve({"PLAINTEXT": Endpoint("127.0.0.1", 9092)})
-    cost = TransactionCost(node, arguments.producers, arguments.partitions)
-    await cost.prepare()
-    turns = max(1, arguments.transactions // arguments.producers)
-    await cost.measure(turns)
-    figures = [await cost.measure(turns) for _ in range(arguments.rounds)]
-    print(f"{min(figures):.1f} µs per transaction; all rounds: {' '.join(f'{each:.0f}' for each in figures)}")
-    if arguments.profile:
-        with cProfile.Profile() as profile:
-            await cost.measure(turns)
-        pstats.Stats(profile).sort_stats("tottime").print_stats(60)
-    node.release_waiting_requests()
-    await node.stop()
+async def run(arguments: argparse.Namespace) -> None:
+    async with measured_node({}) as node:
+        cost = TransactionCost(node, arguments.producers, arguments.partitions)
+        await cost.prepare()
+        turns = max(1, arguments.transactions // arguments.producers)
+        await cost.measure(turns)
+        figures = [await cost.measure(turns) for _ in range(arguments.rounds)]
+        print(f"{min(figures):.1f} µs per transaction; all rounds: {' '.join(f'{each:.0f}' for each in figures)}")
+        if arguments.profile:
+            await print_profile(cost.measure(turns), 60)
 
 
 def main() -> None:
@@ -139,9 +128,7 @@ def main() -> None:
     parser.add_argument("--transactions", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--profile", action="store_true")
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        uvloop.run(run(arguments, directory))
+    uvloop.run(run(parser.parse_args()))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 import errno
 import fcntl
 import os
+import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -150,6 +152,23 @@ def test_a_database_is_durable_and_in_autocommit_mode(disk: RealDisk, tmp_path: 
     again = disk.open_database(path)
     assert again.execute("SELECT number FROM numbers").fetchall() == [(7,)]
     again.close()
+
+
+def test_a_database_that_another_connection_is_creating_is_opened_when_it_is_ready(
+    disk: RealDisk, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "database")
+    creator = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    creator.execute("BEGIN IMMEDIATE")
+    with ThreadPoolExecutor(1) as threads:
+        opening = threads.submit(disk.open_database, path)
+        with pytest.raises(TimeoutError):
+            opening.result(timeout=0.2)
+        creator.execute("COMMIT")
+        connection = opening.result(timeout=60)
+    assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    connection.close()
+    creator.close()
 
 
 def test_directories_are_reported_from_files(disk: RealDisk, tmp_path: Path) -> None:

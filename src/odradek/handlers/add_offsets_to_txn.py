@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
 from odradek.handlers.group_access import allows_on_group
 from odradek.handlers.transactional_id_access import may_write
@@ -35,8 +35,7 @@ def handle(
         return answer(error)
     if not context.services.groups.topic.exists:
         return _add_with_topic(request, context, answer)
-    outcome = _add(request, context)
-    return outcome.map(answer) if isinstance(outcome, WaitingResponse) else answer(outcome)
+    return map_answer(_add(request, context), answer)
 
 
 def _refusal(request: AddOffsetsToTxnRequest, context: RequestContext) -> ErrorCode:

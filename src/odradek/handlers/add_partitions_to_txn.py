@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.waiting_response import WaitingResponse, join_answers
+from odradek.coordinator.runtime.waiting_response import join_answers, map_answer
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
 from odradek.handlers.transactional_id_access import may_write
 from odradek.metadata.topic_names import is_internal
@@ -23,6 +23,7 @@ from odradek.security.authorizer import Operation
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
+    from odradek.coordinator.runtime.waiting_response import WaitingResponse
     from odradek.handlers.context import RequestContext
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -43,8 +44,7 @@ def handle(
             producer_epoch=request.v3_and_below_producer_epoch,
             topics=request.v3_and_below_topics,
         )
-        errors = _add(transaction, context)
-        return errors.map(_answer_client) if isinstance(errors, WaitingResponse) else _answer_client(errors)
+        return map_answer(_add(transaction, context), _answer_client)
     if not context.allows_on_cluster(Operation.CLUSTER_ACTION):
         return AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     return join_answers(
@@ -63,8 +63,7 @@ def _add_for_broker(
     def answer(errors: Errors) -> AddPartitionsToTxnResult:
         return AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=_results(errors))
 
-    errors = _add(transaction, context)
-    return errors.map(answer) if isinstance(errors, WaitingResponse) else answer(errors)
+    return map_answer(_add(transaction, context), answer)
 
 
 def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) -> Errors | WaitingResponse:
@@ -85,14 +84,11 @@ def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
         return {each: _known_to_client(error, context.api_version) for each, error in errors.items()}
 
     if transaction.verify_only:
-        verified = coordinator.verify_partitions(transactional_id, producer, partitions)
-        return verified.map(known_to_client) if isinstance(verified, WaitingResponse) else known_to_client(verified)
+        return map_answer(coordinator.verify_partitions(transactional_id, producer, partitions), known_to_client)
     is_of_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
     version = TransactionVersion.V2 if is_of_broker else TransactionVersion.V0
     outcome = coordinator.add_partitions(transactional_id, producer, partitions, version)
-    if isinstance(outcome, WaitingResponse):
-        return outcome.map(lambda error: known_to_client(dict.fromkeys(partitions, error)))
-    return known_to_client(dict.fromkeys(partitions, outcome))
+    return map_answer(outcome, lambda error: known_to_client(dict.fromkeys(partitions, error)))
 
 
 def _check(partition: TopicPartition, context: RequestContext) -> ErrorCode:

@@ -6,7 +6,7 @@ import struct
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
-from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
 from odradek.protocol.batch import ATTRIBUTES_POSITION, CURRENT_MAGIC, HEADER_SIZE_BYTES, TRANSACTIONAL_FLAG
 from odradek.protocol.errors import ErrorCode
@@ -118,13 +118,10 @@ def ask_coordinator(
     coordinator = context.services.transactions
     if joins:
         outcome = coordinator.add_partitions(transactional_id, producer, partitions, TransactionVersion.V2)
-        if isinstance(outcome, WaitingResponse):
-            return outcome.map(lambda error: dict.fromkeys(partitions, _for_writer(error)))
-        return dict.fromkeys(partitions, _for_writer(outcome))
+        return map_answer(outcome, lambda error: dict.fromkeys(partitions, _for_writer(error)))
     if not coordinator.settings().verifies_partitions:
         return dict.fromkeys(partitions, ErrorCode.NONE)
-    found = coordinator.verify_partitions(transactional_id, producer, partitions)
-    return found.map(_for_writers) if isinstance(found, WaitingResponse) else _for_writers(found)
+    return map_answer(coordinator.verify_partitions(transactional_id, producer, partitions), _for_writers)
 
 
 def _for_writers(found: dict[TopicPartition, ErrorCode]) -> dict[TopicPartition, ErrorCode]:

@@ -12,7 +12,7 @@ from odradek.coordinator.groups.group import Committer
 from odradek.coordinator.groups.offsets.offset_operations import NewOffset, commit_in_transaction
 from odradek.coordinator.runtime.record_batches import BatchProducer
 from odradek.coordinator.runtime.shard_log import TransactionalWrite
-from odradek.coordinator.runtime.waiting_response import WaitingResponse
+from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
 from odradek.coordinator.transactions.transaction import ProducerIdentity
 from odradek.handlers.group_access import allows_on_group
 from odradek.handlers.transaction_verification import ask_coordinator
@@ -64,8 +64,7 @@ def handle(
     ) -> TxnOffsetCommitResponse | Awaitable[TxnOffsetCommitResponse]:
         if isinstance(transaction, ErrorCode):
             return fill_in([transaction] * len(offsets))
-        errors = _commit(request, context, offsets, transaction)
-        return errors.map(fill_in) if isinstance(errors, WaitingResponse) else fill_in(errors)
+        return map_answer(_commit(request, context, offsets, transaction), fill_in)
 
     transaction = _join(request, context)
     return transaction.map(commit) if isinstance(transaction, WaitingResponse) else commit(transaction)
@@ -139,7 +138,7 @@ def _join(request: TxnOffsetCommitRequest, context: RequestContext) -> Transacti
         return write if error is ErrorCode.NONE else error
 
     verdicts = ask_coordinator(request.transactional_id, producer, [(topic, index)], context, joins=joins)
-    return verdicts.map(confirm) if isinstance(verdicts, WaitingResponse) else confirm(verdicts)
+    return map_answer(verdicts, confirm)
 
 
 def _commit(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 from odradek.host.disk import Buffer, Lock
 from odradek.host.open_files import OpenFiles
+from odradek.host.sqlite_files import use_write_ahead_log
 
 _FULL_SYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)  # macOS: fsync alone leaves the data in the drive's cache
 _sync_data = getattr(os, "fdatasync", os.fsync)  # fdatasync writes the size too, all that an append changes
@@ -224,7 +225,7 @@ class RealDisk:
 
     def open_database(self, path: str) -> sqlite3.Connection:
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        connection.execute("PRAGMA journal_mode=WAL")
+        use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA fullfsync=1")  # macOS, as for files; nothing elsewhere
         connection.execute("PRAGMA checkpoint_fullfsync=1")

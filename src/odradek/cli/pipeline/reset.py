@@ -218,8 +218,8 @@ def flows_of(found: Pipeline) -> dict[str, Flow]:
     from odradek.pipelines.definition.vocabulary import Engine  # noqa: PLC0415
     from odradek.pipelines.operating.checkpoint_files import Checkpoints  # noqa: PLC0415
     from odradek.pipelines.operating.fingerprints import REALTIME_FLOW, as_recorded  # noqa: PLC0415
-    from odradek.pipelines.planning.flow import Flow  # noqa: PLC0415
-    from odradek.pipelines.planning.flows import split_flows  # noqa: PLC0415
+    from odradek.pipelines.planning.flow import Flow  # noqa: PLC0415 - as the others: `odradek --help` starts without them
+    from odradek.pipelines.planning.flows import split_flows  # noqa: PLC0415 - as above
 
     if found.engine is Engine.REALTIME:
         return {REALTIME_FLOW: Flow(REALTIME_FLOW, "", sinks=found.sinks)}

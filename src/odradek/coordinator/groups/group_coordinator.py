@@ -149,7 +149,7 @@ class GroupCoordinator:
         """Called when the metadata has changed, after the partition table."""
         if before.topics is after.topics or self._is_stopping:
             return
-        self.topic.follow_leaderships(after)
+        self.topic.follow_leaderships()
         deleted = [topic for topic in before.topics.values() if topic.topic_id not in after.topics_by_id]
         for shard in self._runtime.shards() if deleted else ():
             shard.machine.deleted_topics += deleted

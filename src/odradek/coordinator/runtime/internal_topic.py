@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.host.clock import Clock
     from odradek.metadata.cache import MetadataCache
-    from odradek.metadata.image import MetadataImage
     from odradek.replica.partition_table import PartitionTable
 
 log = get_logger(__name__)
@@ -67,8 +66,8 @@ class InternalTopic:
         if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             log.error("an internal topic could not be created", topic=self._name, reason=result.message)
 
-    def follow_leaderships(self, image: MetadataImage | None = None) -> None:
+    def follow_leaderships(self) -> None:
         """Load and unload shards. Called when the metadata has changed, after the partition table, and when a log that
         could not be created before is open."""
-        topic = (self._metadata.image if image is None else image).topics.get(self._name)
+        topic = self._metadata.image.topics.get(self._name)
         self._runtime.follow(self._logs.led(), 1 if topic is None else len(topic.partitions))

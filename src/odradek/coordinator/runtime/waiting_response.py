@@ -77,6 +77,11 @@ class WaitingResponse:
         return self._response
 
 
+def map_answer(answer: T | WaitingResponse, convert: Callable[[T], R]) -> R | WaitingResponse:
+    """Convert an answer that is there at once, and one that waits when it comes."""
+    return answer.map(convert) if isinstance(answer, WaitingResponse) else convert(answer)
+
+
 def join_answers(parts: Sequence[T | Awaitable[T]], combine: Callable[[list[T]], R]) -> R | Awaitable[R]:
     """One response out of parts of which some may have to wait."""
     if any(isinstance(part, WaitingResponse) for part in parts):

@@ -218,4 +218,4 @@ class TransactionCoordinator:
     def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Called when the metadata has changed, after the partition table."""
         if before.topics is not after.topics and not self._is_stopping:
-            self.topic.follow_leaderships(after)
+            self.topic.follow_leaderships()

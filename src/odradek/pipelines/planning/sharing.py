@@ -67,11 +67,17 @@ def candidate_of(flow: Flow, pipeline: Pipeline, graph: Graph, streaming: Collec
     return Candidate(flow, sources[0].name, bool(stateful))
 
 
+def state_interval(flow: Flow, pipeline: Pipeline) -> Duration | None:
+    """The shortest interval of a flow with state or of a view; None for other flows."""
+    is_slow = flow.uses_state_trigger or flow.root not in {each.name for each in pipeline.sources}
+    return (pipeline.state_trigger or STATE_TRIGGER) if is_slow else None
+
+
 def has_state_interval(flow: Flow, pipeline: Pipeline) -> bool:
     """Whether the flow runs at the interval of flows with state."""
-    is_slow = flow.uses_state_trigger or flow.root not in {each.name for each in pipeline.sources}
     least = pipeline.state_trigger or STATE_TRIGGER
-    return is_slow or (pipeline.trigger is not None and pipeline.trigger >= least)
+    is_as_slow = pipeline.trigger is not None and pipeline.trigger >= least
+    return is_as_slow or state_interval(flow, pipeline) is not None
 
 
 def is_shareable(source: Source) -> bool:

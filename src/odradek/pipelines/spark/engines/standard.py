@@ -13,7 +13,7 @@ from odradek.pipelines.definition.operations import KeyedState
 from odradek.pipelines.definition.vocabulary import Connector, Delivery, Duration, SinkMode, StateClock
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.planning.flows import split_flows
-from odradek.pipelines.planning.sharing import STATE_TRIGGER
+from odradek.pipelines.planning.sharing import state_interval
 from odradek.pipelines.spark.batch_numbers import number_of
 from odradek.pipelines.spark.checkpoints import checkpoint_of
 from odradek.pipelines.spark.compiling import Tables
@@ -135,9 +135,7 @@ class StandardEngine:
         try:
             if late:
                 raise NotLiftable("late rows are read again")
-            is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, flow))
-            made = replace(whole_pass(self._pipeline, flow, frame), is_checked_before=is_checked_before)
-            passes[flow.name] = made
+            made = passes[flow.name] = self._pass_of(flow, graph, frame)
         except NotLiftable:
             self._check_steps(flow, graph, frame)
             fan_out = FanOut(self._pipeline, graph, flow, self._load_static, late=late.of_batch)
@@ -152,6 +150,11 @@ class StandardEngine:
         write = functools.partial(write_batch, self._pipeline, flow, made)
         return Prepared(self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write)), {})
 
+    def _pass_of(self, flow: Flow, graph: Graph, frame: DataFrame) -> Pass:
+        """Raises `NotLiftable` if the flow cannot be computed in one pass."""
+        is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, flow))
+        return replace(whole_pass(self._pipeline, flow, frame), is_checked_before=is_checked_before)
+
     def _shared(
         self, flow: Flow, graph: Graph, running: Running, passes: dict[str, Pass], load: Callable[[Source], DataFrame]
     ) -> Prepared:
@@ -165,9 +168,8 @@ class StandardEngine:
         made = []
         for part in (replace(each, mode=flow.mode) for each in flow.parts):
             frame = stream_of(self._session, self._pipeline, graph, part, load_shared, is_branch=True)
-            is_checked_before = bool(failing_steps.in_query(self._pipeline, graph, part))
             try:
-                made.append(replace(whole_pass(self._pipeline, part, frame), is_checked_before=is_checked_before))
+                made.append(self._pass_of(part, graph, frame))
             except NotLiftable as error:
                 raise PipelineError(
                     f"flow {part.name} cannot share a query with others, because it is not computed in one pass "
@@ -231,9 +233,9 @@ class StandardEngine:
         if until_caught_up:
             return writer.trigger(availableNow=True)
         trigger = self._pipeline.trigger or Duration(0)
-        if flow.uses_state_trigger or flow.root not in {each.name for each in self._pipeline.sources}:
+        least = state_interval(flow, self._pipeline)
+        if least is not None:
             self._slow_flow_count += 1
-            least = self._pipeline.state_trigger or STATE_TRIGGER
             trigger = max(trigger, Duration(least.milliseconds * (9 + self._slow_flow_count) // 10))
         return writer.trigger(processingTime=trigger.spark)
 
