@@ -15,13 +15,13 @@ from hypothesis import Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
+from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
 from odradek.host.workers import DirectoryWorkers
 from odradek.log.log_config import LogConfig
 from odradek.log.log_directory import LogDirectory
 from odradek.log.partition_log import PartitionLog
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
 from odradek.replica.partition import ALL_IN_SYNC, Partition
 from tests.handlers.requests import batch
 from tests.replica.fake_replication import FakeReplication

@@ -28,10 +28,10 @@ from tests.wire import decode_response, encode_request
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Sequence
 
+    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from odradek.host.clock import Timer
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.schema import Request, Response
-    from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
     from tests.simulation.simulated_network import SimulatedNetwork
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.configuration.listeners import Endpoint
+from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
 from odradek.metadata.changes import BrokerRegistered, BrokerRemoved, PartitionsChanged, TopicCreated
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
-from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

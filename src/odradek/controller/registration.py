@@ -29,9 +29,7 @@ class Registration:
     previous_broker_epoch: int
 
 
-def encode_registration(
-    broker: BrokerImage, directory_id: str, previous_broker_epoch: int, timestamp_ms: int
-) -> bytes:
+def encode_registration(broker: BrokerImage, directory_id: str, previous_broker_epoch: int, timestamp_ms: int) -> bytes:
     first = next(iter(broker.endpoints.values()), Endpoint("", -1))
     return json.dumps(
         {

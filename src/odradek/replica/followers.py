@@ -6,18 +6,18 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.controller.in_sync_decisions import InSyncProposal
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
-from odradek.controller.in_sync_decisions import InSyncProposal
 from odradek.replica.in_sync_replicas import NEVER_MS, InSyncReplicas
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
+    from odradek.controller.in_sync_decisions import InSyncResult
     from odradek.log.partition_log import PartitionLog
     from odradek.metadata.entities import PartitionImage
-    from odradek.controller.in_sync_decisions import InSyncResult
     from odradek.replica.replication_context import ReplicationContext
 
 PAUSE_AFTER_REFUSAL_MS = 500.0  # the reason of a refusal lies in metadata that has not reached both sides

@@ -6,9 +6,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.controller.in_sync_decisions import InSyncResult
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
-from odradek.controller.in_sync_decisions import InSyncResult
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

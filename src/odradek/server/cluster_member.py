@@ -26,6 +26,8 @@ from odradek.replica.replication import Replication
 from odradek.server.last_registration import read_previous_epoch, write_epoch
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.handlers.api import Api
     from odradek.host.host import Host
@@ -136,17 +138,23 @@ class ClusterMember:
     def _follow_own_state(self, _before: MetadataImage, after: MetadataImage) -> None:
         """A broker that was fenced by mistake asks to take part again."""
         present = after.brokers.get(self._node_id)
-        is_fenced = present is not None and present.is_fenced and not present.is_shutting_down
-        if is_fenced and present is not None and present.broker_epoch == self.membership.broker_epoch:
-            if self._unfencing is None or self._unfencing.done():
-                self._unfencing = asyncio.ensure_future(self._unfence())
+        if present is None or not present.is_fenced or present.is_shutting_down:
+            return
+        is_unfencing = self._unfencing is not None and not self._unfencing.done()
+        if present.broker_epoch == self.membership.broker_epoch and not is_unfencing:
+            self._unfencing = asyncio.ensure_future(self._unfence())
 
     async def _unfence(self) -> None:
         try:
-            while not await self._session.unfence():
-                await asyncio.sleep(PAUSE_S)
+            await self._repeat(self._session.unfence)
         except (StaleBrokerEpoch, BrokerUnavailable, StoreError) as problem:
             log.warning("this broker stays fenced", reason=str(problem))
+
+    @staticmethod
+    async def _repeat(request: Callable[[], Awaitable[bool]]) -> None:
+        """Send a request to the controller until it returns True."""
+        while not await request():  # noqa: ASYNC110 - the event is on the controller's side
+            await asyncio.sleep(PAUSE_S)
 
     async def hand_over(self) -> None:
         """Controlled shutdown: the controller gives what this broker leads to others."""
@@ -156,8 +164,7 @@ class ClusterMember:
         self._detector.stop()
         try:
             async with asyncio.timeout(HAND_OVER_TIMEOUT_MS / 1000):
-                while not await self._session.shut_down():
-                    await asyncio.sleep(PAUSE_S)
+                await self._repeat(self._session.shut_down)
         except (TimeoutError, StaleBrokerEpoch, BrokerUnavailable, StoreError) as problem:
             log.warning("what this broker leads was not handed over", reason=str(problem))
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.controller import Controller
+from odradek.handlers.registry import build_registry
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.embedded_store import FILE_NAME, EmbeddedStore
-from odradek.handlers.registry import build_registry
 from odradek.server.cluster_member import ClusterMember
 
 if TYPE_CHECKING:
