@@ -70,7 +70,8 @@ def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
     """All partitions join, or none: if one may not, the others are not attempted."""
     transactional_id = transaction.transactional_id
     partitions = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    if not may_write(context, transactional_id):
+    is_of_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
+    if not is_of_broker and not may_write(context, transactional_id):
         return dict.fromkeys(partitions, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     refused = {each: error for each in partitions if (error := _check(each, context)) is not ErrorCode.NONE}
     if refused:
@@ -85,21 +86,21 @@ def _add(transaction: AddPartitionsToTxnTransaction, context: RequestContext) ->
 
     if transaction.verify_only:
         return map_answer(coordinator.verify_partitions(transactional_id, producer, partitions), known_to_client)
-    is_of_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
     version = TransactionVersion.V2 if is_of_broker else TransactionVersion.V0
     outcome = coordinator.add_partitions(transactional_id, producer, partitions, version)
     return map_answer(outcome, lambda error: known_to_client(dict.fromkeys(partitions, error)))
 
 
 def _check(partition: TopicPartition, context: RequestContext) -> ErrorCode:
-    """Brokers have checked what a client may write to."""
+    """Brokers have checked what a client may write to. They may know a topic that this broker does not know yet: it
+    must not join before, because its absence is taken for its deletion when the markers are written."""
     topic, index = partition
-    if context.api_version < FIRST_VERSION_OF_BROKERS:
-        if not context.allows_on_topic(Operation.WRITE, topic) or is_internal(topic):
-            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-        image = context.services.image.topics.get(topic)
-        if image is None or not 0 <= index < len(image.partitions):
-            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    is_of_broker = context.api_version >= FIRST_VERSION_OF_BROKERS
+    if not is_of_broker and (not context.allows_on_topic(Operation.WRITE, topic) or is_internal(topic)):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    image = context.services.image.topics.get(topic)
+    if image is None or not 0 <= index < len(image.partitions):
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE if is_of_broker else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return ErrorCode.NONE
 
 

@@ -7,7 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
-from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
+from odradek.coordinator.transactions.confirmations import Question
+from odradek.coordinator.transactions.transaction import ProducerIdentity
 from odradek.protocol.batch import ATTRIBUTES_POSITION, CURRENT_MAGIC, HEADER_SIZE_BYTES, TRANSACTIONAL_FLAG
 from odradek.protocol.errors import ErrorCode
 
@@ -116,12 +117,10 @@ def ask_coordinator(
 ) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
     """The coordinator's answer for each partition: it joins the transaction, or must have joined it."""
     coordinator = context.services.transactions
-    if joins:
-        outcome = coordinator.add_partitions(transactional_id, producer, partitions, TransactionVersion.V2)
-        return map_answer(outcome, lambda error: dict.fromkeys(partitions, _for_writer(error)))
-    if not coordinator.settings().verifies_partitions:
+    if not joins and not coordinator.settings().verifies_partitions:
         return dict.fromkeys(partitions, ErrorCode.NONE)
-    return map_answer(coordinator.verify_partitions(transactional_id, producer, partitions), _for_writers)
+    question = Question(transactional_id, producer, partitions, joins)
+    return map_answer(coordinator.confirmations.ask(question), _for_writers)
 
 
 def _for_writers(found: dict[TopicPartition, ErrorCode]) -> dict[TopicPartition, ErrorCode]:

@@ -14,6 +14,7 @@ from odradek.controller.failure_detector import FailureDetector
 from odradek.controller.membership import Membership
 from odradek.controller.remote_channel import ClusterControllerChannel
 from odradek.controller.route import ControllerRoute
+from odradek.coordinator.transactions.peers import Peers
 from odradek.handlers.forwarding import Forwarder
 from odradek.handlers.registry import build_cluster_registry
 from odradek.host.logs import get_logger
@@ -78,6 +79,7 @@ class ClusterMember:
         )
         self._detector = FailureDetector(self.metadata, self._clients, listener, lambda: self.election.controller)
         self.forwarder = Forwarder(route)
+        self.peers = Peers(self.metadata, self._clients, listener)
 
     def apis(self) -> dict[int, Api]:
         return build_cluster_registry()

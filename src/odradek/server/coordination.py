@@ -14,6 +14,7 @@ from odradek.server.cluster_member import ClusterMember
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
+    from odradek.coordinator.transactions.peers import Peers
     from odradek.handlers.api import Api
     from odradek.handlers.forwarding import Forwarder
     from odradek.host.host import Host
@@ -39,6 +40,9 @@ class Coordination(Protocol):
     @property
     def forwarder(self) -> Forwarder | None: ...
 
+    @property
+    def peers(self) -> Peers | None: ...
+
     def apis(self) -> dict[int, Api]: ...
 
     async def start(self) -> None:
@@ -59,6 +63,7 @@ class SingleBroker:
 
     replication = None
     forwarder = None
+    peers = None
 
     def __init__(self, config: BrokerConfig, host: Host, first_directory: str) -> None:
         self.store = EmbeddedStore(host, f"{first_directory}/{FILE_NAME}")

@@ -1,5 +1,5 @@
-"""The last registration of a broker, in a file of its first log directory. A broker that has lost no records since names
-it when it registers again, and stays in the sets of in-sync and eligible replicas (KIP-966)."""
+"""The last registration of a broker, in a file of its first log directory. A broker that has lost no records since
+names it when it registers again, and stays in the sets of in-sync and eligible replicas (KIP-966)."""
 
 from __future__ import annotations
 

@@ -89,7 +89,9 @@ class Node:
             raise
         self._groups = GroupCoordinator(host, metadata, channel, table, time)
         producer_ids = ProducerIds(channel)
-        self._transactions = TransactionCoordinator(host, metadata, channel, table, self._groups, producer_ids, time)
+        self._transactions = TransactionCoordinator(
+            host, metadata, channel, table, self._groups, producer_ids, time, self._coordination.peers
+        )
         table.after_late_opening = self._follow_late_opening
         self._groups.start()
         self._transactions.start()

@@ -11,6 +11,8 @@ from odradek.coordinator.runtime.expiry import Expiry
 from odradek.coordinator.runtime.internal_topic import InternalTopic
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.transactions import transaction_rules as rules
+from odradek.coordinator.transactions.cluster_markers import ClusterMarkers
+from odradek.coordinator.transactions.confirmations import ClusterConfirmations, LocalConfirmations
 from odradek.coordinator.transactions.local_markers import LocalMarkers
 from odradek.coordinator.transactions.markers import MarkerWriter
 from odradek.coordinator.transactions.transaction import ProducerIdentity, TransactionVersion
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.producer_ids import ProducerIds
     from odradek.coordinator.runtime.shard import Shard
     from odradek.coordinator.runtime.waiting_response import WaitingResponse
+    from odradek.coordinator.transactions.peers import Peers
     from odradek.coordinator.transactions.transaction import Transaction
     from odradek.coordinator.transactions.transaction_rules import Outcome
     from odradek.host.host import Host
@@ -79,7 +82,9 @@ class TransactionCoordinator:
         groups: GroupCoordinator,
         producer_ids: ProducerIds,
         time: ClockSkewGuard,
+        peers: Peers | None = None,
     ) -> None:
+        """`peers` are the other brokers of a cluster."""
         self._host = host
         self._metadata = metadata
         self._producer_ids = producer_ids
@@ -101,7 +106,14 @@ class TransactionCoordinator:
             keys_per_slice=IDS_PER_SLICE,
         )
         self.leaders = LocalMarkers(partitions, groups, host.clock)
-        self._markers = MarkerWriter(self.leaders, host.clock, self._runtime.run)
+        run = self._runtime.run
+        leaders = self.leaders if peers is None else ClusterMarkers(self.leaders, peers, run)
+        self._markers = MarkerWriter(leaders, host.clock, run)
+        self.confirmations: LocalConfirmations | ClusterConfirmations
+        if peers is None:
+            self.confirmations = LocalConfirmations(self)
+        else:
+            self.confirmations = ClusterConfirmations(self, peers, run)
         self.find = self._runtime.find
         self.shards = self._runtime.shards
 

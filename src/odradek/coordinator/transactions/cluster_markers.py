@@ -1,0 +1,128 @@
+"""Markers for partitions that any broker of a cluster leads: written here, or sent to their leaders."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odradek.client.broker_connection import BrokerUnavailable
+from odradek.coordinator.transactions.outbox import Outbox
+from odradek.host.logs import get_logger
+from odradek.protocol.control_records import ControlRecordType
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+
+    from odradek.client.broker_address import BrokerAddress
+    from odradek.coordinator.transactions.local_markers import LocalMarkers
+    from odradek.coordinator.transactions.peers import Peers
+    from odradek.coordinator.transactions.transaction import TransactionVersion
+    from odradek.protocol.control_records import EndTransactionMarker
+    from odradek.protocol.topic_partition import TopicPartition
+
+log = get_logger(__name__)
+
+PURPOSE = "markers"
+TIMEOUT_MS = 10_000.0
+MARKERS_PER_REQUEST = 1_000
+
+
+class _Marker(NamedTuple):
+    partition: TopicPartition
+    marker: EndTransactionMarker
+    version: TransactionVersion
+    outcome: asyncio.Future[ErrorCode]
+
+
+class ClusterMarkers:
+    def __init__(self, local: LocalMarkers, peers: Peers, run: Callable[[Coroutine[Any, Any, None]], None]) -> None:
+        self._local = local
+        self._peers = peers
+        self._outbox: Outbox[_Marker] = Outbox(self, run, MARKERS_PER_REQUEST)
+
+    def append_marker(
+        self, partition: TopicPartition, marker: EndTransactionMarker, version: TransactionVersion
+    ) -> ErrorCode | Awaitable[ErrorCode]:
+        """The outcome, now or later. UNKNOWN_TOPIC_OR_PARTITION only for a topic that was deleted: a leader that does
+        not know it yet will."""
+        topic, index = partition
+        image = self._peers.metadata.image.topics.get(topic)
+        if image is None or index >= len(image.partitions):
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        leader = image.partitions[index].leader
+        if self._peers.is_own(leader):
+            outcome = self._local.append_marker(partition, marker, version)
+            return outcome if inspect.isawaitable(outcome) else _repeatable(outcome)
+        address = self._peers.address(leader)
+        if address is None:
+            return ErrorCode.LEADER_NOT_AVAILABLE
+        item = _Marker(partition, marker, version, asyncio.get_running_loop().create_future())
+        self._outbox.add(address, item)
+        return item.outcome
+
+    # Courier
+
+    async def send(self, address: BrokerAddress, items: Sequence[_Marker]) -> None:
+        by_marker: defaultdict[tuple[EndTransactionMarker, TransactionVersion], list[_Marker]] = defaultdict(list)
+        for item in items:
+            by_marker[item.marker, item.version].append(item)
+        request = WriteTxnMarkersRequest(markers=[_encode(*key, group) for key, group in by_marker.items()])
+        try:
+            client = self._peers.client(address, PURPOSE)
+            response = await client.call(request, WriteTxnMarkersResponse, timeout_ms=TIMEOUT_MS)
+        except BrokerUnavailable as problem:
+            log.debug("transaction markers could not be sent", broker=address.node_id, reason=str(problem))
+            self.give_up(items)
+            return
+        for group, answer in zip(by_marker.values(), response.markers, strict=False):
+            outcomes = _outcomes(answer)
+            for item in group:
+                _resolve(item, _repeatable(outcomes.get(item.partition, ErrorCode.UNKNOWN_SERVER_ERROR)))
+        self.give_up(items)  # those without an answer
+
+    def give_up(self, items: Sequence[_Marker]) -> None:
+        for item in items:
+            _resolve(item, ErrorCode.REQUEST_TIMED_OUT)
+
+
+def _encode(marker: EndTransactionMarker, version: TransactionVersion, items: Sequence[_Marker]) -> WritableTxnMarker:
+    by_topic: defaultdict[str, list[int]] = defaultdict(list)
+    for item in items:
+        topic, index = item.partition
+        by_topic[topic].append(index)
+    return WritableTxnMarker(
+        producer_id=marker.producer_id,
+        producer_epoch=marker.producer_epoch,
+        transaction_result=marker.type is ControlRecordType.COMMIT,
+        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=indexes) for topic, indexes in by_topic.items()],
+        coordinator_epoch=marker.coordinator_epoch,
+        transaction_version=version,
+    )
+
+
+def _outcomes(answer: WritableTxnMarkerResult) -> dict[TopicPartition, ErrorCode]:
+    return {
+        (topic.name, partition.partition_index): ErrorCode(partition.error_code)
+        for topic in answer.topics
+        for partition in topic.partitions
+    }
+
+
+def _repeatable(error: ErrorCode) -> ErrorCode:
+    """The topic exists in the metadata, so its leader will know it, or the metadata will lose it."""
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION else error
+
+
+def _resolve(item: _Marker, error: ErrorCode) -> None:
+    if not item.outcome.done():
+        item.outcome.set_result(error)

@@ -1,0 +1,132 @@
+"""Whether a transaction has begun in a partition, or may begin: the coordinator of the transaction decides. The leader
+of the partition asks it, in this process or on another broker."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from odradek.client.broker_connection import BrokerUnavailable
+from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
+from odradek.coordinator.transactions.outbox import Outbox
+from odradek.coordinator.transactions.transaction import TransactionVersion
+from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Coroutine, Sequence
+
+    from odradek.client.broker_address import BrokerAddress
+    from odradek.coordinator.transactions.peers import Peers
+    from odradek.coordinator.transactions.transaction import ProducerIdentity
+    from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
+    from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
+    from odradek.protocol.topic_partition import TopicPartition
+
+log = get_logger(__name__)
+
+PURPOSE = "transactions"
+TIMEOUT_MS = 5_000.0  # the producer repeats its request, also to wait for another coordinator
+QUESTIONS_PER_REQUEST = 500
+
+
+class Question(NamedTuple):
+    transactional_id: str
+    producer: ProducerIdentity
+    partitions: Collection[TopicPartition]
+    joins: bool
+    """The partitions join the transaction; otherwise they must have joined it."""
+
+
+class _Sent(NamedTuple):
+    question: Question
+    answer: WaitingResponse
+
+
+class LocalConfirmations:
+    """Of a coordinator in this process."""
+
+    def __init__(self, coordinator: TransactionCoordinator) -> None:
+        self._coordinator = coordinator
+
+    def ask(self, question: Question) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
+        """The coordinator's answer for each partition."""
+        transactional_id, producer, partitions, joins = question
+        if joins:
+            outcome = self._coordinator.add_partitions(transactional_id, producer, partitions, TransactionVersion.V2)
+            return map_answer(outcome, lambda error: dict.fromkeys(partitions, error))
+        return self._coordinator.verify_partitions(transactional_id, producer, partitions)
+
+
+class ClusterConfirmations:
+    """Of the coordinators of a cluster. One that is not reached answers as one that is not available."""
+
+    def __init__(
+        self, coordinator: TransactionCoordinator, peers: Peers, run: Callable[[Coroutine[Any, Any, None]], None]
+    ) -> None:
+        self._coordinator = coordinator
+        self._local = LocalConfirmations(coordinator)
+        self._peers = peers
+        self._outbox: Outbox[_Sent] = Outbox(self, run, QUESTIONS_PER_REQUEST)
+
+    def ask(self, question: Question) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
+        leader = self._coordinator.topic.leader_of(question.transactional_id)
+        if leader is None:
+            return dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if self._peers.is_own(leader):
+            return self._local.ask(question)
+        address = self._peers.address(leader)
+        if address is None:
+            return dict.fromkeys(question.partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        answer = WaitingResponse(lambda error: dict.fromkeys(question.partitions, error))
+        self._outbox.add(address, _Sent(question, answer))
+        return answer
+
+    # Courier
+
+    async def send(self, address: BrokerAddress, items: Sequence[_Sent]) -> None:
+        request = AddPartitionsToTxnRequest(transactions=[_encode(item.question) for item in items])
+        try:
+            client = self._peers.client(address, PURPOSE)
+            response = await client.call(request, AddPartitionsToTxnResponse, timeout_ms=TIMEOUT_MS)
+        except BrokerUnavailable as problem:
+            log.debug("a transaction coordinator is not reached", broker=address.node_id, reason=str(problem))
+            self.give_up(items)
+            return
+        for item, result in zip(items, response.results_by_transaction, strict=False):
+            found = _errors(result)
+            item.answer({each: found.get(each, ErrorCode.UNKNOWN_SERVER_ERROR) for each in item.question.partitions})
+        error = ErrorCode(response.error_code)
+        for item in items[len(response.results_by_transaction) :]:
+            item.answer.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE if error is ErrorCode.NONE else error)
+
+    def give_up(self, items: Sequence[_Sent]) -> None:
+        for item in items:
+            item.answer.refuse(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+
+
+def _encode(question: Question) -> AddPartitionsToTxnTransaction:
+    by_topic: defaultdict[str, list[int]] = defaultdict(list)
+    for topic, index in question.partitions:
+        by_topic[topic].append(index)
+    return AddPartitionsToTxnTransaction(
+        transactional_id=question.transactional_id,
+        producer_id=question.producer.producer_id,
+        producer_epoch=question.producer.epoch,
+        verify_only=not question.joins,
+        topics=[AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in by_topic.items()],
+    )
+
+
+def _errors(result: AddPartitionsToTxnResult) -> dict[TopicPartition, ErrorCode]:
+    return {
+        (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
+        for topic in result.topic_results
+        for partition in topic.results_by_partition
+    }
