@@ -29,7 +29,8 @@ def kafka(jvm: None) -> Iterator[JsonSession]:
 
 @st.composite
 def partitions(draw: st.DrawFn) -> PartitionImage:
-    """Partitions that a controller can have made: without a leader only if nobody is in sync."""
+    """Partitions that a controller can have made: without a leader only if nobody is in sync, and then with the last
+    leader."""
     replicas = draw(st.lists(st.sampled_from(BROKERS), min_size=1, max_size=5, unique=True))
     in_sync = draw(st.lists(st.sampled_from(replicas), unique=True))
     others = [replica for replica in replicas if replica not in in_sync]
@@ -37,7 +38,7 @@ def partitions(draw: st.DrawFn) -> PartitionImage:
     is_moving = draw(st.booleans()) and len(replicas) > 1
     moving = draw(st.lists(st.sampled_from(replicas), unique=True, max_size=len(replicas) - 1)) if is_moving else []
     cut = draw(st.integers(0, len(moving)))
-    last_known = [] if in_sync else draw(st.lists(st.sampled_from(replicas), max_size=1))
+    last_known = [] if in_sync else [draw(st.sampled_from(replicas))]
     return PartitionImage(
         0,
         tuple(replicas),

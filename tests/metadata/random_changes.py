@@ -74,12 +74,14 @@ def broker_change(draw: st.DrawFn, image: MetadataImage) -> Change:
         broker = image.brokers[draw(st.sampled_from(sorted(image.brokers)))]
         return BrokerRemoved(broker.node_id, broker.broker_epoch)
     endpoint = st.builds(Endpoint, texts, st.integers(0, 65535))
+    node_id = draw(st.integers(0, 5))
+    earlier_epochs = [broker.broker_epoch for broker in image.brokers.values()]
     return BrokerRegistered(
         BrokerImage(
-            draw(st.integers(0, 5)),
+            node_id,
             draw(st.dictionaries(texts, endpoint, max_size=2)),
             draw(st.none() | texts),
-            image.version + 1,
+            max([image.version, *earlier_epochs]) + 1,
             draw(st.booleans()),
             draw(st.booleans()),
         )
