@@ -113,6 +113,7 @@ class Node:
             authorizer=AllowAll(),
             advertised_apis=AdvertisedApis(apis.values()),
             forwarder=self._coordination.forwarder,
+            apis=apis,
         )
         self.dispatcher = Dispatcher(apis, services)
 
