@@ -9,8 +9,10 @@ server.
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.host.zookeeper import (
@@ -173,6 +175,7 @@ class SimulatedSession:
     def __init__(self, ensemble: Ensemble, delay_s: Callable[[], float] = lambda: 0.0) -> None:
         self._ensemble = ensemble
         self._delay_s = delay_s
+        self._context = contextvars.copy_context()  # of the broker whose session it is
         self._listeners: list[Callable[[SessionEvent], None]] = []
         self._session_id = 0
         self._is_started = False
@@ -288,6 +291,15 @@ class SimulatedSession:
         self.disconnect()
         self._ensemble.end_session(self._session_id)
 
+    def abandon(self) -> None:
+        """The client's process is killed. The ensemble keeps the session until `expire`."""
+        self._is_closed = True
+        self._listeners.clear()
+        self.data_watchers.clear()
+        self.child_watchers.clear()
+        self._connected.clear()
+        self._connection += 1
+
     def fire(self, watchers: dict[str, list[Callable[[], None]]], path: str) -> None:
         for watcher in watchers.pop(path, ()):
             self._later(watcher)
@@ -296,14 +308,14 @@ class SimulatedSession:
         self, watchers: dict[str, list[Callable[[], None]]], path: str, watcher: Callable[[], None] | None
     ) -> None:
         if watcher is not None:
-            watchers[path].append(watcher)
+            watchers[path].append(partial(contextvars.copy_context().run, watcher))
 
     def _later(self, watcher: Callable[[], None]) -> None:
         asyncio.get_running_loop().call_later(self._delay_s(), watcher)
 
     def _tell(self, event: SessionEvent) -> None:
         for listener in tuple(self._listeners):
-            listener(event)
+            self._context.copy().run(listener, event)
 
     def _drop_connection(self) -> None:
         self._connected.clear()

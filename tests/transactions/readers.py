@@ -63,7 +63,7 @@ async def read_some(connection: Connection, history: History, reading: Reading, 
             history.report(f"unexpected error: {error.name} for Fetch of {reading.partition} at {position}")
         return False
     name = f"{reading.partition} by {reading.reader}"
-    if data.last_stable_offset < reading.last_stable_offset:
+    if data.last_stable_offset < reading.last_stable_offset and not history.has_new_leaders:
         history.report(f"last stable offset: {name} {data.last_stable_offset} after {reading.last_stable_offset}")
     reading.last_stable_offset = data.last_stable_offset
     end_offset = data.last_stable_offset if is_committed_only else data.high_watermark

@@ -38,11 +38,11 @@ ANSWER_S = 100.0  # a request is answered without an error within this time
 POLL_S = 0.5
 
 
-async def prepare(connection: Connection) -> None:
+async def prepare(connection: Connection, replication_factor: int = 1) -> None:
     small = {"segment.index.bytes": "64", "index.interval.bytes": "100"}  # segments are rolled often
     configs = [CreatableTopicConfig(name=name, value=value) for name, value in small.items()]
     topics = [
-        CreatableTopic(name=name, num_partitions=2, replication_factor=1, configs=configs)
+        CreatableTopic(name=name, num_partitions=2, replication_factor=replication_factor, configs=configs)
         for name in sorted({name for name, _ in (*OUTPUTS, SOURCE)})
     ]
     answer = await connection.call(CreateTopicsRequest(topics=topics), CreateTopicsResponse, 7)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_connection import BrokerUnavailable
+from odradek.metadata.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,14 +89,18 @@ class ControllerRoute:
 
     async def wait_until_applied(self, version: int, deadline: Deadline) -> bool:
         """Whether this broker has applied the version before the deadline."""
-        while self._cache.applied_version < version and deadline.remaining_ms > 0:
-            await self._wait(self._awaiting_commit, deadline.remaining_ms)
-        return self._cache.applied_version >= version
+        try:
+            async with asyncio.timeout(max(deadline.remaining_ms, 0) / 1000):
+                await self._cache.wait_until_applied(version)
+        except (TimeoutError, StoreError):
+            return False
+        return True
 
     async def wait_until_topics_exist(self, names: set[str], deadline: Deadline) -> None:
-        """Return when this broker knows the topics, or the deadline has passed."""
+        """Return when this broker has applied the commits that create the topics, or the deadline has passed."""
         while not names <= self._cache.image.topics.keys() and deadline.remaining_ms > 0:
             await self._wait(self._awaiting_commit, deadline.remaining_ms)
+        await self.wait_until_applied(self._cache.image.version, deadline)
 
     async def _wait(self, waiting: set[asyncio.Future[None]], timeout_ms: float) -> None:
         if timeout_ms <= 0:
@@ -110,8 +115,7 @@ class ControllerRoute:
             waiting.discard(woken)
 
     def _follow(self, before: MetadataImage, after: MetadataImage) -> None:
-        # The version counts as applied after all subscribers have run.
-        asyncio.get_running_loop().call_soon(_wake, self._awaiting_commit)
+        _wake(self._awaiting_commit)
         if before.controller_epoch != after.controller_epoch or before.brokers is not after.brokers:
             _wake(self._awaiting_controller)
 
