@@ -1,5 +1,5 @@
-"""Takes each request to the broker that a client would ask: the leader of its partition, or the coordinator of its key, by
-the metadata of some broker, which may be old."""
+"""Takes each request to the broker that a client would ask: the leader of its partition, or the coordinator of its key,
+by the metadata of some broker, which may be old."""
 
 from __future__ import annotations
 
@@ -16,7 +16,11 @@ from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRe
 from odradek.protocol.messages.end_txn import EndTxnRequest
 from odradek.protocol.messages.fetch import FetchRequest
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest
-from odradek.protocol.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+from odradek.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
 from odradek.protocol.messages.offset_fetch import OffsetFetchRequest
 from odradek.protocol.messages.produce import ProduceRequest
 from odradek.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
@@ -68,7 +72,7 @@ class Routing:
 
     async def _list_transactions(self, frame: bytes, version: int) -> bytes | None:
         """Each broker has those that it coordinates."""
-        merged: dict[str, object] = {}
+        merged: dict[str, TransactionState] = {}
         for member in self._members:
             data = await member.answer(frame)
             if data is None:

@@ -26,7 +26,7 @@ from odradek.replica.partition import ALL_IN_SYNC, Partition
 from tests.handlers.requests import batch
 from tests.replica.fake_replication import FakeReplication
 from tests.replica.led_partitions import PATH, InlineWorkers
-from tests.replication.planted_bugs import planted
+from tests.replication.planted_bugs import BUGS, planted
 from tests.simulation.simulated_host import Simulation
 
 if TYPE_CHECKING:
@@ -197,5 +197,5 @@ def test_the_model_finds_planted_bugs(bug: str) -> None:
     found = settings(
         max_examples=1000, stateful_step_count=30, deadline=None, derandomize=True, phases=[Phase.generate]
     )
-    with planted(bug), pytest.raises(AssertionError):
+    with planted(BUGS[bug]), pytest.raises(AssertionError):
         run_state_machine_as_test(InSyncModel, settings=found)

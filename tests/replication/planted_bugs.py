@@ -80,16 +80,16 @@ BUGS: dict[str, list[tuple[Any, str, Any]]] = {
 
 
 @contextmanager
-def planted(name: str) -> Iterator[None]:
+def planted(patches: list[tuple[Any, str, Any]]) -> Iterator[None]:
     with ExitStack() as stack:
-        for target, attribute, wrong in BUGS[name]:
+        for target, attribute, wrong in patches:
             stack.enter_context(patch.object(target, attribute, wrong))
         yield
 
 
-def seeds_until_found(name: str, run: Callable[[int], object], limit: int) -> int | None:
+def seeds_until_found(patches: list[tuple[Any, str, Any]], run: Callable[[int], object], limit: int) -> int | None:
     """How many seeds it takes to notice the bug; None if none of them does."""
-    with planted(name):
+    with planted(patches):
         for seed in range(limit):
             try:
                 run(seed)

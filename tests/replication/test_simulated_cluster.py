@@ -38,14 +38,14 @@ def test_nothing_acknowledged_is_lost_and_replicas_agree(first: int) -> None:
 
 @pytest.mark.parametrize("bug", FOUND_SOON)
 def test_planted_bugs_are_found(bug: str) -> None:
-    assert seeds_until_found(bug, run_seed, 40) is not None
+    assert seeds_until_found(BUGS[bug], run_seed, 40) is not None
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug not in FOUND_BY_THE_MODEL])
 def test_every_planted_bug_is_found(bug: str, record_property: Callable[[str, object], None]) -> None:
-    found_after = seeds_until_found(bug, run_seed, 400)
+    found_after = seeds_until_found(BUGS[bug], run_seed, 400)
     record_property("seeds", found_after)
     assert found_after is not None
 

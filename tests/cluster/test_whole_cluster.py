@@ -1,0 +1,68 @@
+"""A whole cluster in one process on a simulated host: three brokers with their controller, replication and
+coordinators, ZooKeeper, clients with transactions, and faults of each.
+
+`ODRADEK_CLUSTER_SEEDS=100-199` runs other seeds. A failing seed replays exactly: `python -m tests.cluster.story SEED`.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cluster.planted_bugs import BUGS
+from tests.cluster.story import tell
+from tests.replication.planted_bugs import seeds_until_found
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MOST_SEEDS = 300
+
+
+def seeds(otherwise: str) -> range:
+    first, _, last = os.environ.get("ODRADEK_CLUSTER_SEEDS", otherwise).partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def check(seed: int) -> None:
+    result = tell(seed)
+    assert not result.anomalies, "\n".join([f"seed {seed}", *result.anomalies[:20], *result.events])
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", seeds("0-3"))
+def test_nothing_is_lost_and_transactions_are_whole(seed: int) -> None:
+    check(seed)
+
+
+@pytest.mark.timeout(600)
+def test_a_seed_replays_exactly_in_another_process() -> None:
+    command = [sys.executable, "-m", "tests.cluster.story", "1"]
+    environment = {**os.environ, "PYTHONHASHSEED": "7"}
+    other = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert other.stdout.splitlines()[1] == tell(1).digest
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("part", range(20))
+def test_many_seeds(part: int, record_property: Callable[[str, object], None]) -> None:
+    """1,000 seeds, unless others are chosen."""
+    chosen = seeds("1000-1999")[part::20]
+    record_property("seeds", len(chosen))
+    for seed in chosen:
+        check(seed)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("bug", BUGS)
+def test_every_planted_bug_is_found(bug: str, record_property: Callable[[str, object], None]) -> None:
+    found_after = seeds_until_found(BUGS[bug], check, MOST_SEEDS)
+    record_property("seeds", found_after)
+    print(f"{bug}: {found_after} seeds")
+    assert found_after is not None
