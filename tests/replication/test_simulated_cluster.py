@@ -1,5 +1,5 @@
 """A cluster of three brokers in one process on a simulated host: kills, power losses, cuts and changes of leaders, with
-invariants after every step. A failing seed prints its history; `ODRADEK_CLUSTER_SEEDS=1000-1999` runs others."""
+invariants after every step. A failing seed prints its history; `ODRADEK_REPLICATION_SEEDS=1000-1999` runs others."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FOUND_SOON = (
 
 
 def seeds() -> range:
-    first, _, last = os.environ.get("ODRADEK_CLUSTER_SEEDS", "0-29").partition("-")
+    first, _, last = os.environ.get("ODRADEK_REPLICATION_SEEDS", "0-29").partition("-")
     return range(int(first), int(last or first) + 1)
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from odradek.metadata.store import Commit
 
-SEEDS = [int(seed) for seed in os.environ.get("ODRADEK_CLUSTER_SEEDS", "1,2,3,4,5,6").split(",")]
+SEEDS = [int(seed) for seed in os.environ.get("ODRADEK_SESSION_SEEDS", "1,2,3,4,5,6").split(",")]
 STEPS = 60
 
 

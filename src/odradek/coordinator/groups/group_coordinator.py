@@ -7,7 +7,7 @@ offsets, and removes the offsets of deleted topics.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import NewTopic
 from odradek.coordinator.groups.consumer.patterns import match_new_pattern, match_patterns
@@ -15,7 +15,7 @@ from odradek.coordinator.groups.group_settings import GroupSettings, group_setti
 from odradek.coordinator.groups.group_shard import GroupShard
 from odradek.coordinator.groups.offsets.offset_operations import expire_offsets, forget_topics
 from odradek.coordinator.runtime.expiry import Expiry
-from odradek.coordinator.runtime.internal_topic import InternalTopic
+from odradek.coordinator.runtime.internal_topic import InternalTopic, replication_factor
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.protocol.errors import ErrorCode
 
@@ -40,11 +40,12 @@ GROUPS_PER_SLICE = 50
 OFFSETS_PER_SLICE = 2000  # a few milliseconds when all of them are removed
 
 
-def offsets_topic(values: Mapping[str, Any], broker_count: int) -> NewTopic:
+def offsets_topic(config: BrokerConfig, broker_count: int) -> NewTopic:
+    values: Mapping[str, Any] = config.values
     return NewTopic(
         name=OFFSETS_TOPIC,
         partition_count=values["offsets.topic.num.partitions"],
-        replication_factor=min(values["offsets.topic.replication.factor"], broker_count),
+        replication_factor=replication_factor(config, "offsets.topic.replication.factor", broker_count),
         configs={
             "cleanup.policy": "compact",
             "compression.type": "producer",

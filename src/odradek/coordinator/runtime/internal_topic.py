@@ -3,7 +3,7 @@ shard for each of its partitions that this broker leads."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from odradek.coordinator.runtime.topic_logs import TopicLogs
 from odradek.host.logs import get_logger
@@ -11,8 +11,9 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_LEADER
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
+    from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
     from odradek.controller.topic_decisions import NewTopic
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
@@ -22,8 +23,16 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-Design: TypeAlias = "Callable[[Mapping[str, Any], int], NewTopic]"
+Design: TypeAlias = "Callable[[BrokerConfig, int], NewTopic]"
 """The topic to create, from the broker's configuration and the number of brokers."""
+
+
+def replication_factor(config: BrokerConfig, name: str, broker_count: int) -> int:
+    """The default is limited to the number of brokers. A cluster for which the property is set waits until it has so
+    many brokers, as Apache Kafka does: the topic would have too few replicas for ever."""
+    configured = cast("int", config.values[name])
+    is_required = config.zookeeper_connect is not None and name in config.static_values
+    return configured if is_required else min(configured, broker_count)
 
 
 class InternalTopic:
@@ -61,7 +70,7 @@ class InternalTopic:
         if self.exists:
             return
         broker_count = max(len(self._metadata.image.brokers), 1)
-        topic = self._design(self._metadata.broker_config.values, broker_count)
+        topic = self._design(self._metadata.broker_config, broker_count)
         (result,) = await self._controller.create_topics([topic])
         if result.error not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
             log.error("an internal topic could not be created", topic=self._name, reason=result.message)

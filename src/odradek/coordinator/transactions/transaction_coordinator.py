@@ -3,12 +3,12 @@ broker. Handlers call it; it answers at once, or when the records of the decisio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.topic_decisions import NewTopic
 from odradek.coordinator.runtime.expiry import Expiry
-from odradek.coordinator.runtime.internal_topic import InternalTopic
+from odradek.coordinator.runtime.internal_topic import InternalTopic, replication_factor
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.transactions import transaction_rules as rules
 from odradek.coordinator.transactions.cluster_markers import ClusterMarkers
@@ -46,16 +46,17 @@ IDS_PER_SLICE = 500
 NO_IDENTITY = ProducerIdentity(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
-def transactions_topic(values: Mapping[str, Any], broker_count: int) -> NewTopic:
-    replication_factor = min(values["transaction.state.log.replication.factor"], broker_count)
+def transactions_topic(config: BrokerConfig, broker_count: int) -> NewTopic:
+    values: Mapping[str, Any] = config.values
+    replicas = replication_factor(config, "transaction.state.log.replication.factor", broker_count)
     return NewTopic(
         name=TRANSACTIONS_TOPIC,
         partition_count=values["transaction.state.log.num.partitions"],
-        replication_factor=replication_factor,
+        replication_factor=replicas,
         configs={
             "cleanup.policy": "compact",
             "compression.type": "uncompressed",
-            "min.insync.replicas": str(min(values["transaction.state.log.min.isr"], replication_factor)),
+            "min.insync.replicas": str(min(values["transaction.state.log.min.isr"], replicas)),
             "segment.bytes": str(values["transaction.state.log.segment.bytes"]),
             "unclean.leader.election.enable": "false",
         },
