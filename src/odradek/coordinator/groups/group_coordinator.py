@@ -7,7 +7,7 @@ offsets, and removes the offsets of deleted topics.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.controller.topic_decisions import NewTopic
 from odradek.coordinator.groups.consumer.patterns import match_new_pattern, match_patterns

@@ -3,7 +3,7 @@ broker. Handlers call it; it answers at once, or when the records of the decisio
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.topic_decisions import NewTopic
