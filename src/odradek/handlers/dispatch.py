@@ -70,6 +70,7 @@ class Dispatcher:
     def __init__(self, apis: Mapping[int, Api], services: Services) -> None:
         self._apis = apis
         self._services = services
+        self._flexible_from = {key: api.request.flexible_from for key, api in apis.items()}.get
 
     def handle(self, frame: memoryview, connection: ClientConnection) -> Answer | Awaitable[Answer]:
         """The answer as a list of parts with their frame size, or an awaitable of it when it must wait.
@@ -112,10 +113,6 @@ class Dispatcher:
                 feature, services.host.clock, client=connection.host, client_id=header.client_id
             )
 
-    def _flexible_from(self, api_key: int) -> int | None:
-        api = self._apis.get(api_key)
-        return None if api is None else api.request.flexible_from
-
 
 async def _answer_later(api: Api, header: RequestHeader, awaited: Awaitable[Any]) -> Answer:
     try:
@@ -139,15 +136,13 @@ def _encode(api: Api, header: RequestHeader, response: Response | None) -> Answe
 
 
 def _frame(correlation_id: int, response: Response, version: int, is_flexible: bool) -> list[Part]:
-    head = encode_response_header(correlation_id, is_flexible)
     body = response.encode(version)
     try:
         data = b"".join(body)  # type: ignore[arg-type]  # a file slice raises the TypeError below
     except TypeError:
-        size = len(head) + sum(map(len, body))
-        body.insert(0, size.to_bytes(4, "big") + head)
+        body.insert(0, encode_response_header(correlation_id, is_flexible, sum(map(len, body))))
         return body
-    return [(len(head) + len(data)).to_bytes(4, "big") + head + data]
+    return [encode_response_header(correlation_id, is_flexible, len(data)) + data]
 
 
 def _failed(api: Api, header: RequestHeader, problem: Exception) -> CloseConnection:

@@ -50,6 +50,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_client",
         "_frames",
+        "_is_paused",
         "_listener",
         "_transport",
         "_waiting",
@@ -62,6 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._frames = FrameBuffer(listener.receive_buffers, listener.largest_frame_bytes)
         self._waiting: asyncio.Future[None] | LaterAnswer | None = None
+        self._is_paused = False
         self.last_active_ms = 0.0
         self.is_finishing = False
 
@@ -188,10 +190,11 @@ class Connection(asyncio.BufferedProtocol):
     def _update_reading(self) -> None:
         """Resumes or pauses reading. While a response is pending, reading continues up to one frame's worth of
         unprocessed bytes, so that a closed socket is noticed at once."""
-        if self._transport.is_closing():
+        is_paused = bool(self._frames.unread_bytes) and (self._waiting is not None or not self._writer.is_drained)
+        if is_paused is self._is_paused or self._transport.is_closing():
             return
-        is_busy = self._waiting is not None or not self._writer.is_drained
-        if is_busy and self._frames.unread_bytes:
+        self._is_paused = is_paused
+        if is_paused:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()

@@ -7,6 +7,7 @@ the bytes that have arrived, never with the size that the peer declared. Does no
 from __future__ import annotations
 
 import mmap
+import struct
 
 # Much larger than one receive, so that most frames are complete in it and need not be moved.
 SHARED_BYTES = 8 << 20
@@ -18,6 +19,8 @@ POOLED_BUFFERS = 4
 POOLED_BYTES = POOLED_BUFFERS * SHARED_BYTES
 SIZE_BYTES = 4
 SMALLEST_FRAME_BYTES = 8  # API key, version, correlation id
+
+_unpack_size = struct.Struct(">i").unpack_from
 
 
 class InvalidFrameSize(ValueError):
@@ -133,7 +136,7 @@ class FrameBuffer:
         self.settle()
 
     def _declared_size(self, position: int) -> int:
-        size = int.from_bytes(self._buffer[position : position + SIZE_BYTES], "big", signed=True)
+        size: int = _unpack_size(self._buffer, position)[0]
         if not SMALLEST_FRAME_BYTES <= size <= self._largest_frame_bytes:
             raise InvalidFrameSize(
                 f"a frame of {size} bytes was declared; socket.request.max.bytes is {self._largest_frame_bytes}"
