@@ -131,8 +131,9 @@ def _encode(api: Api, header: RequestHeader, response: Response | None) -> Answe
         return None
     flexible_from = api.response.flexible_from
     # ApiVersions responses always have the header of version 0: the client does not know the broker's versions.
-    is_flexible = api.key != API_VERSIONS_KEY and flexible_from is not None and header.api_version >= flexible_from
-    return _frame(header.correlation_id, response, header.api_version, is_flexible)
+    version = header.api_version
+    is_flexible = flexible_from is not None and version >= flexible_from and api.key != API_VERSIONS_KEY
+    return _frame(header.correlation_id, response, version, is_flexible)
 
 
 def _frame(correlation_id: int, response: Response, version: int, is_flexible: bool) -> list[Part]:

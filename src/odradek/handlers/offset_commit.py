@@ -64,12 +64,14 @@ def handle(
     def finish(errors: list[ErrorCode]) -> None:
         """The commit has shared a batch, which is written, or has failed."""
         assert waiting is not None
-        _fill_in(committed, errors)
+        if any(errors):
+            _fill_in(committed, errors)
         shard.answer(waiting, response)
 
     errors = commit_offsets(shard, committer, offsets, request.retention_time_ms, finish)
     if errors is not None:
-        _fill_in(committed, errors)
+        if any(errors):
+            _fill_in(committed, errors)
         return shard.answer_directly(response, lambda error: _refuse(request, error))
     waiting = WaitingResponse(lambda error: _refuse(request, error))
     return waiting
@@ -101,9 +103,8 @@ def _prepare(
 
 
 def _fill_in(partitions: list[OffsetCommitResponsePartition], errors: list[ErrorCode]) -> None:
-    if any(errors):
-        for partition, error in zip(partitions, errors, strict=True):
-            partition.error_code = error
+    for partition, error in zip(partitions, errors, strict=True):
+        partition.error_code = error
 
 
 def _refuse(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
@@ -123,7 +124,7 @@ def _refuse(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitRespo
 
 
 def _find_topic(requested: OffsetCommitRequestTopic, context: RequestContext) -> TopicImage | ErrorCode:
-    image = context.services.image
+    image = context.services.metadata.image
     if context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS:
         topic = image.topic_by_id(requested.topic_id)
         if topic is None:

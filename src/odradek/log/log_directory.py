@@ -5,7 +5,6 @@ import base64
 import binascii
 import re
 import uuid
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from odradek.host.disk import Lock
@@ -118,7 +117,7 @@ class LogDirectory:
         self.log_start_offsets = OffsetCheckpoint(host.disk, f"{path}/{LOG_START_OFFSET_FILE}")
         self.cleaner_offsets = OffsetCheckpoint(host.disk, f"{path}/{CLEANER_OFFSET_FILE}")
         self.high_watermarks = OffsetCheckpoint(host.disk, f"{path}/{HIGH_WATERMARK_FILE}")
-        self.scheduled_deletes: Sequence[str] = ()
+        self.scheduled_deletes: list[str] = []
         """The directories that `schedule_delete` had renamed and that were not removed when the last run ended."""
         self._host = host
         self._lock = lock

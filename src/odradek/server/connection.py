@@ -109,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         """Handles complete frames until one must wait, or the client does not read."""
         frames, writer = self._frames, self._writer
         try:
-            while self._waiting is None and writer.is_drained and not self.is_finishing:
+            while self._waiting is None and not writer.unsent and not self.is_finishing:
                 frame = frames.next_frame()
                 if frame is None:
                     break
@@ -121,14 +121,14 @@ class Connection(asyncio.BufferedProtocol):
                     answer.then(self._answer_came)
                 elif answer is not None:
                     self._waiting = asyncio.ensure_future(self._answer_later(answer))
-            frames.settle()
+            has_unread = frames.settle()
         except (InvalidFrameSize, MalformedMessage) as problem:
             self._refuse(str(problem))
             return
         except CloseConnection as closing:
             self._refuse(str(closing))
             return
-        self._update_reading()
+        self._update_reading(has_unread)
 
     def _answer_came(self, answer: Answer | Awaitable[Answer] | CloseConnection) -> None:
         """Sends the response in the call that gives it. The next request waits for the next turn of the event loop:
@@ -187,10 +187,10 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._handle_frames()
 
-    def _update_reading(self) -> None:
+    def _update_reading(self, has_unread: bool) -> None:
         """Resumes or pauses reading. While a response is pending, reading continues up to one frame's worth of
         unprocessed bytes, so that a closed socket is noticed at once."""
-        is_paused = bool(self._frames.unread_bytes) and (self._waiting is not None or not self._writer.is_drained)
+        is_paused = has_unread and (self._waiting is not None or bool(self._writer.unsent))
         if is_paused is self._is_paused or self._transport.is_closing():
             return
         self._is_paused = is_paused

@@ -117,18 +117,21 @@ class FrameBuffer:
         self._start_position = begin + size
         return self._buffer[begin : begin + size]
 
-    def settle(self) -> None:
-        """Moves remaining bytes out of the shared buffer, or returns an owned buffer once it is empty."""
+    def settle(self) -> bool:
+        """Moves remaining bytes out of the shared buffer, or returns an owned buffer once it is empty. Returns whether
+        there are unread bytes."""
         if self._start_position == self._end_position:
             if self._is_own:
                 self._buffers.give(self._buffer)
                 self._is_own = False
             self._start_position = self._end_position = 0
-        elif not self._is_own:
+            return False
+        if not self._is_own:
             wanted_bytes = self._wanted_bytes()
             if self.unread_bytes < HANDED_OVER_BYTES or not self._buffers.hand_over():
                 self._move_to(self._buffers.take(wanted_bytes))
             self._is_own = True
+        return True
 
     def release(self) -> None:
         """Returns the connection's memory when it is closed."""
