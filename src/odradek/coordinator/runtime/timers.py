@@ -1,5 +1,6 @@
-"""Deadlines by key. To postpone a deadline, as each heartbeat does, or to stop one and set the next, as each transaction
-does, costs a dictionary entry and no timer of the event loop. The timer of a stopped deadline stays until it is due."""
+"""Deadlines by key. To postpone a deadline, as each heartbeat does, or to stop one and set the next, as each
+transaction does, costs a dictionary entry and no timer of the event loop. The timer of a stopped deadline stays until
+it is due."""
 
 from __future__ import annotations
 
