@@ -1,8 +1,8 @@
 """Rewrites the assert statements of all modules once for all workers of pytest-xdist.
 
-pytest rewrites a module when it first imports it, and keeps the result in `__pycache__`. In a fresh checkout the workers
-import the same modules at the same time, and each would rewrite all of them, which takes 13 s of processor time. Here each
-worker begins with another part of the modules and leaves out those that are there when it comes to them.
+pytest rewrites a module when it first imports it, and keeps the result in `__pycache__`. In a fresh checkout the
+workers import the same modules at the same time, and each would rewrite all of them, which takes 13 s of processor
+time. Here each worker begins with another part of the modules and leaves out those that others have rewritten.
 """
 
 from __future__ import annotations
