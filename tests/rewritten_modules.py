@@ -19,18 +19,23 @@ if TYPE_CHECKING:
     import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDERS = (ROOT / "tests", ROOT / "src" / "odradek")  # the package has a plugin, for which pytest rewrites all of it
+# The package has a plugin, for which pytest rewrites all of its modules.
+PATTERNS = ("tests/**/test_*.py", "tests/**/conftest.py", "src/odradek/**/*.py")
 
 
-def rewrite_modules(config: pytest.Config, worker: int, workers: int) -> None:
+def rewrite_modules(config: pytest.Config, worker: int, workers: int, root: Path = ROOT) -> None:
     if sys.dont_write_bytecode:
         return
-    for source in in_turn([file for folder in FOLDERS for file in sorted(folder.rglob("*.py"))], worker, workers):
-        kept = source.parent / "__pycache__" / f"{source.stem}{PYC_TAIL}"
+    for source in in_turn([file for pattern in PATTERNS for file in sorted(root.glob(pattern))], worker, workers):
+        kept = kept_file(source)
         if not is_newer(kept, source):
             kept.parent.mkdir(exist_ok=True)
             source_hash, code = _rewrite_test(source, config)
             _write_pyc(config.stash[assertstate_key], code, source_hash, kept)
+
+
+def kept_file(source: Path) -> Path:
+    return source.parent / "__pycache__" / f"{source.stem}{PYC_TAIL}"
 
 
 def in_turn(files: Sequence[Path], worker: int, workers: int) -> list[Path]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests import rewritten_modules
-from tests.rewritten_modules import PYC_TAIL, in_turn, rewrite_modules
+from tests.rewritten_modules import in_turn, kept_file, rewrite_modules
 
 if TYPE_CHECKING:
     import pytest
@@ -20,19 +19,18 @@ def test_workers_begin_at_different_modules_and_come_to_all() -> None:
     assert all(sorted(turn) == FILES for turn in turns)
 
 
-def test_only_what_is_missing_or_old_is_rewritten(
+def test_only_what_is_missing_is_rewritten(
     tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rewritten_modules, "FOLDERS", (tmp_path,))
     monkeypatch.setattr("sys.dont_write_bytecode", False)
-    first, second = tmp_path / "first.py", tmp_path / "second.py"
-    first.write_text("assert 1 == 1\n")
-    second.write_text("assert 2 == 2\n")
-    rewrite_modules(pytestconfig, 0, 1)
-    kept = [tmp_path / "__pycache__" / f"{name}{PYC_TAIL}" for name in ("first", "second")]
-    assert all(file.stat().st_size > 0 for file in kept)
-    for file in kept:
-        file.write_bytes(b"as it was")
-    kept[0].unlink()
-    rewrite_modules(pytestconfig, 0, 1)
-    assert kept[0].read_bytes() != kept[1].read_bytes() == b"as it was"
+    (tmp_path / "tests" / "log").mkdir(parents=True)
+    sources = [tmp_path / "tests" / "conftest.py", tmp_path / "tests" / "log" / "test_first.py"]
+    for source in sources:
+        source.write_text("assert 1 == 1\n")
+    rewrite_modules(pytestconfig, 0, 1, tmp_path)
+    first, second = map(kept_file, sources)
+    first.unlink()
+    second.write_bytes(b"as it was")
+    rewrite_modules(pytestconfig, 0, 1, tmp_path)
+    assert first.stat().st_size > 0
+    assert second.read_bytes() == b"as it was"
