@@ -21,6 +21,7 @@ $(READY): locks/dev.txt pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r locks/dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m compileall -q src
 	@touch $(READY)
 
 up: $(READY) ## The oil rigs from sensor to alert: broker, simulated pumps, pipeline on Spark, live view
@@ -47,7 +48,7 @@ bench: $(READY) ## Odradek beside Apache Kafka; writes docs/benchmarks.md
 
 soak: $(READY) ## Long tests that rarely fail: SEEDS of the simulation, CRASH_ROUNDS, GROUP_SEEDS under load, EXAMPLES of messages, KILLS of pipelines, DEFINITIONS drawn, every client
 	ODRADEK_SIMULATION_SEEDS=$(or $(SEEDS),1000-1999) $(BIN)/pytest -n 2 -q tests/simulation -k remembered
-	EXAMPLES=$(or $(EXAMPLES),20) $(BIN)/pytest -n 2 -q tests/protocol
+	EXAMPLES=$(or $(EXAMPLES),50) $(BIN)/pytest -n 2 -q tests/protocol
 	CRASH_ROUNDS=$(or $(CRASH_ROUNDS),200) CRASH_SEED=$(or $(CRASH_SEED),2) $(BIN)/pytest -q -rP tests/crash
 	ODRADEK_GROUP_RECORDS=5000000 ODRADEK_GROUP_SEEDS=$(or $(GROUP_SEEDS),2-4) $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_under_load.py
 	GROUP_RECOVERY_S=5 $(BIN)/pytest -q -rP --suite test,soak tests/groups/test_broker_restart.py

@@ -14,6 +14,7 @@ import pytest
 from odradek.testing import RunningZooKeeper
 from tests.jvm import jars
 from tests.jvm.shared_kafka import KafkaAddress, SharedKafka, connect
+from tests.rewritten_modules import rewrite_modules
 from tests.slow_files import ProcessorTimes, write_report
 from tests.suites import DEFAULT_SUITE, SUITES, chosen_suites, needs_spark, start_order, suite_of
 from tests.worker_groups import GroupScheduling, write_groups
@@ -66,6 +67,14 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> GroupScheduling:
     """Called by pytest-xdist in the controller."""
     return GroupScheduling(config, log, config.stash[_SHARED].directory / _GROUPS)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    worker_input = getattr(session.config, "workerinput", None)
+    if worker_input is not None:
+        worker = int(worker_input["workerid"].removeprefix("gw"))
+        rewrite_modules(session.config, worker, worker_input["workercount"])
 
 
 @pytest.hookimpl(trylast=True)  # after -k and -m

@@ -20,8 +20,8 @@ APIS = {each.api_key: each for each in (ApiVersionsRequest, ListGroupsRequest)}
 
 def frame(correlation_id: int, response: Response, version: int) -> bytes:
     is_flexible = response.is_flexible(version) and response.api_key != ApiVersionsRequest.api_key
-    body = encode_response_header(correlation_id, is_flexible) + b"".join(response.encode(version))  # type: ignore[arg-type]
-    return len(body).to_bytes(4, "big") + body
+    body = b"".join(response.encode(version))  # type: ignore[arg-type]  # no file slices in these
+    return encode_response_header(correlation_id, is_flexible, len(body)) + body
 
 
 class Peer(asyncio.BufferedProtocol):

@@ -66,5 +66,5 @@ def test_noise_is_a_header_or_malformed_and_nothing_else(noise: bytes) -> None:
 
 
 def test_response_headers() -> None:
-    assert encode_response_header(7, flexible=False) == b"\x00\x00\x00\x07"
-    assert encode_response_header(-1, flexible=True) == b"\xff\xff\xff\xff\x00"
+    assert encode_response_header(7, flexible=False, body_bytes=300) == b"\x00\x00\x01\x30" + b"\x00\x00\x00\x07"
+    assert encode_response_header(-1, flexible=True, body_bytes=0) == b"\x00\x00\x00\x05" + b"\xff\xff\xff\xff\x00"

@@ -11,7 +11,7 @@ from odradek.protocol.schema import Message, Request, Response
 from tests.examples import examples
 from tests.protocol.tables import CASE_NAMES, CASES, MESSAGES, join, structs
 
-FEW = settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(2), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize(("message", "version"), CASES, ids=CASE_NAMES)
@@ -45,7 +45,7 @@ def test_a_message_that_is_cut_off_is_malformed_and_a_changed_byte_does_no_harm(
             message.decode(memoryview(changed), 0, version)
 
 
-@settings(max_examples=examples(1000), deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(case=st.sampled_from(CASES), noise=st.binary(max_size=60) | st.binary(max_size=30).map((b"\xff" * 30).__add__))
 def test_noise_is_decoded_or_malformed_and_nothing_else(case: tuple[type[Message], int], noise: bytes) -> None:
     message, version = case

@@ -26,7 +26,7 @@ MESSAGES = [message for message in tables.MESSAGES if message.api_key not in NOT
 CASES = [(message, version) for message, version in tables.CASES if message in MESSAGES]
 CASE_NAMES = [f"{message.__name__}-{version}" for message, version in CASES]
 ZERO_UUID = UUID(int=0)
-FEW = settings(max_examples=examples(5), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+FEW = settings(max_examples=examples(2), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.__name__)

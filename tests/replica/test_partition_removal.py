@@ -27,7 +27,7 @@ def test_a_deletion_does_not_wait_for_its_files(broker: SimulatedBroker, workers
     create_topic(broker, f"{name}-other")
     workers.release_all()
     broker.run(broker.services.partitions.removals.settle())
-    assert not [each for each in broker.simulation.disk.list_directory("/data") if each.startswith(f"{name}-0")]
+    assert not directories_of(broker, f"{name}-0")
 
 
 def test_a_partition_is_created_again_when_its_old_directory_is_renamed(
@@ -47,16 +47,25 @@ def test_a_partition_is_created_again_when_its_old_directory_is_renamed(
     workers.release_all()
 
 
-def test_a_stop_waits_for_removals(broker: SimulatedBroker, workers: HeldWorkers, name: str) -> None:
-    create_topic(broker, name)
+def directories_of(broker: SimulatedBroker, name: str) -> list[str]:
+    return [each for each in broker.simulation.disk.list_directory("/data") if each.startswith(name)]
+
+
+def test_a_stop_leaves_renamed_directories_to_the_next_start(
+    broker: SimulatedBroker, workers: HeldWorkers, name: str
+) -> None:
+    create_topic(broker, name, 10)
     workers.held.add("remove_trees")
     delete_topic(broker, name)
     stopping = broker.simulation.loop.create_task(broker.node.stop())
     broker.step(50)
-    assert not stopping.done()
+    assert not stopping.done(), "a stop waits for the removal that is running"
     workers.release_all()
     broker.simulation.loop.run_until_complete(stopping)
-    assert not [each for each in broker.simulation.disk.list_directory("/data") if each.startswith(name)]
+    assert len(directories_of(broker, name)) == 10, "a stop removes no more directories"
+    broker.run(broker._start())
+    broker.run(broker.services.partitions.removals.settle())
+    assert not directories_of(broker, name)
 
 
 def test_a_removal_that_fails_is_logged_and_its_name_is_free(

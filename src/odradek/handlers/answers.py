@@ -22,17 +22,16 @@ def encode_answer(api: Api, header: RequestHeader, response: Response | None) ->
         return None
     flexible_from = api.response.flexible_from
     # ApiVersions responses always have the header of version 0: the client does not know the broker's versions.
-    is_flexible = api.key != API_VERSIONS_KEY and flexible_from is not None and header.api_version >= flexible_from
-    return frame_response(header.correlation_id, response, header.api_version, is_flexible)
+    version = header.api_version
+    is_flexible = flexible_from is not None and version >= flexible_from and api.key != API_VERSIONS_KEY
+    return frame_response(header.correlation_id, response, version, is_flexible)
 
 
 def frame_response(correlation_id: int, response: Response, version: int, is_flexible: bool) -> list[Part]:
-    head = encode_response_header(correlation_id, is_flexible)
     body = response.encode(version)
     try:
         data = b"".join(body)  # type: ignore[arg-type]  # a file slice raises the TypeError below
     except TypeError:
-        size = len(head) + sum(map(len, body))
-        body.insert(0, size.to_bytes(4, "big") + head)
+        body.insert(0, encode_response_header(correlation_id, is_flexible, sum(map(len, body))))
         return body
-    return [(len(head) + len(data)).to_bytes(4, "big") + head + data]
+    return [encode_response_header(correlation_id, is_flexible, len(data)) + data]

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 CLUSTER_NAME = "kafka-cluster"  # the one cluster resource's name in Kafka's authorization model
 
+_TOPIC = ResourceType.TOPIC  # looking up an attribute of an enum is slow
+_new_tuple = tuple.__new__  # half the time of a NamedTuple's constructor
+
 
 class CloseConnection(Exception):
     """Raised by a handler when the protocol has no error code for the failure; the text is the reason for the log."""
@@ -104,7 +107,8 @@ class RequestContext:
 
     def allows(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
         """Whether this request's client may perform the operation; every handler asks here."""
-        return self.services.authorizer.allows(self.connection, operation, Resource(resource_type, resource_name))
+        resource = _new_tuple(Resource, (resource_type, resource_name))
+        return self.services.authorizer.allows(self.connection, operation, resource)
 
     def authorized_operations(self, resource_type: ResourceType, resource_name: str) -> int:
         """All operations that the client may perform on a resource, one bit for each."""
@@ -120,4 +124,4 @@ class RequestContext:
         return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME)
 
     def allows_on_topic(self, operation: Operation, topic: str) -> bool:
-        return self.allows(operation, ResourceType.TOPIC, topic)
+        return self.allows(operation, _TOPIC, topic)

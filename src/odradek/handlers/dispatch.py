@@ -68,6 +68,7 @@ class Dispatcher:
     def __init__(self, apis: Mapping[int, Api], services: Services) -> None:
         self._apis = apis
         self._services = services
+        self._flexible_from = {key: api.request.flexible_from for key, api in apis.items()}.get
 
     def handle(self, frame: memoryview, connection: ClientConnection) -> Answer | Awaitable[Answer]:
         """The answer as a list of parts with their frame size, or an awaitable of it when it must wait.
@@ -121,10 +122,6 @@ class Dispatcher:
             services.unsupported_features.report(
                 feature, services.host.clock, client=connection.host, client_id=header.client_id
             )
-
-    def _flexible_from(self, api_key: int) -> int | None:
-        api = self._apis.get(api_key)
-        return None if api is None else api.request.flexible_from
 
 
 async def _answer_later(api: Api, header: RequestHeader, awaited: Awaitable[Any]) -> Answer:

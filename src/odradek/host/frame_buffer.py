@@ -7,6 +7,7 @@ the bytes that have arrived, never with the size that the peer declared. Does no
 from __future__ import annotations
 
 import mmap
+import struct
 
 # Much larger than one receive, so that most frames are complete in it and need not be moved.
 SHARED_BYTES = 8 << 20
@@ -19,6 +20,8 @@ POOLED_BYTES = POOLED_BUFFERS * SHARED_BYTES
 SIZE_BYTES = 4
 SMALLEST_REQUEST_BYTES = 8  # API key, version, correlation id
 SMALLEST_RESPONSE_BYTES = 4  # correlation id
+
+_unpack_size = struct.Struct(">i").unpack_from
 
 
 class InvalidFrameSize(ValueError):
@@ -129,18 +132,21 @@ class FrameBuffer:
         self._start_position = begin + size
         return self._buffer[begin : begin + size]
 
-    def settle(self) -> None:
-        """Moves remaining bytes out of the shared buffer, or returns an owned buffer once it is empty."""
+    def settle(self) -> bool:
+        """Moves remaining bytes out of the shared buffer, or returns an owned buffer once it is empty. Returns whether
+        there are unread bytes."""
         if self._start_position == self._end_position:
             if self._is_own:
                 self._buffers.give(self._buffer)
                 self._is_own = False
             self._start_position = self._end_position = 0
-        elif not self._is_own:
+            return False
+        if not self._is_own:
             wanted_bytes = self._wanted_bytes()
             if self.unread_bytes < HANDED_OVER_BYTES or not self._buffers.hand_over():
                 self._move_to(self._buffers.take(wanted_bytes))
             self._is_own = True
+        return True
 
     def release(self) -> None:
         """Returns the connection's memory when it is closed."""
@@ -148,7 +154,7 @@ class FrameBuffer:
         self.settle()
 
     def _declared_size(self, position: int) -> int:
-        size = int.from_bytes(self._buffer[position : position + SIZE_BYTES], "big", signed=True)
+        size: int = _unpack_size(self._buffer, position)[0]
         if not self._smallest_frame_bytes <= size <= self._largest_frame_bytes:
             raise InvalidFrameSize(
                 f"a frame of {size} bytes was declared; socket.request.max.bytes is {self._largest_frame_bytes}"

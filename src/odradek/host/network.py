@@ -56,11 +56,11 @@ class SocketWriter:
         "_loop",
         "_on_failed",
         "_on_progress",
-        "_queue",
         "_rest",
         "_seen_count",
         "_short_answers",
         "_socket",
+        "unsent",
     )
 
     def __init__(
@@ -81,14 +81,15 @@ class SocketWriter:
         self._burst_bytes = 0
         self._on_progress = on_progress
         self._on_failed = on_failed
-        self._queue: deque[memoryview | FileSlice] = deque()
+        self.unsent: deque[memoryview | FileSlice] = deque()
+        """What the socket has not taken. Others only look whether there is something (see `is_drained`)."""
         self._descriptor = -1
         self._is_watching = False
         self._rest: asyncio.TimerHandle | None = None
 
     @property
     def is_drained(self) -> bool:
-        return not self._queue
+        return not self.unsent
 
     @property
     def is_resting(self) -> bool:
@@ -97,7 +98,10 @@ class SocketWriter:
 
     def write(self, parts: Sequence[Part]) -> None:
         """Queue one response and send what the socket takes now."""
-        queue = self._queue
+        queue = self.unsent
+        if not queue and len(parts) == 1 and isinstance(parts[0], bytes):
+            self._send_small(parts[0])
+            return
         pending: list[Any] = []
         for part in parts:
             if isinstance(part, FileSlice):
@@ -119,7 +123,8 @@ class SocketWriter:
 
     def _send_small(self, data: bytes) -> None:
         """The common case, an answer without file bytes and nothing before it: one system call."""
-        self._count_short_answer()
+        self._short_answers.count += 1
+        self._seen_count += 1  # our own
         try:
             sent = self._socket.send(data)
         except (BlockingIOError, InterruptedError):
@@ -128,7 +133,7 @@ class SocketWriter:
             self._on_failed(error)
             return
         if sent < len(data):
-            self._queue.append(memoryview(data)[sent:])
+            self.unsent.append(memoryview(data)[sent:])
             self._watch()
 
     def _count_short_answer(self) -> None:
@@ -136,14 +141,14 @@ class SocketWriter:
         self._seen_count += 1  # our own
 
     def _send_queued(self) -> None:
-        queue, budget = self._queue, TURN_BYTES
+        queue, budget = self.unsent, TURN_BYTES
         try:
             while queue and budget > 0:
                 budget -= self._send_first(queue, budget)
         except (BlockingIOError, InterruptedError):
             pass
         except OSError as error:
-            self._queue.clear()
+            self.unsent.clear()
             self._unwatch()
             self._on_failed(error)
             return
@@ -206,7 +211,7 @@ class SocketWriter:
 
     def close(self) -> None:
         """Drop what was not sent; the transport closes the descriptor."""
-        self._queue.clear()
+        self.unsent.clear()
         self._unwatch()
         if self._rest is not None:
             self._rest.cancel()

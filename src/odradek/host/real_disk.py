@@ -20,6 +20,7 @@ _PROBED_BYTES = 1 << 20  # probed at its two ends: the page cache loads and evic
 _ANY_BYTE = [bytearray(1)]  # a buffer that is never read
 _OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
 _FILE_MODE = 0o644
+_READ_BYTES = 64 << 10
 
 # Segments may use a quarter of the descriptors of the process, connections the rest.
 MOST_OPEN_FILES = 8192
@@ -185,8 +186,15 @@ class RealDisk:
         return os.stat(path).st_mtime_ns // 1_000_000
 
     def read_file(self, path: str) -> bytes:
-        with open(path, "rb") as file:
-            return file.read()
+        """Without Python's file objects: a start reads five small files of each log."""
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            parts = []
+            while data := os.read(descriptor, _READ_BYTES):
+                parts.append(data)
+            return b"".join(parts)
+        finally:
+            os.close(descriptor)
 
     def replace_file(self, path: str, data: bytes) -> None:
         temporary = path + ".tmp"

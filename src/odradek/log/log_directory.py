@@ -97,6 +97,7 @@ class LogDirectory:
         "meta_properties",
         "path",
         "recovery_points",
+        "scheduled_deletes",
         "was_cleanly_shut_down",
     )
 
@@ -116,6 +117,8 @@ class LogDirectory:
         self.log_start_offsets = OffsetCheckpoint(host.disk, f"{path}/{LOG_START_OFFSET_FILE}")
         self.cleaner_offsets = OffsetCheckpoint(host.disk, f"{path}/{CLEANER_OFFSET_FILE}")
         self.high_watermarks = OffsetCheckpoint(host.disk, f"{path}/{HIGH_WATERMARK_FILE}")
+        self.scheduled_deletes: list[str] = []
+        """The directories that `schedule_delete` had renamed and that were not removed when the last run ended."""
         self._host = host
         self._lock = lock
 
@@ -134,13 +137,13 @@ class LogDirectory:
                 # Removed before the first write, so that the next start detects a crash.
                 disk.remove(f"{path}/{CLEAN_SHUTDOWN_FILE}")
                 disk.sync_directory(path)
-            for name in disk.list_directory(path):
-                if name.endswith(DELETE_SUFFIX) and disk.is_directory(f"{path}/{name}"):
-                    disk.remove_tree(f"{path}/{name}")
+            deleted = [f"{path}/{name}" for name in disk.list_directory(path) if name.endswith(DELETE_SUFFIX)]
         except BaseException:
             lock.release()
             raise
-        return cls(path, host, meta_properties, lock, was_cleanly_shut_down)
+        directory = cls(path, host, meta_properties, lock, was_cleanly_shut_down)
+        directory.scheduled_deletes = [each for each in deleted if disk.is_directory(each)]
+        return directory
 
     @classmethod
     def unusable(cls, path: str, host: Host, reason: str) -> "LogDirectory":

@@ -11,7 +11,7 @@ from odradek.host.disk import File
 from odradek.host.host import Host
 from odradek.host.logs import get_logger
 from odradek.log.batch_scan import scan_headers
-from odradek.log.compaction.cleaned_segment import complete_swaps
+from odradek.log.compaction.cleaned_segment import complete_swaps, has_compaction_files
 from odradek.log.leader_epochs import FILE_NAME as EPOCHS_FILE_NAME
 from odradek.log.leader_epochs import LeaderEpochs, decode_leader_epochs
 from odradek.log.log_config import LogConfig
@@ -76,7 +76,8 @@ class LogLoader:
     log_start_offset: int
 
     def load(self) -> LoadedLog:
-        self.host.disk.make_directories(self.directory)
+        if not self.host.disk.exists(self.directory):
+            self.host.disk.make_directories(self.directory)
         log = self._open_files()
         log.leader_epochs, epochs_are_whole = self._load_leader_epochs(log.segments)
         # Batches between an older snapshot and the first segment are missing: the sequence numbers of such a snapshot
@@ -122,8 +123,11 @@ class LogLoader:
                 SNAPSHOT_SUFFIX,
             )
         }
-        swapped_segments = complete_swaps(disk, self.directory)
-        for name in disk.list_directory(self.directory):
+        names, swapped_segments = disk.list_directory(self.directory), 0
+        if has_compaction_files(names):
+            swapped_segments = complete_swaps(disk, self.directory)
+            names = disk.list_directory(self.directory)
+        for name in names:
             path = f"{self.directory}/{name}"
             if name.endswith(DELETED_SUFFIX) or name == EPOCHS_FILE_NAME + ".tmp":
                 disk.remove(path)  # left when the last run ended

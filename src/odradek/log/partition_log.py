@@ -38,7 +38,7 @@ _new_tuple = tuple.__new__  # half the cost of the constructor; called once per 
 
 class PartitionLog:
     __slots__ = (
-        "_clock", "_converts_batches", "_host", "_is_changed", "_opened_end_offset", "_segments",
+        "_clock", "_converts_batches", "_host", "_is_changed", "_keeps_codecs", "_opened_end_offset", "_segments",
         "_snapshots", "_stamps_batches", "_sync_lock", "_unsynced", "config", "directory", "is_truncating",
         "leader_epochs", "log_end_offset", "log_start_offset", "producers", "recovery_point_offset",
         "size_bytes",
@@ -89,7 +89,8 @@ class PartitionLog:
     def configure(self, config: LogConfig) -> None:
         """Takes effect with the next append."""
         self.config = config
-        self._converts_batches = config.is_compacted or config.target_compression is not None
+        self._keeps_codecs = config.target_compression is None
+        self._converts_batches = config.is_compacted or not self._keeps_codecs
         self._stamps_batches = config.message_timestamp_type is TimestampType.LOG_APPEND_TIME
 
     @property
@@ -112,16 +113,22 @@ class PartitionLog:
         if self._unsynced.failure is not None:
             self._unsynced.check()
         config = self.config
-        now_ms = self._clock.now_ms()
-        header = read_batch_header(batch) if is_built_here else check_batch(batch, config, now_ms)
-        if isinstance(header, ErrorCode):
-            return AppendResult(header)
+        if is_built_here:
+            header = read_batch_header(batch)
+            now_ms = header.max_timestamp  # the time at which it was built
+        else:
+            now_ms = self._clock.now_ms()
+            checked = check_batch(batch, config, now_ms)
+            if isinstance(checked, ErrorCode):
+                return AppendResult(checked)
+            header = checked
         is_idempotent = header.producer_id >= 0
         if is_idempotent:
             verdict = self.producers.check(header, verification)
             if verdict is not None:
                 return not_appended(verdict, self._stamps_batches)
-        if self._converts_batches and not (is_built_here and is_stored_as_built(header, config)):
+        is_kept = is_built_here and (self._keeps_codecs or is_stored_as_built(header, config))
+        if self._converts_batches and not is_kept:
             converted = convert_batch(batch, header, config)
             if isinstance(converted, ErrorCode):
                 return AppendResult(converted)

@@ -8,8 +8,11 @@ from odradek.protocol.tagged_fields import skip_tagged_fields
 from odradek.protocol.varints import decode_unsigned_varint
 
 _FIXED_FIELDS = struct.Struct(">hhih")
-_pack_header_0 = struct.Struct(">i").pack
-_pack_header_1 = struct.Struct(">ix").pack
+# The size of the frame, which does not count itself, and the correlation id.
+_RESPONSE_0 = struct.Struct(">ii")
+_RESPONSE_1 = struct.Struct(">iix")
+_pack_response_0, _pack_response_1 = _RESPONSE_0.pack, _RESPONSE_1.pack
+_HEADER_0_BYTES, _HEADER_1_BYTES = _RESPONSE_0.size - 4, _RESPONSE_1.size - 4
 
 
 class RequestHeader:
@@ -54,11 +57,17 @@ def decode_request_header(frame: memoryview, flexible_from: Callable[[int], int 
         raise MalformedMessage(f"a client id of {client_id_length} bytes")
     first_flexible_version = flexible_from(api_key)
     if first_flexible_version is not None and api_version >= first_flexible_version:
-        count, position = decode_unsigned_varint(frame, position)
-        position = skip_tagged_fields(frame, position, count)
+        if position < len(frame) and not frame[position]:  # no tagged fields: almost every request
+            position += 1
+        else:
+            count, position = decode_unsigned_varint(frame, position)
+            position = skip_tagged_fields(frame, position, count)
     return RequestHeader(api_key, api_version, correlation_id, client_id, position)
 
 
-def encode_response_header(correlation_id: int, flexible: bool) -> bytes:
-    """Encodes a response's header. ApiVersions has no flexible one: clients read it before they know the versions."""
-    return _pack_header_1(correlation_id) if flexible else _pack_header_0(correlation_id)
+def encode_response_header(correlation_id: int, flexible: bool, body_bytes: int) -> bytes:
+    """The beginning of a response's frame: its size and its header. ApiVersions has no flexible header: clients read it
+    before they know the versions."""
+    if flexible:
+        return _pack_response_1(_HEADER_1_BYTES + body_bytes, correlation_id)
+    return _pack_response_0(_HEADER_0_BYTES + body_bytes, correlation_id)

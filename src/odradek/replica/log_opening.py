@@ -163,8 +163,8 @@ def _open_log(pending: PendingLog, host: Host, is_new: bool) -> PartitionLog:
         return PartitionLog.unreachable(path, pending.config, host)
     is_present = host.disk.exists(path) and (not is_new or _is_own_directory(pending, path, host))
     try:
-        host.disk.make_directories(path)
         if not is_present:
+            host.disk.make_directories(path)
             directory.write_partition_metadata(topic.name, index, topic.topic_id)
         partition_log = PartitionLog.open(
             path,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from odradek.host.logs import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from odradek.host.disk import Disk
     from odradek.log.log_directory import LogDirectory
@@ -34,9 +34,12 @@ def rename_for_deletion(partitions: Iterable[Partition]) -> list[str]:
     return renamed
 
 
-def remove_trees(disk: Disk, paths: Iterable[str]) -> None:
-    """A path that cannot be removed, or is gone, does not keep the others from being removed."""
+def remove_trees(disk: Disk, paths: Iterable[str], must_stop: Callable[[], bool]) -> None:
+    """A path that cannot be removed, or is gone, does not keep the others from being removed. `must_stop` is asked
+    before each: the next start removes the rest."""
     for path in paths:
+        if must_stop():
+            return
         try:
             disk.remove_tree(path)
         except FileNotFoundError:

@@ -4,15 +4,16 @@ hangs delays neither the metadata nor other log directories."""
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.host.logs import get_logger
 from odradek.replica.log_removal import remove_trees, rename_for_deletion
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence, Set
+    from collections.abc import Awaitable, Callable, Coroutine, Sequence, Set
 
     from odradek.host.host import Host
+    from odradek.host.workers import WorkerPool
     from odradek.log.log_directory import LogDirectory
     from odradek.protocol.topic_partition import TopicPartition
     from odradek.replica.partition import Partition
@@ -25,6 +26,7 @@ class PartitionRemovals:
         self._host = host
         self._renames: dict[asyncio.Future[None], frozenset[TopicPartition]] = {}
         self._removals: set[asyncio.Future[None]] = set()
+        self._is_stopping = False
         self.before_removal: Callable[[Sequence[Partition]], Awaitable[None]] | None = None
         """Awaited before the files of partitions are renamed, for work on these files that must stop first."""
 
@@ -36,9 +38,18 @@ class PartitionRemovals:
         for directory, some in by_directory.items():
             renamed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._renames[renamed] = frozenset((each.topic, each.index) for each in some)
-            removal = asyncio.ensure_future(self._remove(directory, some, renamed))
-            self._removals.add(removal)
-            removal.add_done_callback(self._end)
+            self._run(self._remove(directory, some, renamed))
+
+    def resume(self, directory: LogDirectory) -> None:
+        """Remove the renamed directories that the last run has left."""
+        if directory.scheduled_deletes:
+            files = self._host.workers.for_directory(directory.path).files
+            self._run(self._remove_trees(files, directory.scheduled_deletes))
+
+    def _run(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        removal = asyncio.ensure_future(coroutine)
+        self._removals.add(removal)
+        removal.add_done_callback(self._end)
 
     async def _remove(
         self, directory: LogDirectory, partitions: Sequence[Partition], renamed: asyncio.Future[None]
@@ -55,7 +66,10 @@ class PartitionRemovals:
         finally:
             del self._renames[renamed]
             renamed.set_result(None)
-        await files.run(remove_trees, self._host.disk, paths)
+        await self._remove_trees(files, paths)
+
+    async def _remove_trees(self, files: WorkerPool, paths: Sequence[str]) -> None:
+        await files.run(remove_trees, self._host.disk, paths, lambda: self._is_stopping)
 
     def _end(self, removal: asyncio.Future[None]) -> None:
         self._removals.discard(removal)
@@ -67,6 +81,12 @@ class PartitionRemovals:
         renames = [renamed for renamed, names in self._renames.items() if not names.isdisjoint(keys)]
         if renames:
             await asyncio.wait(renames)
+
+    async def stop(self) -> None:
+        """Wait until no removal is running. Renamed directories that are not removed are left to the next start: ten
+        thousand partitions take longer than a stop may take."""
+        self._is_stopping = True
+        await self.settle()
 
     async def settle(self) -> None:
         """Wait until no removal is running."""

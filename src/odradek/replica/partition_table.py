@@ -136,6 +136,8 @@ class PartitionTable:
             self._add_failed(each)
         if has_stale_names(contents, hosted):
             await self.checkpoint()
+        for directory in usable:
+            self.removals.resume(directory)
 
     async def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """Make the table agree with the new image."""
@@ -363,7 +365,7 @@ class PartitionTable:
 
     async def close(self) -> None:
         """Flush and close every log, then write the clean-shutdown files that let the next start skip recovery."""
-        await self.removals.settle()
+        await self.removals.stop()
         await asyncio.gather(*(self._close_directory(directory) for directory in self.directories))
 
     async def _close_directory(self, directory: LogDirectory) -> None:

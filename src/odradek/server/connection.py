@@ -50,6 +50,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_client",
         "_frames",
+        "_is_paused",
         "_listener",
         "_transport",
         "_waiting",
@@ -62,6 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._frames = FrameBuffer(listener.receive_buffers, listener.largest_frame_bytes)
         self._waiting: asyncio.Future[None] | LaterAnswer | None = None
+        self._is_paused = False
         self.last_active_ms = 0.0
         self.is_finishing = False
 
@@ -107,7 +109,7 @@ class Connection(asyncio.BufferedProtocol):
         """Handles complete frames until one must wait, or the client does not read."""
         frames, writer = self._frames, self._writer
         try:
-            while self._waiting is None and writer.is_drained and not self.is_finishing:
+            while self._waiting is None and not writer.unsent and not self.is_finishing:
                 frame = frames.next_frame()
                 if frame is None:
                     break
@@ -119,14 +121,14 @@ class Connection(asyncio.BufferedProtocol):
                     answer.then(self._answer_came)
                 elif answer is not None:
                     self._waiting = asyncio.ensure_future(self._answer_later(answer))
-            frames.settle()
+            has_unread = frames.settle()
         except (InvalidFrameSize, MalformedMessage) as problem:
             self._refuse(str(problem))
             return
         except CloseConnection as closing:
             self._refuse(str(closing))
             return
-        self._update_reading()
+        self._update_reading(has_unread)
 
     def _answer_came(self, answer: Answer | Awaitable[Answer] | CloseConnection) -> None:
         """Sends the response in the call that gives it. The next request waits for the next turn of the event loop:
@@ -185,15 +187,16 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._handle_frames()
 
-    def _update_reading(self) -> None:
+    def _update_reading(self, has_unread: bool) -> None:
         """Resumes or pauses reading. While a response is pending, reading continues up to one frame's worth of
         unprocessed bytes, so that a closed socket is noticed at once."""
-        if self._transport.is_closing():
+        is_paused = has_unread and (self._waiting is not None or bool(self._writer.unsent))
+        if is_paused and self._client.waiting_replica_fetch is not None:
+            self._client.waiting_replica_fetch.finish()  # the follower has news
+        if is_paused is self._is_paused or self._transport.is_closing():
             return
-        is_busy = self._waiting is not None or not self._writer.is_drained
-        if is_busy and self._frames.unread_bytes:
-            if self._client.waiting_replica_fetch is not None:  # the follower has news
-                self._client.waiting_replica_fetch.finish()
+        self._is_paused = is_paused
+        if is_paused:
             self._transport.pause_reading()
         else:
             self._transport.resume_reading()

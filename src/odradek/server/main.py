@@ -77,8 +77,10 @@ async def _serve(config: BrokerConfig, *, as_json: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, _on_signal, number, stopping)
     broker = Broker(config, real_host())
+    gc.disable()  # a start makes many objects and next to no garbage
     await broker.start()
     gc.freeze()  # objects of the start live until the end: garbage collections skip them
+    gc.enable()
     print(json.dumps(broker.ready_facts) if as_json else broker.ready_line, flush=True)
     failure = asyncio.ensure_future(broker.wait_for_failure())
     failure.add_done_callback(lambda _: stopping.set())

@@ -51,6 +51,9 @@ class LaggingLog:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
+    def leads_in(self, leader_epoch: int) -> bool:
+        return self.is_leader and self._log.leads_in(leader_epoch)
+
     def catch_up(self) -> None:
         self.high_watermark = self._log.log_end_offset
         self._listener()

@@ -35,7 +35,11 @@ class FakeShardLog:
         self.batch_limit_bytes = 1 << 20
         self.read_errors: list[Exception] = []  # of the next reads
         self._high_watermark = 0
-        self._listener: Callable[[], None] | None = None
+        self._on_high_watermark: Callable[[int], None] | None = None
+        self._on_leadership: Callable[[], None] | None = None
+
+    def leads_in(self, leader_epoch: int) -> bool:
+        return self.is_leader and self.leader_epoch == leader_epoch
 
     @property
     def log_end_offset(self) -> int:
@@ -73,21 +77,23 @@ class FakeShardLog:
             base_offset += len(records)
         return None
 
-    def watch(self, listener: Callable[[], None]) -> None:
-        assert self._listener is None, "two shards on one log"
-        self._listener = listener
+    def watch(self, on_high_watermark: Callable[[int], None], on_leadership: Callable[[], None]) -> None:
+        assert self._on_leadership is None, "two shards on one log"
+        self._on_high_watermark, self._on_leadership = on_high_watermark, on_leadership
 
     def unwatch(self) -> None:
-        self._listener = None
+        self._on_high_watermark = self._on_leadership = None
 
     def advance_high_watermark(self, offset: int) -> None:
         assert self._high_watermark <= offset <= self.log_end_offset
         self._high_watermark = offset
-        self._notify()
+        if self._on_high_watermark is not None:
+            self._on_high_watermark(offset)
 
     def lose_leadership(self) -> None:
         self.is_leader = False
-        self._notify()
+        if self._on_leadership is not None:
+            self._on_leadership()
 
     def truncate_to_high_watermark(self) -> None:
         """What the next leader may have made of the log: records that were not committed are gone."""
@@ -102,7 +108,3 @@ class FakeShardLog:
     def gain_leadership(self) -> None:
         self.leader_epoch += 1
         self.is_leader = True
-
-    def _notify(self) -> None:
-        if self._listener is not None:
-            self._listener()

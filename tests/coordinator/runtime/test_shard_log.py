@@ -82,7 +82,7 @@ def test_with_flush_messages_reached_a_record_is_committed_when_it_is_on_the_dis
         (shard,) = world.node._groups.shards()
         has_moved = asyncio.Event()
         shard.log.unwatch()
-        shard.log.watch(has_moved.set)
+        shard.log.watch(lambda _: has_moved.set(), lambda: None)
         assert shard.log.append([offset("g", "t", 0, 1)]) is ErrorCode.NONE
         assert (shard.log.high_watermark, shard.log.log_end_offset) == (0, 1)
         await has_moved.wait()

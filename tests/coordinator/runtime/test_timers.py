@@ -94,6 +94,19 @@ def test_a_stopped_timer_is_silent() -> None:
     assert rung == []
 
 
+def test_a_deadline_after_one_that_was_stopped_costs_no_new_alarm() -> None:
+    clock, timers, rung = make()
+    for _ in range(10):
+        timers.start(KEY, 100)
+        clock.advance(5)
+        timers.stop(KEY)
+    assert len(clock.alarms) == 1
+    timers.start(KEY, 100)
+    clock.advance(1000)
+    assert rung == [150]
+    assert not clock.alarms
+
+
 def test_a_rule_that_fails_is_tried_again() -> None:
     """Otherwise a silent member would stay for ever."""
     clock = ManualClock()

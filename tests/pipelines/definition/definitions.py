@@ -27,6 +27,8 @@ sources:
   raw: {topic: raw, format: text}
   pumps: {files: {path: pumps.csv, format: csv}, schema: "id BIGINT, name STRING"}
 """
+OUT = "sinks: {o: {from: s, console: true}}\n"
+CONSOLE = "pipeline: p\nsources: {s: {topic: t, schema: id BIGINT}}\n" + OUT
 
 
 def mappings(keys: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -56,3 +58,13 @@ def reported_for(steps_and_ends: str, engine: Engine | None = None, head: str = 
     """The problems of steps, sinks and views over the sources above, without their places."""
     text = head + textwrap.dedent(steps_and_ends)
     return [f"{each.severity}: {each.text}" for each in define(text, engine=engine).problems]
+
+
+def errors(text: str, engine: Engine | None = None) -> list[str]:
+    return [line.removeprefix("error: ") for line in reported_for(text, engine) if line.startswith("error")]
+
+
+def warnings(text: str, engine: Engine | None = None) -> list[str]:
+    """The warnings of a definition, except those of sources without a use."""
+    lines = [line.removeprefix("warning: ") for line in reported_for(text, engine) if line.startswith("warning")]
+    return [line for line in lines if "no sink and no view uses the source" not in line]

@@ -114,6 +114,9 @@ def test_streams_start_by_time_by_offset_and_of_a_pattern(stage: Stage) -> None:
     assert max(report.rows or 0 for report in reports if report.flow == "some") == 2
 
 
+@pytest.mark.parametrize(
+    "stage", [Connector.PYTHON, pytest.param(Connector.JVM, marks=pytest.mark.soak)], indirect=True
+)
 def test_a_batch_that_was_not_committed_is_repeated_as_it_was(stage: Stage) -> None:
     stage.create("in")
     stage.produce("in", [b"1", b"2"])

@@ -169,7 +169,7 @@ def servers(request: pytest.FixtureRequest) -> str:
     ("engine", "connector"),
     [
         ("standard", Connector.JVM),
-        ("batch", Connector.PYTHON),
+        pytest.param("batch", Connector.PYTHON, marks=pytest.mark.soak),
         pytest.param("standard", Connector.PYTHON, marks=pytest.mark.soak),
         pytest.param("batch", Connector.JVM, marks=pytest.mark.soak),
     ],

@@ -77,7 +77,8 @@ def test_the_source_is_read_once_with_the_same_results(stage: Stage) -> None:
     found = tables(stage, "w.db")
     large = {(row["id"], row["window_start"]): row["total"] for row in (each.json for each in stage.read("large"))}
 
-    apart = dataclasses.replace(shared, share_reads=False, checkpoints="apart", warehouse="sqlite:///apart.db")
+    in_one_batch = stage.pipeline(DEFINITION.replace("max_records_per_batch: 16", "max_records_per_batch: 1000"))
+    apart = dataclasses.replace(in_one_batch, share_reads=False, checkpoints="apart", warehouse="sqlite:///apart.db")
     stage.run(apart)
     assert tables(stage, "apart.db") == found
     again = {(row["id"], row["window_start"]): row["total"] for row in (each.json for each in stage.read("large"))}

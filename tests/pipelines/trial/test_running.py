@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import textwrap
 from pathlib import Path
@@ -16,7 +15,7 @@ from odradek.pipelines.trial.running import Result, run_file
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]  # the first test runs the cases of all
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "rigs"
 DEFINITION = """
@@ -95,6 +94,34 @@ cases:
         - {reason: missing field, step: readings}
         - {reason: "expectation 'positive' not met: pressure > 0", value: {id: 3}}
       expectations: {good: {positive: 1, known: 0}}
+  wrong:
+    given: {readings: [{id: 1, pump: 1, pressure: 5}], good: [{idd: 3}]}
+    expect: {sinks: {out: []}}
+  a source without columns:
+    expect: {sinks: {archive: []}}
+"""
+# One query, because these cases run all queries of their pipeline for the sake of one.
+SMALL = """
+pipeline: p
+dead_letters: dead
+sources:
+  readings:
+    topic: in
+    schema: "id BIGINT NOT NULL, pump BIGINT, at TIMESTAMP, pressure DOUBLE"
+    watermark: {column: at, delay: 10 seconds}
+  pumps: {files: {path: pumps.csv, format: csv}, schema: "pump BIGINT, name STRING"}
+steps:
+  unique: {from: readings, deduplicate: {key: [id], within: 10 seconds}}
+  good:
+    sql: select id, pump, at, pressure from unique
+    expect: {sane: {check: pressure < 1000, otherwise: fail}}
+  named: {from: good, join: {table: pumps, on: pump, how: left}}
+  loud: {from: [named], python: "own_steps:louder", schema: "id BIGINT, name STRING"}
+sinks:
+  out: {from: loud, topic: out, key: id}
+"""
+SMALL_CASES = """
+cases:
   rows of a step and of a table are given:
     given:
       good: [{id: 5, pump: 3, at: "2026-01-01 12:00:00", pressure: 1}]
@@ -105,25 +132,23 @@ cases:
   an expectation stops it:
     given: {readings: [{id: 1, pump: 1, pressure: 5000}]}
     expect: {error: "a row does not meet 'sane'"}
-  wrong:
-    given: {readings: [{id: 1, pump: 1, pressure: 5}], good: [{idd: 3}]}
-    expect: {sinks: {out: []}}
   stops unexpectedly:
     given: {readings: [{id: 1, pump: 1, pressure: 5000}]}
     expect: {sinks: {out: []}}
-  a source without columns:
-    expect: {sinks: {archive: []}}
 """
 
 
 @pytest.fixture(scope="module")
 def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    folder = tmp_path_factory.mktemp("trial")
-    (folder / "p.yml").write_text(DEFINITION)
-    (folder / "pumps.csv").write_text("pump,name\n1,one\n")
-    (folder / "own_steps.py").write_text(OWN_STEPS)
-    (folder / "p.test.yml").write_text(CASES)
-    return {each.case.name: each for each in run_file(spark, read_case_file(str(folder / "p.test.yml"), {}))}
+    files = []
+    for definition, cases in ((DEFINITION, CASES), (SMALL, SMALL_CASES)):
+        folder = tmp_path_factory.mktemp("trial")
+        (folder / "p.yml").write_text(definition)
+        (folder / "pumps.csv").write_text("pump,name\n1,one\n")
+        (folder / "own_steps.py").write_text(OWN_STEPS)
+        (folder / "p.test.yml").write_text(cases)
+        files.append(read_case_file(str(folder / "p.test.yml"), {}))
+    return {each.case.name: each for file in files for each in run_file(spark, file)}
 
 
 @pytest.mark.parametrize("name", ["all of it", "rows of a step and of a table are given", "an expectation stops it"])
@@ -144,11 +169,11 @@ def test_what_keeps_a_case_from_running_is_reported(results: dict[str, Result], 
     assert message in results[name].differences[0].message
 
 
-@pytest.mark.parametrize("count", [pytest.param(1, id="first"), pytest.param(None, id="all", marks=pytest.mark.soak)])
-def test_the_rigs_pass_their_tests(spark: SparkSession, count: int | None) -> None:
+@pytest.mark.soak
+def test_the_rigs_pass_their_tests(spark: SparkSession) -> None:
     file = read_case_file(str(EXAMPLE / "pipeline.test.yml"), {})
-    results = list(run_file(spark, dataclasses.replace(file, cases=file.cases[:count])))
-    assert {each.case.name: each.differences for each in results} == {case.name: () for case in file.cases[:count]}
+    results = list(run_file(spark, file))
+    assert {each.case.name: each.differences for each in results} == {case.name: () for case in file.cases}
 
 
 def test_avro_is_given_as_objects(spark: SparkSession, tmp_path: Path) -> None:

@@ -5,13 +5,12 @@ Of two records of one key, the one that was appended later counts, whichever of 
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, KeysView
 
 
 class PendingTransactions:
@@ -21,6 +20,7 @@ class PendingTransactions:
         self._records: dict[
             int, dict[bytes, tuple[int, bytes | None]]
         ] = {}  # value: its place in the order, and itself
+        self._producers: dict[bytes, set[int]] = {}  # with a record of this key
         self._next_place = 0
 
     def __bool__(self) -> bool:
@@ -28,33 +28,44 @@ class PendingTransactions:
 
     def clear(self) -> None:
         self._records.clear()
+        self._producers.clear()
 
     def add(self, producer_id: int, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         pending = self._records.setdefault(producer_id, {})
         for key, value in records:
             self._next_place += 1
             pending[key] = self._next_place, value
+            self._producers.setdefault(key, set()).add(producer_id)
 
-    def all_keys(self) -> Iterator[bytes]:
-        return itertools.chain.from_iterable(self._records.values())
+    def all_keys(self) -> KeysView[bytes]:
+        return self._producers.keys()
 
     def has(self, key: bytes) -> bool:
-        return any(key in pending for pending in self._records.values())
+        return key in self._producers
 
     def overwrite(self, keys: Iterable[bytes]) -> None:
         """Records of these keys were appended outside of a transaction."""
         for key in keys:
-            for pending in self._records.values():
-                pending.pop(key, None)
+            for producer_id in self._producers.pop(key, ()):
+                del self._records[producer_id][key]
 
     def abort(self, producer_id: int) -> None:
-        self._records.pop(producer_id, None)
+        for key in self._records.pop(producer_id, ()):
+            self._forget(key, {producer_id})
 
     def commit(self, producer_id: int) -> list[CoordinatorRecord]:
         """The records that take effect now."""
         committed = self._records.pop(producer_id, {})
-        for key, (place, _) in committed.items() if self._records else ():
-            for pending in self._records.values():
-                if key in pending and pending[key][0] < place:
-                    del pending[key]
+        for key, (place, _) in committed.items():
+            others = self._producers[key] - {producer_id}
+            overwritten = {other for other in others if self._records[other][key][0] < place}
+            for other in overwritten:
+                del self._records[other][key]
+            self._forget(key, overwritten | {producer_id})
         return [CoordinatorRecord(key, value) for key, (_, value) in committed.items()]
+
+    def _forget(self, key: bytes, producer_ids: set[int]) -> None:
+        producers = self._producers[key]
+        producers -= producer_ids
+        if not producers:
+            del self._producers[key]

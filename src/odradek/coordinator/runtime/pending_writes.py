@@ -43,8 +43,10 @@ class PendingWrites:
         self._writes.append(write)
         self._size_bytes += size_bytes
 
-    def take(self) -> list[PendingWrite]:
-        writes, self._writes, self._size_bytes = self._writes, [], 0
+    def take(self) -> Sequence[PendingWrite]:
+        writes = self._writes
+        if writes:
+            self._writes, self._size_bytes = [], 0
         return writes
 
 

@@ -69,12 +69,17 @@ def build_coordinator_batch(
 
 def _encode_record(offset_delta: int, key: bytes, value: bytes | None) -> bytes:
     """Attributes and timestamp delta are zero, and so is the number of headers."""
-    body = b"\0\0%b%b%b%b\0" % (
-        _length(offset_delta),
-        _length(len(key)),
-        key,
-        _NULL if value is None else _length(len(value)) + value,
-    )
+    lengths = _SHORT_LENGTHS
+    key_bytes = len(key)
+    if value is not None and (value_bytes := len(value)) < _SHORT_BYTES > key_bytes and offset_delta < _SHORT_BYTES:
+        body = b"\0\0%b%b%b%b%b\0" % (lengths[offset_delta], lengths[key_bytes], key, lengths[value_bytes], value)
+    else:
+        body = b"\0\0%b%b%b%b\0" % (
+            _length(offset_delta),
+            _length(key_bytes),
+            key,
+            _NULL if value is None else _length(len(value)) + value,
+        )
     return _length(len(body)) + body
 
 

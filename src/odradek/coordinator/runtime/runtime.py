@@ -29,8 +29,6 @@ log = get_logger(__name__)
 
 M = TypeVar("M", bound=StateMachine)
 
-_ACTIVE = ShardState.ACTIVE
-
 # Of a load that failed; the delay doubles with each failure.
 RETRY_AFTER_MS = 1000.0
 LONGEST_RETRY_AFTER_MS = 30_000.0
@@ -172,7 +170,7 @@ class CoordinatorRuntime(Generic[M]):
 
     def find(self, key: str) -> M | ErrorCode:
         """The state machine that holds this key, with all earlier requests applied, or why no request can be served."""
-        shard = self._find(key)
+        shard = self.find_shard(_partition_of(key, self.partition_count))
         if isinstance(shard, ErrorCode):
             return shard
         shard.append_pending()
@@ -180,11 +178,8 @@ class CoordinatorRuntime(Generic[M]):
 
     def find_for_shared_write(self, key: str) -> M | ErrorCode:
         """The same for a rule whose decision commutes with the shared writes that are collected."""
-        shard = self._find(key)
+        shard = self.find_shard(_partition_of(key, self.partition_count))
         return shard if isinstance(shard, ErrorCode) else shard.machine
-
-    def _find(self, key: str) -> Shard[M] | ErrorCode:
-        return self.find_shard(_partition_of(key, self.partition_count))
 
     def find_shard(self, index: int) -> Shard[M] | ErrorCode:
         """The shard of one partition, or why no request can be served."""
@@ -193,10 +188,12 @@ class CoordinatorRuntime(Generic[M]):
         shard = self._shards.get(index)
         if shard is None:
             return ErrorCode.NOT_COORDINATOR
+        if shard.may_append:
+            return shard
         if self._is_lost(shard):
             self._unload(shard)
             return ErrorCode.NOT_COORDINATOR
-        return shard if shard.state is _ACTIVE else ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        return ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
     def shards(self) -> list[Shard[M]]:
         """The shards whose leadership lasts, loading or active, with all earlier requests applied."""

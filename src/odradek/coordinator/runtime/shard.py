@@ -85,13 +85,13 @@ class Shard(Generic[M]):
     @property
     def is_leader(self) -> bool:
         """Whether the leadership that this shard was made for lasts."""
-        return self.log.is_leader and self.log.leader_epoch == self.leader_epoch
+        return self.log.leads_in(self.leader_epoch)
 
     def activate(self) -> None:
         """The state machine has replayed the log to its end."""
         assert self.state is ShardState.LOADING
         self.state = _ACTIVE
-        self.log.watch(self.on_log_moved)
+        self.log.watch(self._on_high_watermark, self.on_log_moved)
         self.machine.on_load()
 
     def unload(self) -> None:
@@ -106,6 +106,10 @@ class Shard(Generic[M]):
         if self._overdue_timer is not None:
             self._overdue_timer.cancel()
             self._overdue_timer = None
+
+    def _on_high_watermark(self, _offset: int) -> None:
+        if self._waits:
+            self.on_log_moved()
 
     def on_log_moved(self) -> None:
         """The high watermark has moved, or the leadership is lost."""
@@ -156,7 +160,7 @@ class Shard(Generic[M]):
     def write_in_transaction(self, records: Sequence[CoordinatorRecord], transaction: TransactionalWrite) -> ErrorCode:
         """Append records that are replayed when their transaction is committed."""
         self.append_pending()
-        if not self._may_append:
+        if not self.may_append:
             return ErrorCode.NOT_COORDINATOR
         error = self.log.append(records, transaction)
         if error is _NONE:
@@ -166,7 +170,7 @@ class Shard(Generic[M]):
     def end_transaction(self, marker: EndTransactionMarker, transaction_version: int) -> ErrorCode:
         """Append a marker; the records of a committed transaction are replayed."""
         self.append_pending()
-        if not self._may_append:
+        if not self.may_append:
             return ErrorCode.NOT_COORDINATOR
         error = self.log.append_marker(marker, transaction_version)
         if error is not _NONE:
@@ -244,7 +248,7 @@ class Shard(Generic[M]):
                 logger.error("a coordinator write could not be answered", partition=self.log.name, exc_info=problem)
 
     def _append(self, records: Sequence[CoordinatorRecord]) -> ErrorCode:
-        if not self._may_append:
+        if not self.may_append:
             return ErrorCode.NOT_COORDINATOR
         error = self.log.append(records)
         if self.pending_transactions and error is _NONE:
@@ -252,10 +256,9 @@ class Shard(Generic[M]):
         return error
 
     @property
-    def _may_append(self) -> bool:
-        """Fenced: a shard never appends under a later leadership than its own."""
-        log = self.log
-        return self.state is _ACTIVE and log.is_leader and log.leader_epoch == self.leader_epoch
+    def may_append(self) -> bool:
+        """Whether the shard is loaded and its leadership lasts: it never appends under a later one than its own."""
+        return self.state is _ACTIVE and self.log.leads_in(self.leader_epoch)
 
     def _split(self, records: Sequence[CoordinatorRecord]) -> Iterator[Sequence[CoordinatorRecord]]:
         limit_bytes = self.log.batch_limit_bytes

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.runtime.coordinator_record import CoordinatorRecord
     from odradek.host.clock import Clock
-    from odradek.log.append_result import AppendResult
     from odradek.log.partition_log import PartitionLog
     from odradek.log.transaction_verification import VerificationGuard
     from odradek.protocol.control_records import EndTransactionMarker
@@ -67,6 +66,9 @@ class ShardLog(Protocol):
     @property
     def leader_epoch(self) -> int: ...
 
+    def leads_in(self, leader_epoch: int) -> bool:
+        """Whether this broker leads the partition in this epoch."""
+
     @property
     def log_start_offset(self) -> int: ...
 
@@ -91,8 +93,8 @@ class ShardLog(Protocol):
         """Whole batches from `offset` on, or from the log start if that is later; the last batch may be cut off. None
         when the log has no batch there before `end_offset`. OSError when the log cannot be read."""
 
-    def watch(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on the event loop whenever the high watermark has moved or the leadership is lost."""
+    def watch(self, on_high_watermark: Callable[[int], None], on_leadership: Callable[[], None]) -> None:
+        """Call these on the event loop: with each new high watermark, and after each change of the leadership."""
 
     def unwatch(self) -> None: ...
 
@@ -122,6 +124,10 @@ class PartitionShardLog:
     def leader_epoch(self) -> int:
         return self.partition.leader_epoch
 
+    def leads_in(self, leader_epoch: int) -> bool:
+        partition = self.partition
+        return partition.is_leader and partition.leader_epoch == leader_epoch
+
     @property
     def log_start_offset(self) -> int:
         return self.partition.log.log_start_offset
@@ -136,12 +142,12 @@ class PartitionShardLog:
 
     @property
     def batch_limit_bytes(self) -> int:
-        return self._limit_bytes - BATCH_OVERHEAD_BYTES
-
-    @property
-    def _limit_bytes(self) -> int:
         config = self.partition.log.config
-        return min(config.max_message_bytes, config.segment_bytes)
+        return min(config.max_message_bytes, config.segment_bytes) - BATCH_OVERHEAD_BYTES
+
+    def _is_too_large(self, batch: bytearray) -> bool:
+        config = self.partition.log.config
+        return len(batch) > config.max_message_bytes or len(batch) > config.segment_bytes
 
     def append(self, records: Sequence[CoordinatorRecord], transaction: TransactionalWrite | None = None) -> ErrorCode:
         """In one batch, so that the log has all of it or nothing, also after a crash. A batch over the topic's limit
@@ -149,33 +155,35 @@ class PartitionShardLog:
         now_ms = self._clock.now_ms()
         producer, guard = (NO_PRODUCER, None) if transaction is None else transaction
         batch = build_coordinator_batch(records, now_ms, producer=producer)
-        if len(batch) > self._limit_bytes:
+        if self._is_too_large(batch):
             batch = build_coordinator_batch(records, now_ms, Compression.ZSTD, producer)
-            if len(batch) > self._limit_bytes:
+            if self._is_too_large(batch):
                 return ErrorCode.UNKNOWN_SERVER_ERROR
-        partition = self.partition
-        return self._outcome(
-            lambda: partition.append(memoryview(batch), ALL_IN_SYNC, is_built_here=True, verification=guard)
-        )
+        try:
+            result = self.partition.append(memoryview(batch), ALL_IN_SYNC, is_built_here=True, verification=guard)
+        except OSError as problem:
+            return self._storage_error(problem)
+        error = result.error
+        return _NONE if error is _NONE else _ERRORS.get(error, error)
 
     def append_marker(self, marker: EndTransactionMarker, transaction_version: int) -> ErrorCode:
-        return self._outcome(lambda: self.partition.append_marker(marker, transaction_version=transaction_version))
-
-    def _outcome(self, append: Callable[[], AppendResult]) -> ErrorCode:
         try:
-            error = append().error
+            error = self.partition.append_marker(marker, transaction_version=transaction_version).error
         except OSError as problem:
-            log.error("append failed", topic=self.partition.topic, partition=self.index, reason=str(problem))
-            error = ErrorCode.KAFKA_STORAGE_ERROR
-        return _NONE if error is _NONE else _ERRORS.get(error, error)
+            return self._storage_error(problem)
+        return _ERRORS.get(error, error)
+
+    def _storage_error(self, problem: OSError) -> ErrorCode:
+        log.error("append failed", topic=self.partition.topic, partition=self.index, reason=str(problem))
+        return _ERRORS[ErrorCode.KAFKA_STORAGE_ERROR]
 
     async def read(self, offset: int, end_offset: int) -> bytes | None:
         return await self.partition.workers.files.run(_read, self.partition.log, offset, end_offset)
 
-    def watch(self, listener: Callable[[], None]) -> None:
+    def watch(self, on_high_watermark: Callable[[int], None], on_leadership: Callable[[], None]) -> None:
         self._subscriptions = [
-            self.partition.on_high_watermark(lambda _: listener()),
-            self.partition.on_leadership(listener),
+            self.partition.on_high_watermark(on_high_watermark),
+            self.partition.on_leadership(on_leadership),
         ]
 
     def unwatch(self) -> None:

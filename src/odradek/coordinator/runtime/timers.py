@@ -1,5 +1,6 @@
-"""Deadlines by key. Postponing a deadline, as each heartbeat does, costs a dictionary entry and no timer of the event
-loop."""
+"""Deadlines by key. To postpone a deadline, as each heartbeat does, or to stop one and set the next, as each
+transaction does, costs a dictionary entry and no timer of the event loop. The timer of a stopped deadline stays until
+it is due."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class ShardTimers:
         self._clock = clock
         self._on_timer = on_timer
         self._deadlines: dict[Hashable, float] = {}
-        self._timers: dict[Hashable, tuple[float, Timer]] = {}
+        self._timers: dict[Hashable, tuple[float, Timer]] = {}  # also of keys whose deadline was stopped since
 
     def __len__(self) -> int:
         return len(self._deadlines)
@@ -45,21 +46,24 @@ class ShardTimers:
             self._schedule(key, deadline_ms, delay_ms)
 
     def stop(self, key: Hashable) -> None:
-        if self._deadlines.pop(key, None) is not None:
-            self._timers.pop(key)[1].cancel()
+        self._deadlines.pop(key, None)
 
     def is_running(self, key: Hashable) -> bool:
         return key in self._deadlines
 
     def stop_all(self) -> None:
-        for key in tuple(self._deadlines):
-            self.stop(key)
+        self._deadlines.clear()
+        for _, timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
 
     def _schedule(self, key: Hashable, at_ms: float, delay_ms: float) -> None:
         self._timers[key] = at_ms, self._clock.call_after(delay_ms, lambda: self._fire(key))
 
     def _fire(self, key: Hashable) -> None:
         due_ms, _ = self._timers.pop(key)
+        if key not in self._deadlines:
+            return
         now_ms = self._clock.monotonic_ms()
         deadline_ms = self._deadlines[key]
         if now_ms - due_ms > STALL_MS:

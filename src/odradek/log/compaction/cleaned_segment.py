@@ -124,6 +124,11 @@ def take_names(disk: Disk, directory: str, base_offset: int) -> None:
             disk.rename(path + SWAP_SUFFIX, path)
 
 
+def has_compaction_files(names: Iterable[str]) -> bool:
+    """Whether the directory of a log, which has these names, has files of a compaction that did not finish."""
+    return any(name.endswith((CLEANED_SUFFIX, SWAP_SUFFIX)) for name in names)
+
+
 def discard_unused(disk: Disk, directory: str) -> None:
     """Removes the files of a compaction that did not finish. Blocks."""
     for name in disk.list_directory(directory):

@@ -38,6 +38,11 @@ class ClassicState(enum.Enum):
     DEAD = "Dead"
 
 
+# Looking up an attribute of an enum is slow.
+_EMPTY = ClassicState.EMPTY
+_NONE = ErrorCode.NONE
+
+
 class ClassicGroup:
     """Changed only by the rules, inside one decision, and by replayed records."""
 
@@ -72,7 +77,7 @@ class ClassicGroup:
 
     @property
     def is_empty(self) -> bool:
-        return self.state is ClassicState.EMPTY
+        return self.state is _EMPTY
 
     @property
     def uses_consumer_protocol(self) -> bool:
@@ -102,8 +107,8 @@ class ClassicGroup:
 
     def check_commit(self, committer: Committer) -> ErrorCode:
         _, member_id, instance_id, generation, _, _ = committer
-        if (generation < 0 and self.is_empty) or committer.is_of_any_client:
-            return ErrorCode.NONE  # an administrator, or a consumer that assigns its partitions itself
+        if (generation < 0 and self.state is _EMPTY) or committer.is_of_any_client:
+            return _NONE  # an administrator, or a consumer that assigns its partitions itself
         if generation < 0 and member_id == NO_MEMBER_ID and instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         error = self.check_member(member_id, instance_id)

@@ -61,13 +61,15 @@ def commit_offsets(
     errors, changes, records = _build_records(shard, committer.group_id, offsets, retention_ms, check)
     if not records:
         return errors
-    if not shard.fits_in_batch(records):
+    if len(records) > 1 and not shard.fits_in_batch(records):
         return _with_outcome(errors, shard.write_each(records))
     outcome = shard.write_shared(
         records,
         partial(shard.replay_offsets, committer.group_id, changes),
         lambda outcome: done(_with_outcome(errors, outcome)),
     )
+    if outcome is _NONE:
+        return errors
     return None if outcome is None else _with_outcome(errors, outcome)
 
 

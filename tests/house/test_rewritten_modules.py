@@ -1,0 +1,36 @@
+"""Each worker rewrites another part of the modules first, and all of them in the end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tests.rewritten_modules import in_turn, kept_file, rewrite_modules
+
+if TYPE_CHECKING:
+    import pytest
+
+FILES = [Path(f"{number}.py") for number in range(10)]
+
+
+def test_workers_begin_at_different_modules_and_come_to_all() -> None:
+    turns = [in_turn(FILES, worker, 4) for worker in range(4)]
+    assert [turn[0] for turn in turns] == [FILES[0], FILES[2], FILES[5], FILES[7]]
+    assert all(sorted(turn) == FILES for turn in turns)
+
+
+def test_only_what_is_missing_is_rewritten(
+    tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.dont_write_bytecode", False)
+    (tmp_path / "tests" / "log").mkdir(parents=True)
+    sources = [tmp_path / "tests" / "conftest.py", tmp_path / "tests" / "log" / "test_first.py"]
+    for source in sources:
+        source.write_text("assert 1 == 1\n")
+    rewrite_modules(pytestconfig, 0, 1, tmp_path)
+    first, second = map(kept_file, sources)
+    first.unlink()
+    second.write_bytes(b"as it was")
+    rewrite_modules(pytestconfig, 0, 1, tmp_path)
+    assert first.stat().st_size > 0
+    assert second.read_bytes() == b"as it was"
