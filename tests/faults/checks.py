@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import shutil
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -103,9 +104,9 @@ def check_transactional(load: TransactionalLoad, bootstrap_servers: str, verdict
         verdict.reordered += sum(later < earlier for earlier, later in itertools.pairwise(values))
 
 
-def check_replicas(cluster: RunningCluster, verdict: Verdict) -> None:
+def check_replicas(cluster: RunningCluster, verdict: Verdict, kept: Path) -> None:
     """Without traffic all replicas end at the same offset after a while: then their bytes must be the same. Segments
-    may begin at different offsets."""
+    may begin at different offsets. Copies of logs that differ are kept."""
     directories = {node_id: Path(broker.data_directory) for node_id, broker in cluster.brokers.items()}
     deadline_s = time.monotonic() + SETTLE_S
     while True:
@@ -121,7 +122,12 @@ def check_replicas(cluster: RunningCluster, verdict: Verdict) -> None:
         digests = {_digest(directory / name) for directory in directories.values()}
         if len(digests) > 1:
             differing.append(name)
-    verdict.differing_replicas += differing
+    verdict.differing_replicas += [
+        f"{name} ({' / '.join(str(each.get(name)) for each in sizes.values())} bytes)" for name in differing
+    ]
+    for name in differing:
+        for node_id, directory in directories.items():
+            shutil.copytree(directory / name, kept / name / str(node_id), dirs_exist_ok=True)
 
 
 def _segments(partition: Path) -> list[Path]:

@@ -209,7 +209,7 @@ class Run:
         for load in self.loads.values():
             check_idempotent(load, servers, self.verdict)
         check_transactional(self.transactional, servers, self.verdict)
-        check_replicas(self.cluster, self.verdict)
+        check_replicas(self.cluster, self.verdict, OUTPUT / "replicas")
         return self.verdict
 
     @property

@@ -22,6 +22,7 @@ class Scene:
     def __init__(self, in_sync: tuple[int, ...] = (0, 1, 2), min_in_sync: int = 2) -> None:
         image = PartitionImage(0, (0, 1, 2), in_sync, 0, 3, 1)
         self.context = FakeReplication(0, 1, 2)
+        self.context.lag_time_max_ms = 10_000.0
         log = SimpleNamespace(log_end_offset=10, config=SimpleNamespace(min_insync_replicas=min_in_sync))
         partition = SimpleNamespace(
             topic_id=UUID(int=1),
@@ -32,7 +33,7 @@ class Scene:
             is_leader=True,
             commit_replicated=lambda: None,
         )
-        self.followers = Followers(partition, image, 0, self.context)  # type: ignore[arg-type]
+        self.followers = Followers(partition, image, 0, self.context)
 
     def fetch(self, replica: int, offset: int) -> None:
         assert self.followers.record_fetch(replica, offset, 0, 1) is ErrorCode.NONE
