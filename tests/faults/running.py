@@ -30,6 +30,8 @@ R = TypeVar("R", bound="Response")
 WAIT_S = 120.0
 WARM_UP_S = 3.0
 EVENTS, TRANSACTIONS, IDLE = "events", "transactions", "idle"
+# Replicas are compacted independently: without compaction their bytes can be compared.
+PROPERTIES: Mapping[str, str | int] = {"log.cleaner.backoff.ms": 3_600_000}
 OUTPUT = Path("build/faults")
 
 
@@ -63,7 +65,7 @@ class Run:
         producers: Mapping[str, Mapping[str, Any]] | None = None,
         records_per_s: int | None = None,
     ) -> None:
-        self.cluster = RunningCluster(3, properties, has_network=has_network)
+        self.cluster = RunningCluster(3, {**PROPERTIES, **(properties or {})}, has_network=has_network)
         self._partitions = partitions
         self._idle_partitions = idle_partitions
         self._producers = producers or {EVENTS: {}}
