@@ -120,9 +120,8 @@ def test_group_coordinator_is_killed_in_a_rebalance(report: Report) -> None:
         coordinator = run.coordinator(GROUP, of_transactions=False)
         began_s = time.monotonic()
         members.add()
-        time.sleep(
-            0.3
-        )  # a poll's pause: the new member has joined, and the others have not: their heartbeats are 3 s apart
+        # The new member joins, and the others have not joined again: their heartbeats are 3 s apart.
+        time.sleep(0.3)  # a poll's pause
         run.cluster.kill(coordinator)
         time.sleep(AFTER_FAULT_S)  # a poll's pause: gaps in what follows the fault count as well
         row.expect("commits of offsets", members.gap_s(began_s), 5.0)

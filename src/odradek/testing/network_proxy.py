@@ -48,9 +48,14 @@ class Link:
         if self.bytes_per_s:
             self._free_at_s = max(self._free_at_s, now_s) + size / self.bytes_per_s
             now_s = self._free_at_s
-        while self.loss and random.random() < 1 - (1 - self.loss) ** -(-size // SEGMENT_BYTES):
+        lost = self._count_lost(-(-size // SEGMENT_BYTES))
+        while lost:
             now_s += RETRANSMISSION_S
+            lost = self._count_lost(lost)
         return now_s + self.delay_s
+
+    def _count_lost(self, segments: int) -> int:
+        return sum(random.random() < self.loss for _ in range(segments)) if self.loss else 0
 
 
 class Target:
