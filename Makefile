@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 # Tests start hundreds of Python processes: without bytecode files, each would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: up test check oracle conformance bench soak lakehouse fuzz lock clean help
+.PHONY: up test check oracle conformance bench soak lakehouse faults fuzz lock clean help
 
 # Tests mostly wait, so more of them run at once than there are cores. tests/worker_groups.py says which share a worker.
 WORKERS ?= 6
@@ -70,6 +70,9 @@ $(LAKEHOUSE)/.ready: locks/dev.txt pyproject.toml
 
 lakehouse: $(LAKEHOUSE)/.ready ## Delta and Iceberg tables, on PySpark 4.1.1
 	$(LAKEHOUSE)/bin/pytest --suite lakehouse $(ARGS) tests/pipelines/lakehouse
+
+faults: $(READY) ## Brokers that are killed, suspended and cut off under load; writes docs/reliability.md; about 20 minutes
+	$(BIN)/pytest -q -s -p no:randomly --suite faults $(ARGS) tests/faults
 
 fuzz: $(READY) ## Ten minutes of coverage-guided fuzzing (FUZZ_SECONDS=… for longer)
 	@mkdir -p build/fuzz

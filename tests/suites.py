@@ -1,7 +1,7 @@
 """Suites: which tests a command runs (`--suite`), and in which order.
 
 `make test` runs the suite `test`. A test with one of the markers below is left out of it and runs in the suite of that
-name only: `make oracle`, `make conformance`, `make soak`, `make lakehouse`.
+name only: `make oracle`, `make conformance`, `make soak`, `make lakehouse`, `make faults`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 DEFAULT_SUITE = "test"
-OTHER_SUITES = ("oracle", "conformance", "soak", "lakehouse")
+OTHER_SUITES = ("oracle", "conformance", "soak", "lakehouse", "faults")
 SUITES = (DEFAULT_SUITE, *OTHER_SUITES)
 
 

@@ -255,3 +255,19 @@ def test_real_sockets() -> None:
         assert await clients.probe(address, timeout_ms=60_000) is Reachability.REFUSED
 
     asyncio.run(story())
+
+
+def test_a_cancelled_caller_is_cancelled_also_if_its_client_was_closed() -> None:
+    """Otherwise a fetcher that is stopped because its leader has registered again would go on for ever."""
+    scene = Scene()
+    scene.network.cut("other", "simulated")
+
+    async def story() -> None:
+        caller = asyncio.ensure_future(scene.call())
+        await asyncio.sleep(0.1)  # a poll's pause: simulated time
+        scene.client.close()
+        caller.cancel()
+        await asyncio.wait([caller])
+        assert caller.cancelled()
+
+    scene.run(story())

@@ -17,6 +17,7 @@ class FakeReplication:
         self.epochs: dict[int, int] = dict.fromkeys(registered, 1)
         self.fenced: set[int] = set()
         self.waiting: list[Proposer] = []
+        self.to_check: list[tuple[float, Proposer]] = []
 
     def monotonic_ms(self) -> float:
         return self.now_ms
@@ -26,3 +27,6 @@ class FakeReplication:
 
     def request_in_sync(self, proposer: Proposer) -> None:
         self.waiting.append(proposer)
+
+    def check_in_sync_after(self, delay_ms: float, proposer: Proposer) -> None:
+        self.to_check.append((self.now_ms + delay_ms, proposer))

@@ -106,3 +106,13 @@ def test_known_progress_is_kept_when_replicas_are_added() -> None:
     replicas.set_replicas((0, 1, 3), 5.0)
     assert replicas.followers[1].fetch_offset == 6
     assert set(replicas.followers) == {1, 3}
+
+
+def test_a_follower_for_which_records_wait_is_silent_after_a_time_without_fetches() -> None:
+    progress = FollowerProgress(0.0)
+    progress.record_fetch(10, 0, EPOCH, 10, 50.0)
+    assert not progress.is_silent(10, 1000.0, LAG_MS), "it has everything, so that its fetches are not noted"
+    assert not progress.is_silent(11, 150.0, LAG_MS)
+    assert progress.is_silent(11, 151.0, LAG_MS)
+    progress.record_fetch(10, 0, EPOCH, 20, 151.0)
+    assert not progress.is_silent(20, 200.0, LAG_MS), "it is slow, not silent"

@@ -136,7 +136,8 @@ class BrokerClient:
         try:
             return await asyncio.shield(self._opening)
         except asyncio.CancelledError:
-            if self._is_closed:  # `close` cancelled the attempt, not the caller
+            caller = asyncio.current_task()
+            if self._is_closed and not (caller is not None and caller.cancelling()):  # `close` cancelled the attempt
                 raise self._unavailable("is not reached by this client any more", may_have_arrived=False) from None
             raise
 

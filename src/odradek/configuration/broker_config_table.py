@@ -1,8 +1,10 @@
 """The broker properties that Odradek uses: addresses, limits, data directories, and topics' defaults.
 
-Names, types, defaults and limits are Kafka 4.3's, apart from two defaults: `listeners` is this machine alone, because
-nothing is authenticated, and `log.dir` is a directory of our own. Listeners cannot change while the broker runs. The
-properties of ZooKeeper are Kafka 3.9's; `zookeeper.auth` and `absent.broker.replacement.ms` are our own.
+Names, types, defaults and limits are Kafka 4.3's, apart from some defaults: `listeners` is this machine alone, because
+nothing is authenticated, `log.dir` is a directory of our own, and `broker.heartbeat.interval.ms`,
+`broker.session.timeout.ms` and `zookeeper.session.timeout.ms` are shorter, so that a broker that hangs is noticed
+within five seconds. Listeners cannot change while the broker runs. The properties of ZooKeeper are Kafka 3.9's;
+`zookeeper.auth` and `absent.broker.replacement.ms` are our own.
 """
 
 from odradek.configuration.config_table import read_table
@@ -19,10 +21,14 @@ auto.create.topics.enable BOOLEAN true - -
     Whether asking for a topic that does not exist creates it.
 auto.leader.rebalance.enable BOOLEAN true - -
     Whether partitions are given back to their preferred leaders automatically.
+broker.heartbeat.interval.ms INT 500 - -
+    How often the controller and each other broker exchange heartbeats.
 broker.id INT -1 - -
     The older name of node.id.
 broker.rack STRING - - -
     The rack or zone this broker stands in; replicas of a partition are spread over racks.
+broker.session.timeout.ms INT 2500 - -
+    After how long without an answer to heartbeats a broker is fenced, by a controller that reaches most brokers.
 compression.gzip.level INT -1 gzip-level cluster
     Default of the topic setting compression.gzip.level.
 compression.lz4.level INT 9 [1,17] cluster
@@ -172,8 +178,8 @@ zookeeper.auth PASSWORD - - -
 zookeeper.connect STRING - - -
     The ZooKeeper of a cluster, as host:port,host:port/chroot; without it this broker is alone and keeps its metadata.
 zookeeper.connection.timeout.ms INT - [1,] -
-    How long a start waits for ZooKeeper; by default zookeeper.session.timeout.ms.
-zookeeper.session.timeout.ms INT 18000 [1,] -
+    How long a start waits for ZooKeeper; by default 18 s, or zookeeper.session.timeout.ms if it is longer.
+zookeeper.session.timeout.ms INT 4000 [1,] -
     After how long without a sign of life the cluster considers this broker dead.
 zookeeper.set.acl BOOLEAN false - -
     Whether only this broker's identity (zookeeper.auth) may change the nodes that it creates in ZooKeeper.

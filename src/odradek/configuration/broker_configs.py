@@ -88,6 +88,8 @@ class BrokerConfig:
     log_cleaner_dedupe_buffer_size = _Setting[int]("log.cleaner.dedupe.buffer.size")
     log_cleaner_io_max_bytes_per_second = _Setting[float]("log.cleaner.io.max.bytes.per.second")
     log_retention_check_interval_ms = _Setting[int]("log.retention.check.interval.ms")
+    broker_heartbeat_interval_ms = _Setting[int]("broker.heartbeat.interval.ms")
+    broker_session_timeout_ms = _Setting[int]("broker.session.timeout.ms")
     zookeeper_auth = _Setting["str | None"]("zookeeper.auth")
     zookeeper_connect = _Setting["str | None"]("zookeeper.connect")
     zookeeper_connection_timeout_ms = _Setting["int | None"]("zookeeper.connection.timeout.ms")

@@ -40,7 +40,7 @@ DOUBLE cluster-wide
 INT read-only
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
-    broker.heartbeat.interval.ms broker.session.timeout.ms connection.failed.authentication.delay.ms
+    connection.failed.authentication.delay.ms
     controller.quorum.append.linger.ms controller.quorum.election.backoff.max.ms
     controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
     controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms

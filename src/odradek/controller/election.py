@@ -20,25 +20,27 @@ from odradek.metadata.zookeeper_layout import BROKER_IDS, CONTROLLER, broker_pat
 
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
-    from odradek.host.entropy import Entropy
+    from odradek.host.host import Host
     from odradek.host.zookeeper import ZooKeeperSession
     from odradek.metadata.zookeeper_store import ZooKeeperStore
 
 log = get_logger(__name__)
 
 RETRY_PAUSE_S = 0.2
+PAUSE_AFTER_STEPPING_DOWN_MS = 5_000.0
 
 
 class Election:
-    def __init__(
-        self, session: ZooKeeperSession, store: ZooKeeperStore, config: BrokerConfig, entropy: Entropy
-    ) -> None:
+    def __init__(self, session: ZooKeeperSession, store: ZooKeeperStore, config: BrokerConfig, host: Host) -> None:
         self._session = session
         self._store = store
         self._config = config
-        self._entropy = entropy
+        self._entropy = host.entropy
+        self._clock = host.clock
         self._may_have_changed = asyncio.Event()
         self._has_lost_session = False
+        self._steps_down = False
+        self._stands_again_ms = float("-inf")
         self._task: asyncio.Task[None] | None = None
         self.controller: Controller | None = None
         """The controller, while this broker is it."""
@@ -54,6 +56,18 @@ class Election:
             self._task.cancel()
             await asyncio.wait([self._task])
         await self._resign("the broker stops")
+
+    def step_down(self) -> None:
+        """Let another broker be the controller: this one reaches too few brokers. It stands again after a while."""
+        self._steps_down = True
+        self._may_have_changed.set()
+
+    async def remove_claim_of(self, node_id: int) -> None:
+        """The process of the controller has ended: do not wait for its session."""
+        try:
+            await self._store.claims.remove_claim_of(node_id)
+        except ZooKeeperError as problem:
+            log.warning("the claim of a dead controller stays", broker=node_id, reason=str(problem))
 
     def _follow_session(self, event: SessionEvent) -> None:
         if event is SessionEvent.EXPIRED:
@@ -82,6 +96,14 @@ class Election:
             self._has_lost_session = False
             await self._resign("the ZooKeeper session has expired")
         stat = await self._session.exists(CONTROLLER, self._may_have_changed.set)
+        if self._steps_down:
+            await self._resign("it reaches too few brokers")
+            self._stands_again_ms = self._clock.monotonic_ms() + PAUSE_AFTER_STEPPING_DOWN_MS
+            self._clock.call_after(PAUSE_AFTER_STEPPING_DOWN_MS, self._may_have_changed.set)
+            if stat is not None and stat.ephemeral_owner == self._session.session_id:
+                await self._session.delete(CONTROLLER, stat.version)
+            self._steps_down = False
+            return
         if stat is None:
             # A claim of this session that is gone was removed by another process: it is not the controller any more.
             await self._resign("its node in ZooKeeper is gone")
@@ -93,6 +115,8 @@ class Election:
             await self._session.delete(CONTROLLER, stat.version)
 
     async def _stand(self) -> None:
+        if self._clock.monotonic_ms() < self._stands_again_ms:
+            return
         controller_epoch = await self._store.claim_if_vacant(self._config.node_id)
         if controller_epoch is None:
             return  # another broker was faster; the watch has been called

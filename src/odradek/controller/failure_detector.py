@@ -1,8 +1,13 @@
-"""Notices brokers that have ended by their closed sockets: the kernel closes those of a killed process at once.
+"""Notices brokers that have ended or do not answer, before their ZooKeeper sessions expire.
 
-The controller holds a connection to every other broker. When one closes, it connects again; a broker that refuses this
-connection is fenced, so that its partitions get other leaders before its ZooKeeper session expires. A broker that hangs
-or is cut off refuses nothing, and one that starts has had no connection: for these the session decides.
+The controller exchanges heartbeats with every other broker, and every other broker with the controller, each on a
+connection of its own.
+
+- The kernel closes the sockets of a killed process at once. A broker whose connection closes, and that refuses a new
+  one, has ended: the controller fences it. If it was the controller, another broker removes its claim, is elected, and
+  fences it. A broker that starts refuses connections as well, but has had none before.
+- A broker that has not answered for `broker.session.timeout.ms` hangs or is cut off. A controller that reaches most of
+  the brokers fences it; one that does not is the one that is cut off, and steps down. Of two, neither can know.
 """
 
 from __future__ import annotations
@@ -15,39 +20,54 @@ from odradek.client.broker_clients import Reachability
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.logs import get_logger
 from odradek.metadata.store import StoreError
-from odradek.protocol.messages.api_versions import ApiVersionsRequest
+from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from odradek.client.broker_client import BrokerClient
     from odradek.client.broker_clients import BrokerClients
     from odradek.controller.controller import Controller
+    from odradek.host.clock import Clock
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.image import MetadataImage
 
 log = get_logger(__name__)
 
 PURPOSE = "liveness"
-CONNECT_TIMEOUT_MS = 5_000.0
-RETRY_PAUSE_S = 0.2
+PROBE_TIMEOUT_MS = 500.0
+RETRY_PAUSE_S = 0.1
+ELECTION_PAUSE_S = 0.02
+FAILURES_OF_SILENCE = 2  # one may be late because this process was suspended
+SMALLEST_CLUSTER_WITH_MAJORITY = 3
 
 
 class FailureDetector:
-    """Runs on every broker of a cluster, and watches the others while this broker is the controller."""
+    """`remove_claim` removes the claim of a dead controller; `step_down` lets another broker be elected."""
 
     def __init__(
         self,
         cache: MetadataCache,
         clients: BrokerClients,
+        clock: Clock,
         listener_name: str,
         find_controller: Callable[[], Controller | None],
+        remove_claim: Callable[[int], Awaitable[None]],
+        step_down: Callable[[], None],
     ) -> None:
         self._cache = cache
         self._clients = clients
+        self._clock = clock
         self._listener_name = listener_name
         self._find_controller = find_controller
+        self._remove_claim = remove_claim
+        self._step_down = step_down
         self._watched: dict[BrokerAddress, asyncio.Task[None]] = {}
+        self._heard_ms: dict[BrokerAddress, float] = {}  # times of the last answers
+        self._silent: set[BrokerAddress] = set()
+        self._ended: set[BrokerAddress] = set()
+        self._fenced: set[BrokerAddress] = set()  # by this controller, until the metadata shows it
+        self._fencing: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         self._cache.subscribe(self._follow)
@@ -55,59 +75,124 @@ class FailureDetector:
 
     def stop(self) -> None:
         self._cache.unsubscribe(self._follow)
-        for task in self._watched.values():
+        for task in (*self._watched.values(), *self._fencing):
             task.cancel()
         self._watched.clear()
 
-    def _follow(self, _before: MetadataImage, after: MetadataImage) -> None:
-        wanted = set(self._others(after)) if after.controller_id == self._node_id else set()
+    def _follow(self, before: MetadataImage, after: MetadataImage) -> None:
+        wanted = set(self._others(after))
         for address in [each for each in self._watched if each not in wanted]:
             self._watched.pop(address).cancel()
+            self._silent.discard(address)
+            self._ended.discard(address)
+            self._fenced.discard(address)
+            self._heard_ms.pop(address, None)
         for address in wanted - self._watched.keys():
             self._watched[address] = asyncio.ensure_future(self._watch(address))
+        if after.controller_id == self._node_id and before.controller_epoch != after.controller_epoch:
+            self._judge()
 
     @property
     def _node_id(self) -> int:
         return self._cache.broker_config.node_id
 
+    @property
+    def _timeout_ms(self) -> float:
+        return self._cache.broker_config.broker_session_timeout_ms
+
     def _others(self, image: MetadataImage) -> list[BrokerAddress]:
-        """The registrations of other brokers that are not fenced."""
+        """Registrations that are not fenced: of all other brokers for the controller, of the controller for others."""
         return [
             BrokerAddress(broker.node_id, broker.broker_epoch, endpoint.host, endpoint.port)
             for broker in image.brokers.values()
             if broker.node_id != self._node_id
             and not broker.is_fenced
+            and image.controller_id in (self._node_id, broker.node_id)
             and (endpoint := broker.endpoints.get(self._listener_name)) is not None
         ]
 
     async def _watch(self, address: BrokerAddress) -> None:
-        """Until the broker refuses a connection after it has accepted one, or is not watched any more."""
+        """Until the broker has ended, or is not watched any more."""
+        began_ms, failures = self._clock.monotonic_ms(), 0
         while True:
             try:
-                await self._until_closed(self._clients.to(address, PURPOSE))
+                client = self._clients.to(address, PURPOSE)
+                await client.call(
+                    ApiVersionsRequest(),
+                    ApiVersionsResponse,
+                    timeout_ms=self._timeout_ms / FAILURES_OF_SILENCE,
+                    version=0,
+                )
             except BrokerUnavailable:
+                failures += 1
+                is_refused = await self._clients.probe(address, timeout_ms=PROBE_TIMEOUT_MS) is Reachability.REFUSED
+                if is_refused and address in self._heard_ms:
+                    self._suspect(address, self._ended, "refuses connections")
+                    if self._cache.image.controller_id == address.node_id:
+                        await self._remove_claim(address.node_id)
+                    return
+                if is_refused:  # it starts
+                    began_ms, failures = self._clock.monotonic_ms(), 0
+                silence_ms = self._clock.monotonic_ms() - self._heard_ms.get(address, began_ms)
+                if failures >= FAILURES_OF_SILENCE and silence_ms >= self._timeout_ms:
+                    self._suspect(address, self._silent, "does not answer")
                 await asyncio.sleep(RETRY_PAUSE_S)
-                continue
-            if await self._clients.probe(address, timeout_ms=CONNECT_TIMEOUT_MS) is Reachability.REFUSED:
-                log.warning("a broker refuses connections; it is fenced", broker=address.node_id)
-                await self._fence(address)
-                return
+            else:
+                failures = 0
+                self._heard_ms[address] = self._clock.monotonic_ms()
+                self._silent.discard(address)
+                self._judge()
+                await self._pause(client)
 
-    async def _until_closed(self, client: BrokerClient) -> None:
+    async def _pause(self, client: BrokerClient) -> None:
+        """Until the next heartbeat, or until the connection closes."""
         closed = asyncio.Event()
         forget = client.on_closed(lambda _client, _reason: closed.set())
+        timer = self._clock.call_after(self._cache.broker_config.broker_heartbeat_interval_ms, closed.set)
         try:
-            await client.version_of(ApiVersionsRequest, timeout_ms=CONNECT_TIMEOUT_MS)
             if client.is_connected:
                 await closed.wait()
         finally:
+            timer.cancel()
             forget()
 
-    async def _fence(self, address: BrokerAddress) -> None:
-        controller = self._find_controller()
-        if controller is None or not controller.is_active:
+    def _suspect(self, address: BrokerAddress, suspects: set[BrokerAddress], reason: str) -> None:
+        if address not in suspects:
+            log.warning(f"a broker {reason}", broker=address.node_id, broker_epoch=address.broker_epoch)
+            suspects.add(address)
+            self._judge()
+
+    def _judge(self) -> None:
+        """Carried out by the controller only; another broker does it when it becomes the controller."""
+        if self._cache.image.controller_id != self._node_id:
             return
-        try:
-            await controller.cluster.fence_brokers({address.node_id: address.broker_epoch})
-        except StoreError as problem:
-            log.warning("a broker could not be fenced", broker=address.node_id, reason=str(problem))
+        dead, silent = set(self._ended), self._silent - self._ended
+        count = 1 + len(self._watched) - len(dead)
+        if silent and 2 * self._count_reached() > count:
+            dead |= silent
+        elif silent and 2 * (count - len(silent)) <= count and count >= SMALLEST_CLUSTER_WITH_MAJORITY:
+            log.warning("this controller reaches too few brokers and steps down", silent=len(silent), brokers=count)
+            self._step_down()
+        if dead - self._fenced:
+            self._fenced |= dead
+            task = asyncio.ensure_future(self._fence({each.node_id: each.broker_epoch for each in dead}))
+            self._fencing.add(task)
+            task.add_done_callback(self._fencing.discard)
+
+    def _count_reached(self) -> int:
+        """This broker and those that have answered lately. Others may be about to be found silent, too."""
+        since_ms = self._clock.monotonic_ms() - self._timeout_ms / FAILURES_OF_SILENCE
+        return 1 + sum(self._heard_ms.get(each, since_ms) > since_ms for each in self._watched.keys() - self._ended)
+
+    async def _fence(self, registrations: dict[int, int]) -> None:
+        while self._cache.image.controller_id == self._node_id:
+            controller = self._find_controller()
+            if controller is not None and controller.is_active:
+                try:
+                    await controller.cluster.fence_brokers(registrations)
+                except StoreError as problem:
+                    self._fenced.clear()  # to be fenced again
+                    log.warning("brokers could not be fenced", brokers=sorted(registrations), reason=str(problem))
+                return
+            await asyncio.sleep(ELECTION_PAUSE_S)  # it is elected, and reads the metadata
+        self._fenced.clear()

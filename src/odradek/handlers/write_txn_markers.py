@@ -3,7 +3,6 @@ write the markers that end transactions."""
 
 from __future__ import annotations
 
-import inspect
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.transactions.transaction import TransactionVersion
@@ -20,18 +19,27 @@ from odradek.protocol.messages.write_txn_markers import (
 from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from odradek.handlers.context import RequestContext
 
 
 async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
     is_allowed = context.allows_on_cluster(Operation.CLUSTER_ACTION) or context.allows_on_cluster(Operation.ALTER)
     refusal = None if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return WriteTxnMarkersResponse(markers=[await _write(each, refusal, context) for each in request.markers])
+    appended = [_append(each, refusal, context) for each in request.markers]
+    return WriteTxnMarkersResponse(
+        markers=[
+            WritableTxnMarkerResult(producer_id=requested.producer_id, topics=[await _result(each) for each in topics])
+            for requested, topics in zip(request.markers, appended, strict=True)
+        ]
+    )
 
 
-async def _write(
+def _append(
     requested: WritableTxnMarker, refusal: ErrorCode | None, context: RequestContext
-) -> WritableTxnMarkerResult:
+) -> list[tuple[str, dict[int, ErrorCode | Awaitable[ErrorCode]]]]:
+    """All markers of a request are appended before the first of them is waited for."""
     marker = EndTransactionMarker(
         requested.producer_id,
         requested.producer_epoch,
@@ -40,12 +48,24 @@ async def _write(
     )
     version = TransactionVersion(min(max(requested.transaction_version, 0), TransactionVersion.V2))
     leaders = context.services.transactions.leaders
-    topics = []
-    for topic in requested.topics:
-        results = []
-        for index in topic.partition_indexes:
-            outcome = refusal or leaders.append_marker((topic.name, index), marker, version)
-            error = await outcome if inspect.isawaitable(outcome) else outcome
-            results.append(WritableTxnMarkerPartitionResult(partition_index=index, error_code=error))
-        topics.append(WritableTxnMarkerTopicResult(name=topic.name, partitions=results))
-    return WritableTxnMarkerResult(producer_id=requested.producer_id, topics=topics)
+    return [
+        (
+            topic.name,
+            {
+                index: refusal or leaders.append_marker((topic.name, index), marker, version)
+                for index in topic.partition_indexes
+            },
+        )
+        for topic in requested.topics
+    ]
+
+
+async def _result(
+    appended: tuple[str, dict[int, ErrorCode | Awaitable[ErrorCode]]],
+) -> WritableTxnMarkerTopicResult:
+    name, outcomes = appended
+    results = []
+    for index, outcome in outcomes.items():
+        error = outcome if isinstance(outcome, ErrorCode) else await outcome
+        results.append(WritableTxnMarkerPartitionResult(partition_index=index, error_code=error))
+    return WritableTxnMarkerTopicResult(name=name, partitions=results)

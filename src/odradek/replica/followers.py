@@ -145,6 +145,15 @@ class Followers:
     def has_too_few(self) -> bool:
         return self.in_sync.has_too_few(self._partition.log.config.min_insync_replicas)
 
+    def is_cut_off(self, silence_ms: float) -> bool:
+        """Whether so many in-sync followers have been silent for this time, although records wait for them, that the
+        others are too few. Either the controller removes them from the in-sync set, or this broker is cut off and
+        another one may lead."""
+        now_ms, end_offset = self._context.monotonic_ms(), self._partition.log.log_end_offset
+        followers = [self.in_sync.followers[each] for each in self.in_sync.confirmed if each in self.in_sync.followers]
+        reached = sum(not each.is_silent(end_offset, now_ms, silence_ms) for each in followers)
+        return reached < len(followers) and reached + 1 < max(self._partition.log.config.min_insync_replicas, 2)
+
     @property
     def lowest_log_start_offset(self) -> int:
         """The smallest log start offset of the leader and its registered followers."""
@@ -158,7 +167,10 @@ class Followers:
     # Changes of the in-sync set
 
     def check_in_sync(self) -> None:
-        """At intervals: propose to remove replicas that lag, and commit what nobody else is waited for."""
+        """At intervals, and after refusals: propose to remove replicas that lag or to add some, and commit what nobody
+        else is waited for."""
+        if not self.is_current:
+            return
         in_sync, context = self.in_sync, self._context
         if in_sync.proposed is None:
             end_offset = self._partition.log.log_end_offset
@@ -220,6 +232,7 @@ class Followers:
         elif result.error in _REFUSED:
             self.in_sync.withdraw()
             self._no_proposal_before_ms = self._context.monotonic_ms() + PAUSE_AFTER_REFUSAL_MS
+            self._context.check_in_sync_after(PAUSE_AFTER_REFUSAL_MS, self)  # fetches do not visit an idle partition
             self._partition.commit_replicated()
         elif result.error not in _OUTDATED:
             return False

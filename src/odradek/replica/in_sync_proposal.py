@@ -21,5 +21,8 @@ class Proposer(Protocol):
     def proposal(self) -> InSyncProposal | None:
         """What to ask the controller for; None when there is nothing any more."""
 
+    def check_in_sync(self) -> None:
+        """Propose what is due."""
+
     def resolve(self, proposal: InSyncProposal, result: InSyncResult) -> bool:
         """Carry out the controller's answer. False if the same proposal must be sent again."""

@@ -57,6 +57,11 @@ class FollowerProgress:
         self.last_fetch_ms = now_ms
         self.leader_end_offset_at_last_fetch = leader_end_offset
 
+    def is_silent(self, leader_end_offset: int, now_ms: float, silence_ms: float) -> bool:
+        """Whether it has fetched nothing for this time, although records wait for it."""
+        waits_since_ms = max(self.caught_up_ms, self.last_fetch_ms)
+        return self.fetch_offset < leader_end_offset and now_ms - waits_since_ms > silence_ms
+
     def is_caught_up(self, leader_end_offset: int, now_ms: float, lag_time_max_ms: float) -> bool:
         return self.fetch_offset >= leader_end_offset or now_ms - self.caught_up_ms <= lag_time_max_ms
 

@@ -4,6 +4,7 @@ their outcome is known."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.controller.in_sync_decisions import InSyncResult
@@ -64,6 +65,9 @@ class InSyncRequests:
         except Exception as problem:
             log.warning("in-sync sets could not be changed; retrying", partitions=len(sent), reason=str(problem))
             results = [InSyncResult(ErrorCode.UNKNOWN_SERVER_ERROR)] * len(sent)
+        refusals = Counter(result.error.name for result in results if result.error is not ErrorCode.NONE)
+        if refusals:
+            log.info("changes of in-sync sets were refused", **refusals)
         unknown = [
             proposer
             for (proposer, proposal), result in zip(sent, results, strict=True)

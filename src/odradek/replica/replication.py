@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from odradek.replica.fetch_request_session import PartitionKey
 from odradek.replica.follower_fetcher import FollowerFetcher
@@ -34,6 +35,8 @@ log = get_logger(__name__)
 PURPOSE = "replication"
 CHECKS_PER_LAG_TIME = 2  # of in-sync sets, as in Kafka
 SHORTEST_CHECK_MS = 100.0
+CONTACT_CHECK_MS = 500.0
+SILENCE_PER_SESSION_TIMEOUT = 1.4
 
 
 class Replication:
@@ -57,6 +60,9 @@ class Replication:
         self._table: PartitionTable | None = None
         self._fetchers: dict[int, FollowerFetcher] = {}
         self._timer: Timer | None = None
+        self._contact_timer: Timer | None = None
+        self._check_timer: Timer | None = None
+        self._to_check: dict[Proposer, None] = {}
         self._is_stopped = False
 
     # ReplicationContext
@@ -77,6 +83,18 @@ class Replication:
     def request_in_sync(self, proposer: Proposer) -> None:
         self._requests.add(proposer)
 
+    def check_in_sync_after(self, delay_ms: float, proposer: Proposer) -> None:
+        self._to_check[proposer] = None
+        if self._check_timer is None:
+            self._check_timer = self._clock.call_after(delay_ms, self._check_refused)
+
+    def _check_refused(self) -> None:
+        self._check_timer = None
+        refused, self._to_check = self._to_check, {}
+        if not self._is_stopped:
+            for proposer in refused:
+                proposer.check_in_sync()
+
     # Life
 
     def start(self, table: PartitionTable, image: MetadataImage, broker_epoch: int) -> None:
@@ -88,6 +106,7 @@ class Replication:
         self._brokers = dict(image.brokers)
         self.follow_all()
         self._schedule_check()
+        self._schedule_contact_check()
 
     def register_again(self, broker_epoch: int) -> None:
         """This broker has another registration, because its session had expired."""
@@ -96,8 +115,9 @@ class Replication:
     def stop(self) -> None:
         """Nothing is fetched, and no in-sync set is changed, from this on."""
         self._is_stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
+        for timer in (self._timer, self._contact_timer, self._check_timer):
+            if timer is not None:
+                timer.cancel()
         self._requests.stop()
         for fetcher in self._fetchers.values():
             fetcher.stop()
@@ -197,6 +217,21 @@ class Replication:
         for partition in self._led_with_followers():
             assert partition.followers is not None
             partition.followers.check_in_sync()
+
+    def _schedule_contact_check(self) -> None:
+        self._contact_timer = self._clock.call_after(CONTACT_CHECK_MS, self._check_contact)
+
+    def _check_contact(self) -> None:
+        """At intervals: a leader whose followers are silent may have been replaced without its knowledge. By this time
+        the controller has fenced either them or this broker. Requests that wait for them are refused, so that clients
+        look for another leader; the records may be committed later, and a retry finds them."""
+        self._schedule_contact_check()
+        silence_ms = SILENCE_PER_SESSION_TIMEOUT * self._broker_config().broker_session_timeout_ms
+        for partition in self._led_with_followers():
+            waiting = tuple(partition.waiting_acknowledgements)
+            if waiting and partition.followers is not None and partition.followers.is_cut_off(silence_ms):
+                for each in waiting:
+                    each.finish(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _led_with_followers(self) -> Iterable[Partition]:
         assert self._table is not None

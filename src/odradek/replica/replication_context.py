@@ -20,6 +20,9 @@ class ReplicationContext(Protocol):
     def request_in_sync(self, proposer: Proposer) -> None:
         """The leader of a partition has a proposal for the controller."""
 
+    def check_in_sync_after(self, delay_ms: float, proposer: Proposer) -> None:
+        """Let the leader of a partition look again at its in-sync set, after a refusal."""
+
 
 class NoReplication:
     """For a broker without others: nobody is waited for longer than the metadata says, and nothing is proposed."""
@@ -33,3 +36,5 @@ class NoReplication:
         return None
 
     def request_in_sync(self, proposer: Proposer) -> None: ...
+
+    def check_in_sync_after(self, delay_ms: float, proposer: Proposer) -> None: ...

@@ -40,6 +40,8 @@ log = get_logger(__name__)
 
 VISIBLE_TIMEOUT_MS = 60_000.0  # for a controller to be elected, and to commit this broker's registration
 HAND_OVER_TIMEOUT_MS = 10_000.0  # at shutdown, for other brokers to lead what this one led
+CONNECTION_TIMEOUT_MS = 18_000  # at a start, for ZooKeeper to answer
+UNFENCING_PAUSE_S = 1.0
 PAUSE_S = 0.05  # between two requests to the controller
 
 
@@ -48,7 +50,8 @@ class ClusterMember:
         settings = ZooKeeperSettings(
             connect=config.zookeeper_connect or "",
             session_timeout_ms=config.zookeeper_session_timeout_ms,
-            connection_timeout_ms=config.zookeeper_connection_timeout_ms or config.zookeeper_session_timeout_ms,
+            connection_timeout_ms=config.zookeeper_connection_timeout_ms
+            or max(config.zookeeper_session_timeout_ms, CONNECTION_TIMEOUT_MS),
             auth=config.zookeeper_auth or "",
             restricts_access=config.zookeeper_set_acl,
         )
@@ -64,7 +67,7 @@ class ClusterMember:
         self._has_joined = False
         self.store = ZooKeeperStore(host, session)
         self.metadata = MetadataCache(self.store, config, host.clock)
-        self.election = Election(session, self.store, config, host.entropy)
+        self.election = Election(session, self.store, config, host)
         self.membership = Membership(session, self.store.claims, host.clock, self._after_registration)
         self._clients = BrokerClients(host, f"odradek-{config.node_id}")
         listener = config.inter_broker_listener_name
@@ -77,7 +80,15 @@ class ClusterMember:
         self._duties = ControllerDuties(
             host.clock, lambda: self.election.controller, lambda: self.metadata.broker_config
         )
-        self._detector = FailureDetector(self.metadata, self._clients, listener, lambda: self.election.controller)
+        self._detector = FailureDetector(
+            self.metadata,
+            self._clients,
+            host.clock,
+            listener,
+            lambda: self.election.controller,
+            self.election.remove_claim_of,
+            self.election.step_down,
+        )
         self.forwarder = Forwarder(route)
         self.peers = Peers(self.metadata, self._clients, listener)
 
@@ -147,10 +158,16 @@ class ClusterMember:
             self._unfencing = asyncio.ensure_future(self._unfence())
 
     async def _unfence(self) -> None:
-        try:
-            await self._repeat(self._session.unfence)
-        except (StaleBrokerEpoch, BrokerUnavailable, StoreError) as problem:
-            log.warning("this broker stays fenced", reason=str(problem))
+        while True:
+            try:
+                await self._repeat(self._session.unfence)
+            except StaleBrokerEpoch as problem:  # another registration follows, or the end of this one
+                log.warning("this broker stays fenced", reason=str(problem))
+            except (BrokerUnavailable, StoreError) as problem:
+                log.warning("this broker stays fenced; retrying", reason=str(problem))
+                await asyncio.sleep(UNFENCING_PAUSE_S)
+                continue
+            return
 
     @staticmethod
     async def _repeat(request: Callable[[], Awaitable[bool]]) -> None:

@@ -5,8 +5,11 @@
     with broker(num_partitions=3) as running:
         producer = Producer({"bootstrap.servers": running.bootstrap_servers})
 
-With pytest, the fixtures `odradek_broker` and `odradek_session_broker` exist without an import; override the fixtures
-`odradek_broker_properties` and `odradek_session_broker_properties` to configure their brokers (odradek.testing.plugin).
+`cluster(brokers=3)` is a cluster of several, with ZooKeeper (docs/testing-failover.md).
+
+With pytest, the fixtures `odradek_broker`, `odradek_session_broker` and `odradek_cluster` exist without an import;
+override the fixtures `odradek_broker_properties`, `odradek_session_broker_properties` and `odradek_cluster_properties`
+to configure their brokers (odradek.testing.plugin).
 
 Groups do not wait for further members before their first rebalance: `group.initial.rebalance.delay.ms` is 0 unless a
 test sets it. Submodules are imported when they are used, because every pytest run of every user loads the plugin.
@@ -18,14 +21,25 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from odradek.testing.running_broker import BrokerError, RunningBroker, broker
+    from odradek.testing.running_cluster import RunningCluster, cluster
     from odradek.testing.running_zookeeper import RunningZooKeeper, zookeeper
 
-__all__ = ["BrokerError", "RunningBroker", "RunningZooKeeper", "broker", "zookeeper"]
+__all__ = ["BrokerError", "RunningBroker", "RunningCluster", "RunningZooKeeper", "broker", "cluster", "zookeeper"]
+
+_MODULES = {
+    "BrokerError": "running_broker",
+    "RunningBroker": "running_broker",
+    "RunningCluster": "running_cluster",
+    "RunningZooKeeper": "running_zookeeper",
+    "broker": "running_broker",
+    "cluster": "running_cluster",
+    "zookeeper": "running_zookeeper",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from odradek.testing import running_broker, running_zookeeper  # noqa: PLC0415 - imported when used, see above
+    import importlib  # noqa: PLC0415 - imported when used, see above
 
-    return getattr(running_zookeeper if hasattr(running_zookeeper, name) else running_broker, name)
+    return getattr(importlib.import_module(f"odradek.testing.{_MODULES[name]}"), name)

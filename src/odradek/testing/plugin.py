@@ -1,7 +1,7 @@
-"""The pytest plugin: fixtures that give a test a real broker. Imports nothing but pytest until one is used.
+"""The pytest plugin: fixtures that give a test real brokers. Imports nothing but pytest until one is used.
 
-Override `odradek_broker_properties` or `odradek_session_broker_properties` in a conftest.py, a module or a class to
-configure the brokers:
+Override `odradek_broker_properties`, `odradek_session_broker_properties` or `odradek_cluster_properties` in a
+conftest.py, a module or a class to configure the brokers:
 
     @pytest.fixture
     def odradek_broker_properties():
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from odradek.testing.running_broker import Property, RunningBroker
+    from odradek.testing.running_cluster import RunningCluster
 
 
 @pytest.fixture
@@ -47,4 +48,19 @@ def odradek_session_broker(odradek_session_broker_properties: Mapping[str, Prope
     from odradek.testing.running_broker import broker  # noqa: PLC0415 - only its users load it
 
     with broker(odradek_session_broker_properties) as running:
+        yield running
+
+
+@pytest.fixture
+def odradek_cluster_properties() -> Mapping[str, Property]:
+    """Properties of every broker of `odradek_cluster`, by Kafka's names; override it to configure them."""
+    return {}
+
+
+@pytest.fixture
+def odradek_cluster(odradek_cluster_properties: Mapping[str, Property]) -> Iterator[RunningCluster]:
+    """A new cluster of three brokers and ZooKeeper for this test alone; its brokers may be killed and cut off."""
+    from odradek.testing.running_cluster import cluster  # noqa: PLC0415 - only its users load it
+
+    with cluster(properties=odradek_cluster_properties) as running:
         yield running

@@ -1,0 +1,181 @@
+"""Which brokers the controller fences before their sessions expire, and when it steps down instead."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from odradek.client.broker_clients import BrokerClients
+from odradek.configuration.listeners import Endpoint
+from odradek.controller.failure_detector import FailureDetector
+from odradek.metadata.entities import BrokerImage
+from tests.client.peer import Peer
+from tests.simulation.simulated_host import Simulation
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+OWN, OTHERS = 1, (2, 3)
+TIMEOUT_MS = 2_500
+PORT = 9092
+
+
+class Scene:
+    """Broker 1 with the metadata that the test gives it, and two others on a simulated network."""
+
+    def __init__(self, controller_id: int = OWN) -> None:
+        self.simulation = Simulation(3)
+        self.network = self.simulation.network
+        self.clients = BrokerClients(self.simulation.host, "odradek-1")
+        config = SimpleNamespace(
+            node_id=OWN, broker_session_timeout_ms=TIMEOUT_MS, broker_heartbeat_interval_ms=TIMEOUT_MS / 5
+        )
+        brokers = {
+            node_id: BrokerImage(node_id, {"PLAINTEXT": Endpoint(f"broker-{node_id}", PORT)}, None, 10 + node_id)
+            for node_id in (OWN, *OTHERS)
+        }
+        self.image = SimpleNamespace(brokers=brokers, controller_id=controller_id, controller_epoch=1)
+        self.subscribers: list[Any] = []
+        cache = SimpleNamespace(
+            image=self.image, broker_config=config, subscribe=self.subscribers.append, unsubscribe=lambda _: None
+        )
+        self.fenced: dict[int, int] = {}
+        self.removed_claims: list[int] = []
+        self.step_downs = 0
+        controller = SimpleNamespace(is_active=True, cluster=SimpleNamespace(fence_brokers=self._fence))
+        self.detector = FailureDetector(
+            cache,  # type: ignore[arg-type]
+            self.clients,
+            self.simulation.host.clock,
+            "PLAINTEXT",
+            lambda: controller,  # type: ignore[arg-type, return-value]
+            self._remove_claim,
+            self._step_down,
+        )
+        for node_id in OTHERS:
+            self.listen(node_id)
+
+    def listen(self, node_id: int) -> None:
+        self.network.listen(f"broker-{node_id}", PORT, lambda: Peer(lambda _peer, _header: None))
+
+    async def _fence(self, registrations: dict[int, int]) -> None:
+        self.fenced |= registrations
+
+    async def _remove_claim(self, node_id: int) -> None:
+        self.removed_claims.append(node_id)
+
+    def _step_down(self) -> None:
+        self.step_downs += 1
+
+    def become_controller(self) -> None:
+        before = SimpleNamespace(**vars(self.image))
+        self.image.controller_id, self.image.controller_epoch = OWN, 2
+        for subscriber in self.subscribers:
+            subscriber(before, self.image)
+
+    def cut(self, *node_ids: int) -> None:
+        for node_id in node_ids:
+            self.network.cut("simulated", f"broker-{node_id}")
+            self.network.cut(f"broker-{node_id}", "simulated")
+
+    def run(self, story: Coroutine[Any, Any, None]) -> None:
+        async def whole() -> None:
+            self.detector.start()
+            await asyncio.sleep(2 * TIMEOUT_MS / 1000)  # a poll's pause: simulated time
+            await story
+            self.detector.stop()
+            self.clients.close()
+            await asyncio.sleep(0)
+
+        try:
+            self.simulation.loop.run_until_complete(whole())
+        finally:
+            self.simulation.close()
+
+
+async def pass_timeouts(count: float) -> None:
+    await asyncio.sleep(count * TIMEOUT_MS / 1000)  # a poll's pause: simulated time
+
+
+def test_brokers_that_answer_are_left_alone() -> None:
+    scene = Scene()
+
+    async def story() -> None:
+        await pass_timeouts(10)
+        assert scene.fenced == {}
+        assert scene.step_downs == 0
+
+    scene.run(story())
+
+
+def test_a_broker_that_refuses_connections_after_it_has_accepted_one_is_fenced_at_once() -> None:
+    scene = Scene()
+
+    async def story() -> None:
+        scene.network.crash("broker-2")
+        await pass_timeouts(0.5)
+        assert scene.fenced == {2: 12}
+
+    scene.run(story())
+
+
+def test_a_broker_that_starts_is_not_fenced() -> None:
+    scene = Scene()
+    scene.network.crash("broker-2")
+
+    async def story() -> None:
+        await pass_timeouts(10)
+        assert scene.fenced == {}
+
+    scene.run(story())
+
+
+def test_a_silent_broker_is_fenced_by_a_controller_that_reaches_most() -> None:
+    scene = Scene()
+
+    async def story() -> None:
+        scene.cut(2)
+        await pass_timeouts(0.8)
+        assert scene.fenced == {}, "it may still answer"
+        await pass_timeouts(1.2)
+        assert scene.fenced == {2: 12}
+        assert scene.step_downs == 0
+
+    scene.run(story())
+
+
+def test_a_controller_that_reaches_nobody_fences_nobody_and_steps_down() -> None:
+    """The first of the others to be silent must not be fenced while the second is about to be."""
+    scene = Scene()
+
+    async def story() -> None:
+        scene.cut(2, 3)
+        await pass_timeouts(3)
+        assert scene.fenced == {}
+        assert scene.step_downs > 0
+
+    scene.run(story())
+
+
+@pytest.mark.parametrize("has_ended", [True, False])
+def test_the_successor_fences_the_controller_that_it_has_seen_fail(has_ended: bool) -> None:
+    scene = Scene(controller_id=2)
+
+    async def story() -> None:
+        if has_ended:
+            scene.network.crash("broker-2")
+            await pass_timeouts(0.5)
+            assert scene.removed_claims == [2]
+        else:
+            scene.cut(2)
+            await pass_timeouts(3)
+            assert scene.removed_claims == [], "its session decides"
+        assert scene.fenced == {}
+        scene.become_controller()
+        await pass_timeouts(1)
+        assert scene.fenced == {2: 12}
+
+    scene.run(story())

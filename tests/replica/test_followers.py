@@ -1,0 +1,79 @@
+"""The followers of one partition: when a leader is cut off from them, and what follows a refused proposal."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from odradek.controller.in_sync_decisions import InSyncResult
+from odradek.metadata.entities import PartitionImage
+from odradek.protocol.errors import ErrorCode
+from odradek.replica.followers import PAUSE_AFTER_REFUSAL_MS, Followers
+from tests.replica.fake_replication import FakeReplication
+
+SILENCE_MS = 50.0
+
+
+class Scene:
+    """Broker 0 leads; 1 and 2 follow. Ten records are in its log."""
+
+    def __init__(self, in_sync: tuple[int, ...] = (0, 1, 2), min_in_sync: int = 2) -> None:
+        image = PartitionImage(0, (0, 1, 2), in_sync, 0, 3, 1)
+        self.context = FakeReplication(0, 1, 2)
+        self.context.lag_time_max_ms = 10_000.0
+        log = SimpleNamespace(log_end_offset=10, config=SimpleNamespace(min_insync_replicas=min_in_sync))
+        partition = SimpleNamespace(
+            topic_id=UUID(int=1),
+            index=0,
+            log=log,
+            high_watermark=0,
+            image=image,
+            is_leader=True,
+            commit_replicated=lambda: None,
+        )
+        self.followers = Followers(partition, image, 0, self.context)
+
+    def fetch(self, replica: int, offset: int) -> None:
+        assert self.followers.record_fetch(replica, offset, 0, 1) is ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("in_sync", "min_in_sync", "fetching", "is_cut_off"),
+    [
+        ((0, 1, 2), 2, (1, 2), False),
+        ((0, 1, 2), 2, (1,), False),
+        ((0, 1, 2), 2, (), True),
+        ((0, 1, 2), 3, (1,), True),
+        ((0, 1, 2), 1, (), True),
+        ((0, 1), 1, (), True),
+        ((0,), 1, (), False),
+    ],
+)
+def test_a_leader_is_cut_off_when_too_few_in_sync_followers_fetch(
+    in_sync: tuple[int, ...], min_in_sync: int, fetching: tuple[int, ...], is_cut_off: bool
+) -> None:
+    scene = Scene(in_sync, min_in_sync)
+    scene.context.now_ms = SILENCE_MS
+    for replica in fetching:
+        scene.fetch(replica, 5)
+    assert not scene.followers.is_cut_off(SILENCE_MS)
+    scene.context.now_ms += 1
+    assert scene.followers.is_cut_off(SILENCE_MS) is is_cut_off
+
+
+def test_a_refused_proposal_is_looked_at_again_without_another_fetch() -> None:
+    """Fetches do not visit a partition without traffic: its follower would join only at the next interval."""
+    scene = Scene((0, 2))
+    scene.fetch(1, 10)
+    (proposer,) = scene.context.waiting
+    proposal = proposer.proposal()
+    assert proposal is not None
+    assert proposer.resolve(proposal, InSyncResult(ErrorCode.INELIGIBLE_REPLICA))
+    assert proposer.proposal() is None
+    ((due_ms, again),) = scene.context.to_check
+    assert due_ms == PAUSE_AFTER_REFUSAL_MS
+    scene.context.now_ms = due_ms
+    again.check_in_sync()
+    assert proposer.proposal() == proposal
