@@ -49,8 +49,9 @@ class Brokers:
 
     def _read_log(self) -> None:
         assert self.process.stderr is not None
-        for line in self.process.stderr:
-            self.events.put(json.loads(line))
+        with self.process.stderr as log:
+            for line in log:
+                self.events.put(json.loads(line))
 
     def next_event(self, name: str) -> dict[str, Any]:
         while (event := self.events.get(timeout=WAIT_S))["event"] != name:
@@ -99,6 +100,8 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
         finally:
             running.process.kill()
             running.process.wait()
+            assert running.process.stdout is not None
+            running.process.stdout.close()
 
 
 def check_that_sigterm_stops_one_broker_after_another(brokers: Brokers) -> None:
