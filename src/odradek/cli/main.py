@@ -25,6 +25,7 @@ COMMANDS = {
     "transaction": ("odradek.cli.transaction:transaction", "List, describe and abort transactions; find hanging ones."),
     "config": ("odradek.cli.config:config", "Show and change settings of topics, brokers and groups."),
     "cluster": ("odradek.cli.cluster:cluster", "Show the brokers and the state of a cluster."),
+    "partition": ("odradek.cli.partition:partition", "Move replicas of partitions, and elect leaders."),
     "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw, test and run declared pipelines."),
     "sql": ("odradek.cli.pipeline.sql:sql", "Query topics, sources and views in SQL."),
     "log": ("odradek.cli.log:log", "Show, check and repair the files of a broker."),
