@@ -17,6 +17,7 @@ import pytest
 
 from odradek.testing import zookeeper
 from tests.cli.conftest import run_odradek
+from tests.jvm.tools import ToolSession
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,6 +42,7 @@ class Brokers:
             ],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
+        self.directory = directory
         self.events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         threading.Thread(target=self._read_log, daemon=True).start()
         assert self.process.stdout is not None
@@ -73,6 +75,10 @@ class Brokers:
 
     def kill(self, node_id: int) -> None:
         os.kill(self.pids[node_id], signal.SIGKILL)
+
+    def stop(self, node_id: int) -> None:
+        """The supervisor starts it again."""
+        os.kill(self.pids[node_id], signal.SIGTERM)
 
     def await_restart(self, node_id: int) -> None:
         event = self.next_event("broker is ready")
@@ -132,3 +138,109 @@ def test_a_broker_that_dies_is_started_again_on_its_port(brokers: Brokers) -> No
     brokers.await_restart(3)
     shown = {each["id"]: f"{each['host']}:{each['port']}" for each in brokers.row("cluster", "info")["brokers"]}
     assert [shown[node_id] for node_id in (1, 2, 3)] == brokers.bootstrap_servers.split(",")
+
+
+def create_topic(brokers: Brokers, name: str, partitions: int = 3, replicas: int = 3) -> None:
+    brokers.row("topic", "create", name, "--partitions", str(partitions), "--replication-factor", str(replicas))
+
+
+def partitions_of(brokers: Brokers, topic: str) -> dict[int, dict[str, Any]]:
+    described = brokers.row("topic", "describe", topic)
+    return {each["partition"]: each for each in described["partitions"]}
+
+
+def test_the_status_shows_a_dead_broker_and_its_return(brokers: Brokers) -> None:
+    create_topic(brokers, "watched")
+    assert brokers.run("cluster", "status", "--wait", str(WAIT_S)).code == 0
+    brokers.stop(2)
+    status: dict[str, Any] = {}
+
+    def is_noticed() -> bool:
+        status.update(brokers.row("cluster", "status"))
+        return bool(status["under_replicated"])
+
+    wait_until(is_noticed)
+    states = {each["id"]: each["state"] for each in status["brokers"]}
+    assert states == {1: "running", 2: "fenced", 3: "running"}
+    assert not status["healthy"]
+    assert all(2 not in each["in_sync"] for each in status["under_replicated"] if each["topic"] == "watched")
+    brokers.next_event("broker ended")
+    brokers.await_restart(2)
+    ran = brokers.run("cluster", "status", "--wait", str(WAIT_S))
+    assert ran.code == 0, ran.output + ran.errors
+    assert "fenced" not in ran.output
+
+
+def test_replicas_are_added_moved_and_drained(brokers: Brokers) -> None:
+    create_topic(brokers, "moved", 3, 1)
+    assert brokers.run("produce", "moved", "-v", "one").code == 0
+    planned = brokers.row("partition", "reassign", "moved", "--replication-factor", "3", "--dry-run")
+    assert not planned["submitted"]
+    assert sum(each["bytes_to_copy"] for each in planned["partitions"]) > 0
+    ran = brokers.run("partition", "reassign", "moved", "--replication-factor", "3", "--yes", "--wait")
+    assert ran.code == 0, ran.errors
+    assert "6 replicas to copy" in ran.output
+    assert "done after" in ran.output
+    assert all(len(each["in_sync_replicas"]) == 3 for each in partitions_of(brokers, "moved").values())
+    drained = brokers.run(
+        "partition", "reassign", "moved", "--drain", "2", "--replication-factor", "2", "--yes", "--wait",
+        "--throttle", "10000000",
+    )  # fmt: skip
+    assert drained.code == 0, drained.errors
+    assert all(2 not in each["replicas"] for each in partitions_of(brokers, "moved").values())
+    assert brokers.row("partition", "reassign", "--verify")["done"]
+    assert "throttled" not in brokers.run("config", "describe", "topic", "moved").output
+    refused = brokers.run("partition", "reassign", "moved", "--to", "1,9", "--yes")
+    assert (refused.code, "broker 9 does not run" in refused.errors) == (1, True)
+
+
+def test_leadership_returns_to_the_preferred_leader(brokers: Brokers) -> None:
+    create_topic(brokers, "led", 1)
+    (partition,) = partitions_of(brokers, "led").values()
+    others = [replica for replica in partition["replicas"] if replica != partition["leader"]]
+    order = ",".join(map(str, [*others, partition["leader"]]))
+    plan = {
+        "version": 1,
+        "partitions": [{"topic": "led", "partition": 0, "replicas": list(map(int, order.split(",")))}],
+    }
+    file = brokers.directory / "plan.json"
+    file.write_text(json.dumps(plan))
+    assert brokers.run("partition", "reassign", "--file", str(file), "--yes", "--wait").code == 0
+    shown = brokers.run("partition", "elect", "led", "--dry-run")
+    assert f"{partition['leader']}" in shown.output
+    assert "led-0" in shown.output
+    assert brokers.row("partition", "elect", "led", "--yes")["elected"] == 1
+    assert partitions_of(brokers, "led")[0]["leader"] == others[0]
+    assert "nothing to elect" in brokers.run("partition", "elect", "led", "--yes").output
+
+
+def test_kafkas_tools_agree(brokers: Brokers, jvm: None) -> None:
+    create_topic(brokers, "tools", 2, 2)
+    before = partitions_of(brokers, "tools")
+    missing = {index: ({1, 2, 3} - set(each["replicas"])).pop() for index, each in before.items()}
+    after = {index: [missing[index], each["replicas"][0]] for index, each in before.items()}
+    rows = [{"topic": "tools", "partition": index, "replicas": replicas} for index, replicas in after.items()]
+    file = str(brokers.directory / "tools.json")
+    with open(file, "w", encoding="utf-8") as opened:
+        json.dump({"version": 1, "partitions": rows}, opened)
+    server = ("--bootstrap-server", brokers.bootstrap_servers)
+    with ToolSession() as tools:
+        moved = tools.run("kafka-reassign-partitions", *server, "--reassignment-json-file", file, "--execute",
+                          "--throttle", "100000000").checked()  # fmt: skip
+        assert "Successfully started partition reassignments for tools-0,tools-1" in moved
+        wait_until(lambda: brokers.run("partition", "reassign", "tools", "--verify", "--file", file).code == 0)
+        verified = tools.run(
+            "kafka-reassign-partitions", *server, "--reassignment-json-file", file, "--verify"
+        ).checked()
+        assert verified.count("is completed") == 2
+        listed = tools.run("kafka-topics", *server, "--describe", "--topic", "tools").checked()
+        for index, replicas in after.items():
+            assert (
+                f"Partition: {index}\tLeader: {before[index]['replicas'][0]}\tReplicas: {replicas[0]},{replicas[1]}"
+                in listed
+            )
+        tools.run("kafka-leader-election", *server, "--election-type", "preferred", "--topic", "tools",
+                  "--partition", "0").checked()  # fmt: skip
+    assert partitions_of(brokers, "tools")[0]["leader"] == missing[0]
+    assert [each["partition"] for each in brokers.row("cluster", "status")["not_on_preferred_leader"]
+            if each["topic"] == "tools"] == [1]  # fmt: skip

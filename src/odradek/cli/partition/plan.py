@@ -82,6 +82,8 @@ def plan_moves(
             chosen = _next_broker(kept[partition], places, load)
             kept[partition].append(chosen)
             load[chosen] += 1
+    while _move_one(kept, places, load):
+        pass
     after = _with_even_leaders(kept, len(places))
     return [Move(partition, after[partition]) for partition in partitions if after[partition] != partition.target]
 
@@ -102,6 +104,30 @@ def _next_broker(taken: Sequence[int], places: Mapping[int, Place], load: Mappin
             broker,
         ),
     )
+
+
+def _move_one(kept: Mapping[PartitionState, list[int]], places: Mapping[int, Place], load: Counter[int]) -> bool:
+    """Move one replica from a broker to one that has at least two fewer, if that leaves as many racks and machines with
+    a replica of the partition."""
+    by_load = sorted(places, key=lambda broker: (load[broker], broker))
+    for heavy in reversed(by_load):
+        for light in by_load:
+            if load[heavy] - load[light] < 2:
+                break
+            for replicas in reversed(list(kept.values())):
+                if heavy not in replicas or light in replicas:
+                    continue
+                moved = [light if replica == heavy else replica for replica in replicas]
+                if _spread(moved, places) >= _spread(replicas, places):
+                    replicas[:] = moved
+                    load[heavy] -= 1
+                    load[light] += 1
+                    return True
+    return False
+
+
+def _spread(replicas: Sequence[int], places: Mapping[int, Place]) -> tuple[int, int]:
+    return len({places[broker].rack for broker in replicas}), len({places[broker].machine for broker in replicas})
 
 
 def _with_even_leaders(kept: Mapping[PartitionState, list[int]], brokers: int) -> dict[PartitionState, Replicas]:
