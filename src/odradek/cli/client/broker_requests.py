@@ -69,7 +69,7 @@ class BrokerRequests:
         protocol = cluster.properties.get("security.protocol", "plaintext")
         if protocol.lower() != "plaintext":
             raise Failure(f"-X security.protocol={protocol}: this command needs a plaintext listener")
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
         self._bootstrap_servers = cluster.bootstrap_servers
         self._addresses = split_addresses(cluster.bootstrap_servers)  # the one that answered last is the first
         self._controller: Address | None = None
@@ -80,7 +80,7 @@ class BrokerRequests:
         reason = ""
         for address in list(self._addresses):
             try:
-                response = call(address, request, response_type, version, self._timeout_s)
+                response = call(address, request, response_type, version, self.timeout_s)
             except Failure as failure:
                 reason = failure.message
                 continue
@@ -94,10 +94,10 @@ class BrokerRequests:
         self.describe()
         if self._controller is None:
             return self.ask_any(request, response_type, version)
-        return call(self._controller, request, response_type, version, self._timeout_s)
+        return call(self._controller, request, response_type, version, self.timeout_s)
 
     def ask(self, broker: KnownBroker, request: Request, response_type: type[R], version: int) -> R:
-        return call(broker.address, request, response_type, version, self._timeout_s)
+        return call(broker.address, request, response_type, version, self.timeout_s)
 
     def describe(self) -> DescribedCluster:
         """The brokers, those that are fenced included, if the cluster lists them."""

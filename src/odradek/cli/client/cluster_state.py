@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from odradek.cli.client.broker_requests import check
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 TOPIC_RESOURCE = 2
 MIN_IN_SYNC = "min.insync.replicas"
 NO_LEADER = -1
+NO_CONTROLLER = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class PartitionState:
 class ClusterState:
     cluster: DescribedCluster
     partitions: Sequence[PartitionState]
-    internal_topics: frozenset[str] = frozenset()
+    knows_reassignments: bool = True  # False while no controller answers
 
     @property
     def is_healthy(self) -> bool:
@@ -157,6 +159,7 @@ def read_state(requests: BrokerRequests, min_in_sync: MinInSync | None = None) -
     cluster = requests.describe()
     metadata = requests.ask_any(MetadataRequest(topics=None, allow_auto_topic_creation=False), MetadataResponse, 12)
     moving = read_reassignments(requests)
+    known = moving or {}
     topics = [topic for topic in metadata.topics if not topic.error_code and topic.name]
     minimum = (min_in_sync or MinInSync(requests)).of(topic.name or "" for topic in topics)
     partitions = [
@@ -167,21 +170,23 @@ def read_state(requests: BrokerRequests, min_in_sync: MinInSync | None = None) -
             tuple(each.replica_nodes),
             tuple(each.isr_nodes),
             minimum.get(topic.name or "", 1),
-            *moving.get((topic.name or "", each.partition_index), ((), ())),
+            *known.get((topic.name or "", each.partition_index), ((), ())),
         )
         for topic in topics
         for each in topic.partitions
     ]
     partitions.sort(key=lambda each: (each.topic, each.index))
-    return ClusterState(cluster, partitions, frozenset(topic.name or "" for topic in topics if topic.is_internal))
+    return ClusterState(cluster, partitions, moving is not None)
 
 
 def read_reassignments(
     requests: BrokerRequests,
-) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Adding and removing replicas of the partitions that are reassigned."""
-    request = ListPartitionReassignmentsRequest(topics=None)
+) -> dict[tuple[str, int], tuple[tuple[int, ...], tuple[int, ...]]] | None:
+    """Adding and removing replicas of the partitions that are reassigned; None while no controller answers."""
+    request = ListPartitionReassignmentsRequest(topics=None, timeout_ms=round(requests.timeout_s * 500))
     answer = requests.ask_any(request, ListPartitionReassignmentsResponse, 0)
+    if answer.error_code in NO_CONTROLLER:
+        return None
     check(answer.error_code, answer.error_message, "running reassignments")
     return {
         (topic.name, each.partition_index): (tuple(each.adding_replicas), tuple(each.removing_replicas))

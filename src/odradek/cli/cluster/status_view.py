@@ -42,7 +42,9 @@ def status_object(state: ClusterState) -> dict[str, Any]:
         "under_min_isr": [partition_object(each) for each in state.partitions if each.is_under_min_in_sync],
         "under_replicated": [partition_object(each) for each in state.partitions if each.is_under_replicated],
         "not_on_preferred_leader": [partition_object(each) for each in state.partitions if each.has_other_leader],
-        "reassignments": [partition_object(each) for each in state.partitions if each.is_reassigned],
+        "reassignments": None
+        if not state.knows_reassignments
+        else [partition_object(each) for each in state.partitions if each.is_reassigned],
     }
 
 
@@ -70,6 +72,8 @@ def status_lines(state: ClusterState, shown_partitions: int | None = SHOWN_PARTI
     lines = [f"{strong(state.cluster.cluster_id or 'cluster')}  {' · '.join(facts)}", _summary(state), ""]
     lines += _broker_lines(state)
     lines += _problem_lines([each for each in state.partitions if each.problems], shown_partitions)
+    if not state.knows_reassignments:
+        lines += ["", click.style("no controller answers: running reassignments are not known", fg="red")]
     lines += _reassignment_lines([each for each in state.partitions if each.is_reassigned], shown_partitions)
     return lines
 

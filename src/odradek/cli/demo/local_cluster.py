@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REPLICAS = 3
+SESSION_TIMEOUT_MS = 3000  # the death of a controller is noticed after this time
 MOST_BROKERS = 9  # each has a key of the demo
 
 brokers_option = click.option(
@@ -32,6 +33,7 @@ def cluster_properties(count: int) -> dict[str, int]:
     """Three replicas where there are as many brokers, and two of them must have a record before it is acknowledged."""
     replicas = min(count, REPLICAS)
     return {
+        "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
         "default.replication.factor": replicas,
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.replication.factor": replicas,
@@ -59,10 +61,8 @@ class LocalCluster:
             self._zookeeper.start()
         except ZooKeeperDidNotStart as problem:
             raise Failure(f"ZooKeeper did not start: {without_prefix(str(problem))}") from None
-        properties: dict[str, str | int] = {
-            "zookeeper.connect": self._zookeeper.connect,
-            **cluster_properties(self._count),
-        }
+        properties: dict[str, str | int] = dict(cluster_properties(self._count))
+        properties["zookeeper.connect"] = self._zookeeper.connect
         self.brokers = {node_id: self._broker(node_id, properties) for node_id in range(1, self._count + 1)}
         with ThreadPoolExecutor(len(self.brokers)) as pool:
             for node_id, started in {each: pool.submit(self.brokers[each].start) for each in self.brokers}.items():

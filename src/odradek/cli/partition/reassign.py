@@ -93,6 +93,10 @@ def reassign(
     """
     requests = BrokerRequests(cluster)
     state = read_state(requests)
+    if not state.knows_reassignments:
+        raise Failure(
+            "no controller answers: `odradek cluster status` shows the brokers; wait for an election, and try again"
+        )
     if mode is not None and (to or drain or replication_factor or throttle or dry_run or waits):
         raise click.UsageError(f"--{mode} takes topics, --partition or --file only")
     if mode == "list":
