@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
 
 from odradek.testing import zookeeper
 from tests.cli.conftest import run_odradek
@@ -169,6 +170,46 @@ def test_the_status_shows_a_dead_broker_and_its_return(brokers: Brokers) -> None
     ran = brokers.run("cluster", "status", "--wait", str(WAIT_S))
     assert ran.code == 0, ran.output + ran.errors
     assert "fenced" not in ran.output
+
+
+def test_a_rolling_restart_loses_nothing(brokers: Brokers) -> None:
+    """As docs/clusters.md describes it: stop, start, wait until all replicas are in sync, next."""
+    create_topic(brokers, "rolling")
+    acknowledged: list[int] = []
+    is_done = threading.Event()
+
+    def send() -> None:
+        producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "enable.idempotence": True})
+
+        def produce(number: int) -> None:
+            def take(error: object, _message: object) -> None:
+                assert error is None
+                acknowledged.append(number)
+
+            producer.produce("rolling", str(number), on_delivery=take)
+
+        number = 0
+        while not is_done.is_set():
+            produce(number)
+            number += 1
+            producer.poll(0.02)
+        producer.flush(WAIT_S)
+
+    sender = threading.Thread(target=send)
+    sender.start()
+    try:
+        for node_id in (1, 2, 3):
+            brokers.stop(node_id)
+            brokers.next_event("broker ended")
+            brokers.await_restart(node_id)
+            ran = brokers.run("cluster", "status", "--wait", str(WAIT_S), timeout_s=2 * WAIT_S)
+            assert ran.code == 0, ran.output + ran.errors
+    finally:
+        is_done.set()
+        sender.join()
+    rows = brokers.run("consume", "rolling", "--from-beginning", "--until-end", "--format", "json").rows
+    assert sorted(int(row["value"]) for row in rows) == sorted(acknowledged) == list(range(len(acknowledged)))
+    assert len(acknowledged) > 50
 
 
 def test_replicas_are_added_moved_and_drained(brokers: Brokers) -> None:
