@@ -136,4 +136,6 @@ class BrokerProcess:
         if line.startswith("{"):
             with contextlib.suppress(ValueError):
                 return json.dumps({"node_id": self.node_id, **json.loads(line)})
+        if self._as_json:  # a line of Python itself, such as a warning
+            return json.dumps({"node_id": self.node_id, "level": "warning", "event": line})
         return f"[{self.node_id}] {line}"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.cli.partition.plan import Move
 
 POLL_INTERVAL_S = 0.25
+STALE_S = 10.0  # a broker may show replicas from before the reassignment for a moment
 NONE_RUNNING = "no reassignment is running"
 
 
@@ -106,14 +107,17 @@ def cancel_running(
 def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttle: bool, as_json: bool) -> None:
     """Until the partitions have their new replicas."""
     wanted = {(move.partition.topic, move.partition.index): move.after for move in moves}
-    began_at = time.monotonic()
+    began_at = seen_running_at = time.monotonic()
     while True:
         state = read_state(requests)
         present = [each for each in state.partitions if (each.topic, each.index) in wanted]
         running = [each for each in present if each.is_reassigned]
-        if not running:
+        different = [each for each in present if each.replicas != wanted[each.topic, each.index]]
+        if running or not state.knows_reassignments:
+            seen_running_at = time.monotonic()
+        elif not different or time.monotonic() - seen_running_at > STALE_S:
             break
-        if shows_progress():
+        if running and shows_progress():
             show_progress(requests, state, running)
         time.sleep(POLL_INTERVAL_S)
     if shows_progress():
@@ -121,7 +125,6 @@ def wait_for(requests: BrokerRequests, moves: Sequence[Move], *, removes_throttl
     if removes_throttle:
         brokers = {broker for move in moves for broker in (*move.before, *move.after)}
         remove_throttle(requests, {move.partition.topic for move in moves}, brokers)
-    different = [each for each in present if each.replicas != wanted[each.topic, each.index]]
     if different:
         raise Failure(f"{different[0].name} has the replicas {brokers_text(different[0].replicas)}: it was cancelled")
     seconds = time.monotonic() - began_at
