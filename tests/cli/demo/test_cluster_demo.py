@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import shutil
 from typing import TYPE_CHECKING
 
@@ -46,9 +47,8 @@ def test_the_picture_fits_80_columns() -> None:
     partitions = [PartitionState("t", 0, 1, (1, 2), (1,)), PartitionState("t", 1, -1, (2, 1), ())]
     state = ClusterState(DescribedCluster("id", 1, described), partitions)
     brokers = [BrokerView(1, "127.0.0.1:9092", "running", 0.0), BrokerView(2, "127.0.0.1:9093", "killed", 12.0)]
-    console = Console(width=80, record=True, force_terminal=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115
-    with console.file:
-        console.print(draw(brokers, state, acks, [Happening("10:00:00", "broker 2 killed")], 10.0, "t", 13.0))
+    console = Console(width=80, record=True, force_terminal=True, file=io.StringIO())
+    console.print(draw(brokers, state, acks, [Happening("10:00:00", "broker 2 killed")], 10.0, "t", 13.0))
     lines = console.export_text().splitlines()
     assert not any(line.rstrip().endswith("…") for line in lines)
     assert any("killed 1.0 s" in line and "fenced" in line for line in lines)

@@ -21,12 +21,9 @@ if TYPE_CHECKING:
 
 @command(
     examples=[
-        (
-            "the broker of a properties file",
-            "odradek metadata migrate server.properties --to zk1:2181,zk2:2181/odradek",
-        ),
-        ("a broker without a file", "odradek metadata migrate --to 127.0.0.1:2181/odradek --override log.dirs=data"),
-        ("what would be moved", "odradek metadata migrate server.properties --to 127.0.0.1:2181/odradek --dry-run"),
+        ("the broker of a properties file", "odradek metadata migrate server.properties --to zk:2181/odradek"),
+        ("a broker without a file", "odradek metadata migrate --to zk:2181 --override log.dirs=data"),
+        ("what would be moved", "odradek metadata migrate server.properties --to zk:2181/odradek --dry-run"),
     ]
 )
 @click.argument(

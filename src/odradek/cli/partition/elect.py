@@ -32,7 +32,7 @@ ACCEPTED = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
         ("after a restart: every partition back to its preferred leader", "odradek partition elect"),
         ("one topic, without a question", "odradek partition elect pump --yes"),
         (
-            "accept the loss of records, to write to a partition whose in-sync replicas are gone",
+            "accept the loss of records, where all in-sync replicas are gone",
             "odradek partition elect pump --partition 0 --unclean",
         ),
     ]

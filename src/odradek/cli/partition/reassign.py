@@ -48,11 +48,9 @@ class BrokerListType(click.ParamType):  # type: ignore[type-arg]
 
 @command(
     examples=[
-        ("spread the partitions of a topic over all brokers, for example after a new one was added",
-         "odradek partition reassign pump"),
-        ("to these brokers, with three replicas", "odradek partition reassign pump --to 1,2,3 --replication-factor 3"),
-        ("move everything off a broker, at 50 MB/s, and wait",
-         "odradek partition reassign --drain 3 --throttle 50000000 --wait"),
+        ("spread a topic over all brokers, such as a new one", "odradek partition reassign pump"),
+        ("three replicas, on these brokers", "odradek partition reassign pump --to 1,2,3 --replication-factor 3"),
+        ("move everything off a broker, at 50 MB/s", "odradek partition reassign --drain 3 --throttle 50000000"),
         ("the plan of a file, as of kafka-reassign-partitions", "odradek partition reassign --file plan.json --yes"),
         ("what is running, and whether it is done", "odradek partition reassign --list"),
         ("", "odradek partition reassign --verify"),
