@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 from odradek.cli.broker.supervisor import LONGEST_DELAY_S, STABLE_AFTER_S, RestartDelays
 
 if TYPE_CHECKING:
@@ -43,3 +45,12 @@ def test_the_directory_of_a_single_broker_is_refused(offline: Run, tmp_path: Pat
     ran = offline("broker", "--processes", "2", *overrides)
     assert ran.code == 1
     assert f"move its files to {tmp_path}/broker-0" in ran.errors
+
+
+@pytest.mark.timeout(180)
+def test_a_broker_that_does_not_start_ends_the_command_with_its_error(offline: Run, tmp_path: Path) -> None:
+    overrides = ("zookeeper.connect=127.0.0.1:1", "zookeeper.connection.timeout.ms=200", f"log.dirs={tmp_path}")
+    ran = offline("broker", "--processes", "2", *(f"--override={each}" for each in overrides), timeout_s=120)
+    assert ran.code == 1
+    assert "127.0.0.1:1" in ran.errors
+    assert ran.errors.splitlines()[-1].startswith("odradek: error: broker ")

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from confluent_kafka import Producer
@@ -132,15 +132,6 @@ def test_one_ready_line_names_all_brokers(brokers: Brokers) -> None:
     ]
 
 
-def test_a_broker_that_dies_is_started_again_on_its_port(brokers: Brokers) -> None:
-    brokers.kill(3)
-    ended = brokers.next_event("broker ended")
-    assert (ended["node_id"], ended["reason"]) == (3, "SIGKILL")
-    brokers.await_restart(3)
-    shown = {each["id"]: f"{each['host']}:{each['port']}" for each in brokers.row("cluster", "info")["brokers"]}
-    assert [shown[node_id] for node_id in (1, 2, 3)] == brokers.bootstrap_servers.split(",")
-
-
 def create_topic(brokers: Brokers, name: str, partitions: int = 3, replicas: int = 3) -> None:
     brokers.row("topic", "create", name, "--partitions", str(partitions), "--replication-factor", str(replicas))
 
@@ -150,66 +141,89 @@ def partitions_of(brokers: Brokers, topic: str) -> dict[int, dict[str, Any]]:
     return {each["partition"]: each for each in described["partitions"]}
 
 
-def test_the_status_shows_a_dead_broker_and_its_return(brokers: Brokers) -> None:
-    create_topic(brokers, "watched")
-    assert brokers.run("cluster", "status", "--wait", str(WAIT_S)).code == 0
-    brokers.stop(2)
+class Load:
+    """Idempotent producing with acks=all, until the end of the context. Numbers of acknowledged records."""
+
+    def __init__(self, brokers: Brokers, topic: str) -> None:
+        settings = {"bootstrap.servers": brokers.bootstrap_servers, "enable.idempotence": True, "log_level": 0}
+        self._producer = Producer(settings)
+        self._topic = topic
+        self._is_done = threading.Event()
+        self._thread = threading.Thread(target=self._send)
+        self.acknowledged: list[int] = []
+        self.errors: list[object] = []
+
+    def _send(self) -> None:
+        number = 0
+        while not self._is_done.is_set():
+            self._produce(number)
+            number += 1
+            self._producer.poll(0.02)
+        self._producer.flush(WAIT_S)
+
+    def _produce(self, number: int) -> None:
+        def take(error: object, _message: object) -> None:
+            if error is None:
+                self.acknowledged.append(number)
+            else:
+                self.errors.append(error)
+
+        self._producer.produce(self._topic, str(number), on_delivery=take)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self._is_done.set()
+        self._thread.join()
+
+
+def test_brokers_die_and_restart_one_after_another_and_nothing_is_lost(brokers: Brokers) -> None:
+    """The restarts are those of docs/clusters.md: stop, start, wait until all replicas are in sync, next."""
+    create_topic(brokers, "rolling")
+    with Load(brokers, "rolling") as load:
+        check_death_and_return(brokers, 1, "rolling")
+        for node_id in (2, 3):
+            brokers.stop(node_id)
+            brokers.next_event("broker ended")
+            brokers.await_restart(node_id)
+            wait_until_healthy(brokers)
+    rows = brokers.run("consume", "rolling", "--from-beginning", "--until-end", "--format", "json").rows
+    assert not load.errors
+    assert sorted(int(row["value"]) for row in rows) == sorted(load.acknowledged) == list(range(len(rows)))
+    assert len(rows) > 50
+
+
+def check_death_and_return(brokers: Brokers, node_id: int, topic: str) -> None:
+    """The status shows a killed broker, while its supervisor is suspended; it returns on its port."""
     status: dict[str, Any] = {}
 
     def is_noticed() -> bool:
         status.update(brokers.row("cluster", "status"))
-        return bool(status["under_replicated"])
+        return any(each["topic"] == topic for each in status["under_replicated"])
 
-    wait_until(is_noticed)
-    states = {each["id"]: each["state"] for each in status["brokers"]}
-    assert states == {1: "running", 2: "fenced", 3: "running"}
+    brokers.process.send_signal(signal.SIGSTOP)
+    try:
+        brokers.kill(node_id)
+        wait_until(is_noticed)
+    finally:
+        brokers.process.send_signal(signal.SIGCONT)
+    assert {each["id"]: each["state"] for each in status["brokers"]}[node_id] == "fenced"
     assert not status["healthy"]
-    assert all(2 not in each["in_sync"] for each in status["under_replicated"] if each["topic"] == "watched")
-    brokers.next_event("broker ended")
-    brokers.await_restart(2)
-    ran = brokers.run("cluster", "status", "--wait", str(WAIT_S))
+    assert all(node_id not in each["in_sync"] for each in status["under_replicated"] if each["topic"] == topic)
+    ended = brokers.next_event("broker ended")
+    assert (ended["node_id"], ended["reason"]) == (node_id, "SIGKILL")
+    brokers.await_restart(node_id)
+    wait_until_healthy(brokers)
+    shown = {each["id"]: f"{each['host']}:{each['port']}" for each in brokers.row("cluster", "info")["brokers"]}
+    assert [shown[each] for each in (1, 2, 3)] == brokers.bootstrap_servers.split(",")
+
+
+def wait_until_healthy(brokers: Brokers) -> None:
+    ran = brokers.run("cluster", "status", "--wait", str(WAIT_S), timeout_s=2 * WAIT_S)
     assert ran.code == 0, ran.output + ran.errors
     assert "fenced" not in ran.output
-
-
-def test_a_rolling_restart_loses_nothing(brokers: Brokers) -> None:
-    """As docs/clusters.md describes it: stop, start, wait until all replicas are in sync, next."""
-    create_topic(brokers, "rolling")
-    acknowledged: list[int] = []
-    is_done = threading.Event()
-
-    def send() -> None:
-        producer = Producer({"bootstrap.servers": brokers.bootstrap_servers, "enable.idempotence": True})
-
-        def produce(number: int) -> None:
-            def take(error: object, _message: object) -> None:
-                assert error is None
-                acknowledged.append(number)
-
-            producer.produce("rolling", str(number), on_delivery=take)
-
-        number = 0
-        while not is_done.is_set():
-            produce(number)
-            number += 1
-            producer.poll(0.02)
-        producer.flush(WAIT_S)
-
-    sender = threading.Thread(target=send)
-    sender.start()
-    try:
-        for node_id in (1, 2, 3):
-            brokers.stop(node_id)
-            brokers.next_event("broker ended")
-            brokers.await_restart(node_id)
-            ran = brokers.run("cluster", "status", "--wait", str(WAIT_S), timeout_s=2 * WAIT_S)
-            assert ran.code == 0, ran.output + ran.errors
-    finally:
-        is_done.set()
-        sender.join()
-    rows = brokers.run("consume", "rolling", "--from-beginning", "--until-end", "--format", "json").rows
-    assert sorted(int(row["value"]) for row in rows) == sorted(acknowledged) == list(range(len(acknowledged)))
-    assert len(acknowledged) > 50
 
 
 def test_replicas_are_added_moved_and_drained(brokers: Brokers) -> None:

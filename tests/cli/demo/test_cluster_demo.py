@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.cli.conftest import Run
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(300)
 def test_a_killed_leader_costs_no_acknowledged_record(offline: Run) -> None:
     if shutil.which("java") is None:

@@ -83,6 +83,8 @@ def up(
     EXAMPLE is the name of an example (`odradek example list`), rigs by default, or a folder. Topics and views are
     discarded at the end, unless they are on a cluster of yours. Ctrl-C stops everything.
     """
+    if brokers > 1 and bootstrap_server is not None:
+        raise click.UsageError("--brokers starts brokers, --bootstrap-server uses those that run: give one of them")
     require_packages()
     example = chosen_example(name)
     view, simulation = read_view(example), overridden(read_simulation(example), rate, entities, seed)
