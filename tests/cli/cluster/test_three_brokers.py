@@ -245,6 +245,8 @@ def test_replicas_are_added_moved_and_drained(brokers: Brokers) -> None:
     assert all(2 not in each["replicas"] for each in partitions_of(brokers, "moved").values())
     assert brokers.row("partition", "reassign", "--verify")["done"]
     assert "throttled" not in brokers.run("config", "describe", "topic", "moved").output
+    running = brokers.run("cluster", "unregister", "2", "--yes")
+    assert (running.code, "broker 2 is running: stop it first" in running.errors) == (1, True)
     refused = brokers.run("partition", "reassign", "moved", "--to", "1,9", "--yes")
     assert (refused.code, "broker 9 does not run" in refused.errors) == (1, True)
 
@@ -296,6 +298,8 @@ def test_kafkas_tools_agree(brokers: Brokers, jvm: None) -> None:
             )
         tools.run("kafka-leader-election", *server, "--election-type", "preferred", "--topic", "tools",
                   "--partition", "0").checked()  # fmt: skip
+        quorum = tools.run("kafka-metadata-quorum", *server, "describe", "--status")
+        assert "does not support DESCRIBE_QUORUM" in quorum.errors  # docs/clusters.md explains it
     assert partitions_of(brokers, "tools")[0]["leader"] == missing[0]
     assert [each["partition"] for each in brokers.row("cluster", "status")["not_on_preferred_leader"]
             if each["topic"] == "tools"] == [1]  # fmt: skip

@@ -72,8 +72,9 @@ class PartitionState:
 
     @property
     def has_other_leader(self) -> bool:
-        """Whether another replica than the preferred one leads."""
-        return not self.is_offline and bool(self.replicas) and self.leader != self.replicas[0]
+        """Whether another replica than the preferred one leads, and no reassignment will change that."""
+        preferred = self.replicas[0] if self.replicas else self.leader
+        return not self.is_offline and self.leader != preferred and preferred not in self.adding
 
     @property
     def problems(self) -> list[str]:

@@ -8,6 +8,7 @@ from odradek.cli.framework.commands import group
 @group(
     lazy={
         "info": ("odradek.cli.cluster.info:info", "Count the brokers, topics, partitions and groups of a cluster."),
+        "unregister": ("odradek.cli.cluster.unregister:unregister", "Forget a broker that will not return."),
         "status": ("odradek.cli.cluster.status:status", "Show brokers, partitions that need attention, reassignments."),
     },
     examples=[
