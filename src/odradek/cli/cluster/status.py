@@ -61,8 +61,8 @@ def status(
     """Show brokers, partitions that need attention, and running reassignments.
 
     A partition is offline without a leader; under min ISR with fewer replicas in sync than min.insync.replicas (or than
-    its replicas, if these are fewer), so that writes with acks=all are refused; under-replicated when a replica is not in
-    sync; and not on the preferred leader when another replica than the first leads. A fenced broker is down, or does
+    its replicas, if these are fewer), so that writes with acks=all are refused; under-replicated when a replica is not
+    in sync; and not on the preferred leader when another replica than the first leads. A fenced broker is down, or does
     not take part.
     """
     if watch and wait_s is not None:
