@@ -81,6 +81,7 @@ WITHOUT_A_CLUSTER = {
     "log repair",
     "demo",
     "up",
+    "metadata migrate",
     "example copy",
     "example list",
     "completion",

@@ -25,6 +25,8 @@ COMMANDS = {
     "transaction": ("odradek.cli.transaction:transaction", "List, describe and abort transactions; find hanging ones."),
     "config": ("odradek.cli.config:config", "Show and change settings of topics, brokers and groups."),
     "cluster": ("odradek.cli.cluster:cluster", "Show the brokers and the state of a cluster."),
+    "partition": ("odradek.cli.partition:partition", "Move replicas of partitions, and elect leaders."),
+    "metadata": ("odradek.cli.metadata:metadata", "Move a single broker's metadata into a cluster's ZooKeeper."),
     "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw, test and run declared pipelines."),
     "sql": ("odradek.cli.pipeline.sql:sql", "Query topics, sources and views in SQL."),
     "log": ("odradek.cli.log:log", "Show, check and repair the files of a broker."),
@@ -61,7 +63,7 @@ def root() -> None:
     """Odradek: the streaming platform that you pip install.
 
     Commands reach a cluster through the Kafka protocol only, so they work with any Kafka cluster. `broker`,
-    `zookeeper`, `demo`, `up` and `log` are Odradek's own.
+    `zookeeper`, `metadata`, `demo`, `up` and `log` are Odradek's own.
     """
 
 

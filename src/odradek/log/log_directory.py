@@ -72,6 +72,16 @@ def read_meta_properties(path: str, host: Host) -> MetaProperties | None:
         ) from error
 
 
+def write_meta_properties(path: str, host: Host, properties: MetaProperties) -> None:
+    lines = [
+        f"cluster.id={properties.cluster_id}",
+        f"directory.id={encode_uuid(properties.directory_id)}",
+        f"node.id={properties.node_id}",
+        "version=1",
+    ]
+    host.disk.replace_file(f"{path}/{META_PROPERTIES_FILE}", ("\n".join(lines) + "\n").encode())
+
+
 def make_durable_directory(path: str, host: Host) -> None:
     """Syncs the names of the directory and of its parents, without which synced files inside could be lost."""
     parents = []
@@ -221,13 +231,7 @@ def _claim(path: str, host: Host, cluster_id: str, node_id: int) -> MetaProperti
     found = read_meta_properties(path, host)
     if found is None:
         claimed = MetaProperties(cluster_id, node_id, host.entropy.uuid())
-        lines = [
-            f"cluster.id={cluster_id}",
-            f"directory.id={encode_uuid(claimed.directory_id)}",
-            f"node.id={node_id}",
-            "version=1",
-        ]
-        host.disk.replace_file(f"{path}/{META_PROPERTIES_FILE}", ("\n".join(lines) + "\n").encode())
+        write_meta_properties(path, host, claimed)
         return claimed
     if found.cluster_id != cluster_id:
         raise LogDirectoryError(

@@ -101,7 +101,9 @@ class _Attempt:
 class ZooKeeperStore:
     """Owns the session: `close` ends it."""
 
-    def __init__(self, host: Host, session: ZooKeeperSession) -> None:
+    def __init__(self, host: Host, session: ZooKeeperSession, initial_cluster_id: str | None = None) -> None:
+        """`initial_cluster_id` is the id of a cluster that does not exist; without it the id is random."""
+        self._initial_cluster_id = initial_cluster_id
         self._host = host
         self._session = session
         self.claims = ControllerClaim(session, host.clock)
@@ -220,7 +222,8 @@ class ZooKeeperStore:
             return
         await self._session.start()
         if await self._session.exists(HEAD) is None:
-            cluster_id = base64.urlsafe_b64encode(self._host.entropy.uuid().bytes).decode().rstrip("=")
+            random_id = base64.urlsafe_b64encode(self._host.entropy.uuid().bytes).decode().rstrip("=")
+            cluster_id = self._initial_cluster_id or random_id
             nodes = [(path, b"") for path in PERSISTENT_PARENTS]
             nodes += [
                 (CLUSTER_ID, encode_cluster_id(cluster_id)),

@@ -45,16 +45,20 @@ UNFENCING_PAUSE_S = 1.0
 PAUSE_S = 0.05  # between two requests to the controller
 
 
+def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
+    return ZooKeeperSettings(
+        connect=config.zookeeper_connect or "",
+        session_timeout_ms=config.zookeeper_session_timeout_ms,
+        connection_timeout_ms=config.zookeeper_connection_timeout_ms
+        or max(config.zookeeper_session_timeout_ms, CONNECTION_TIMEOUT_MS),
+        auth=config.zookeeper_auth or "",
+        restricts_access=config.zookeeper_set_acl,
+    )
+
+
 class ClusterMember:
     def __init__(self, config: BrokerConfig, host: Host, first_directory: str) -> None:
-        settings = ZooKeeperSettings(
-            connect=config.zookeeper_connect or "",
-            session_timeout_ms=config.zookeeper_session_timeout_ms,
-            connection_timeout_ms=config.zookeeper_connection_timeout_ms
-            or max(config.zookeeper_session_timeout_ms, CONNECTION_TIMEOUT_MS),
-            auth=config.zookeeper_auth or "",
-            restricts_access=config.zookeeper_set_acl,
-        )
+        settings = zookeeper_settings(config)
         try:
             session = host.connect_zookeeper(settings)
         except ZooKeeperError as problem:

@@ -15,6 +15,8 @@ from odradek.host.network import raise_descriptor_limit, run_on_fast_loop
 from odradek.log.log_directory import LogDirectoryError
 from odradek.metadata.store import StoreError
 from odradek.server.broker import Broker
+from odradek.server.migration import migrate
+from odradek.server.process_settings import ProcessSettings, process_settings
 from odradek.server.properties import PropertiesError, broker_config, load_properties
 
 if TYPE_CHECKING:
@@ -36,16 +38,50 @@ class BrokerFailure(Exception):
 
 def run_broker(properties_path: str | None, overrides: Sequence[str], *, as_json: bool = False) -> None:
     """Run until SIGTERM or SIGINT. With `as_json` the ready line is a JSON object."""
-    try:
-        configure_logs(level=_choice("ODRADEK_LOG_LEVEL", LOG_LEVELS), style=_choice("ODRADEK_LOG_FORMAT", LOG_FORMATS))
-        config = _read_config(properties_path, overrides)
-    except (PropertiesError, OSError) as problem:
-        raise BrokerFailure(str(problem)) from problem
+    config = configure(properties_path, overrides)
     raise_descriptor_limit()
     try:
         run_on_fast_loop(lambda: _serve(config, as_json=as_json))
     except (StoreError, LogDirectoryError, OSError) as problem:
         raise BrokerFailure(str(problem)) from problem
+
+
+def configure(properties_path: str | None, overrides: Sequence[str]) -> BrokerConfig:
+    """Configure the log of this process by the environment, and read the broker's configuration."""
+    try:
+        configure_logs(level=_choice("ODRADEK_LOG_LEVEL", LOG_LEVELS), style=_choice("ODRADEK_LOG_FORMAT", LOG_FORMATS))
+        return _read_config(properties_path, overrides)
+    except (PropertiesError, OSError) as problem:
+        raise BrokerFailure(str(problem)) from problem
+
+
+def configure_processes(properties_path: str | None, overrides: Sequence[str], count: int) -> list[ProcessSettings]:
+    """The settings of `count` brokers that one supervisor runs."""
+    config = configure(properties_path, overrides)
+    try:
+        return process_settings(config, count)
+    except PropertiesError as problem:
+        raise BrokerFailure(str(problem)) from problem
+
+
+def migrate_metadata(properties_path: str | None, overrides: Sequence[str], *, is_dry_run: bool) -> dict[str, object]:
+    """Move the metadata of the broker with these settings into the ZooKeeper of `zookeeper.connect`."""
+    config = configure(properties_path, overrides)
+    try:
+        done = asyncio.run(migrate(config, real_host(), is_dry_run=is_dry_run))
+    except (StoreError, LogDirectoryError, OSError) as problem:
+        raise BrokerFailure(str(problem)) from problem
+    migration = done.migration
+    return {
+        "node_id": config.node_id,
+        "cluster_id": done.cluster_id,
+        "topics": migration.topics,
+        "partitions": migration.partitions,
+        "settings": migration.settings,
+        "quotas": migration.quotas,
+        "present_topics": migration.present_topics,
+        "kept_file": done.kept_file,
+    }
 
 
 def _choice(variable: str, choices: Sequence[str]) -> str:

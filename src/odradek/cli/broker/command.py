@@ -19,6 +19,10 @@ from odradek.cli.framework.options import format_option
         ("with a properties file, as Kafka's", "odradek broker server.properties"),
         ("override a property of the file", "odradek broker server.properties --override log.dirs=./data"),
         ("another port", "odradek broker --override listeners=PLAINTEXT://127.0.0.1:9192"),
+        (
+            "four brokers on the ports 9092 to 9095",
+            "odradek broker --processes 4 --override zookeeper.connect=127.0.0.1:2181",
+        ),
     ]
 )
 @click.argument(
@@ -35,27 +39,52 @@ from odradek.cli.framework.options import format_option
     multiple=True,
     help="Property that takes precedence over the file and the environment. Repeatable.",
 )
+@click.option(
+    "--processes",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    help="Run N brokers with consecutive node ids and ports, one for each core. Needs zookeeper.connect.",
+)
 @click.option("--stop-with", "descriptor", type=int, hidden=True)
 @format_option
-def broker(properties: str | None, overrides: tuple[str, ...], descriptor: int | None, as_json: bool) -> None:
+def broker(
+    properties: str | None, overrides: tuple[str, ...], processes: int | None, descriptor: int | None, as_json: bool
+) -> None:
     """Run a broker in the foreground, until SIGTERM or Ctrl-C.
 
     A line on standard output reports that the broker is ready. Properties have Kafka's names and are read from the
     file, the environment (ODRADEK_LOG_DIRS for log.dirs) and --override; the later takes precedence.
 
     With --format json the ready line is an object with node id, endpoints and log directories, and the log on standard
-    error is one object per line. A start that fails prints a plain line "odradek: error: ..." there.
+    error is one object per line, unless ODRADEK_LOG_FORMAT is set. A start that fails prints a plain line
+    "odradek: error: ..." there.
+
+    With --processes N, this process supervises N brokers. Their node ids and ports follow those of the properties, and
+    their data is in broker-ID, a subdirectory of each log directory. A broker that dies is started again. SIGTERM stops
+    one broker after another, each with a controlled shutdown; a second signal stops all at once.
     """
     from odradek.server.main import BrokerFailure, run_broker  # noqa: PLC0415 - help does not need it
 
     if descriptor is not None:
         stop_with(descriptor)
     if as_json:
-        os.environ["ODRADEK_LOG_FORMAT"] = "json"
+        os.environ.setdefault("ODRADEK_LOG_FORMAT", "json")
     try:
-        run_broker(properties, overrides, as_json=as_json)
+        if processes is not None:
+            run_processes(properties, overrides, processes, as_json=as_json)
+        else:
+            run_broker(properties, overrides, as_json=as_json)
     except BrokerFailure as failure:
         raise Failure(str(failure)) from failure
+
+
+def run_processes(properties: str | None, overrides: tuple[str, ...], count: int, *, as_json: bool) -> None:
+    from odradek.cli.broker.supervisor import Supervisor  # noqa: PLC0415 - one broker does not need it
+    from odradek.server.main import configure_processes  # noqa: PLC0415
+
+    settings = configure_processes(properties, overrides, count)
+    arguments = [*([properties] if properties else []), *(f"--override={each}" for each in overrides)]
+    Supervisor(settings, arguments, as_json=as_json).run()
 
 
 def stop_with(descriptor: int) -> None:

@@ -28,11 +28,13 @@ def encode_frame(request: Request, version: int, client_id: bytes) -> bytearray:
     return bytearray(head + client_id + tags + body)
 
 
-def call(address: tuple[str, int], request: Request, response_type: type[R], version: int) -> R:
+def call(
+    address: tuple[str, int], request: Request, response_type: type[R], version: int, timeout_s: float = TIMEOUT_S
+) -> R:
     """Send a request and return the response. ApiVersions is not supported: its response header is never flexible."""
     header_bytes = CORRELATION_ID_BYTES + (1 if response_type.is_flexible(version) else 0)  # and no tagged fields
     try:
-        with socket.create_connection(address, timeout=TIMEOUT_S) as connection:
+        with socket.create_connection(address, timeout=timeout_s) as connection:
             connection.sendall(encode_frame(request, version, b"odradek-cli"))
             size_bytes = int.from_bytes(_receive(connection, 4), "big")
             if not header_bytes <= size_bytes <= LARGEST_RESPONSE_BYTES:

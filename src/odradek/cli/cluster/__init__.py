@@ -6,8 +6,15 @@ from odradek.cli.framework.commands import group
 
 
 @group(
-    lazy={"info": ("odradek.cli.cluster.info:info", "Show the brokers of a cluster, and the state of its partitions.")},
-    examples=[("brokers, controller, topics, partitions", "odradek cluster info")],
+    lazy={
+        "info": ("odradek.cli.cluster.info:info", "Count the brokers, topics, partitions and groups of a cluster."),
+        "unregister": ("odradek.cli.cluster.unregister:unregister", "Forget a broker that will not return."),
+        "status": ("odradek.cli.cluster.status:status", "Show brokers, partitions that need attention, reassignments."),
+    },
+    examples=[
+        ("brokers, controller, topics, partitions", "odradek cluster info"),
+        ("partitions that need attention, redrawn every second", "odradek cluster status --watch"),
+    ],
 )
 def cluster() -> None:
     """Show facts about a cluster."""

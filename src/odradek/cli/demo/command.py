@@ -12,7 +12,9 @@ from confluent_kafka import KafkaException, TopicPartition
 
 from odradek.cli.client.cluster import Cluster
 from odradek.cli.client.kafka_errors import NoSuchTopic
+from odradek.cli.demo.cluster_demo import run_cluster_demo
 from odradek.cli.demo.local_broker import check_port, start_broker
+from odradek.cli.demo.local_cluster import brokers_option, check_ports
 from odradek.cli.demo.record import sent_header
 from odradek.cli.demo.screen import Screen, chosen_screen
 from odradek.cli.framework.commands import command
@@ -41,6 +43,7 @@ LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
         ("until Ctrl-C", "odradek demo"),
         ("ten seconds, on another port, and keep the data", "odradek demo --seconds 10 --port 9192 --data-dir data"),
         ("in another terminal, while the demo runs", "odradek consume rigs --from-beginning"),
+        ("three brokers with ZooKeeper; keys 1, 2 and 3 kill and revive them", "odradek demo --brokers 3"),
     ]
 )
 @click.option("--seconds", type=POSITIVE, metavar="N", help="Stop N seconds after the first record.")
@@ -63,13 +66,33 @@ LOOK_INTERVAL_S = 1.0  # between two checks whether the topic exists
     metavar="N",
     help="Records per second.",
 )
+@brokers_option
+@click.option(
+    "--kill-every",
+    type=POSITIVE,
+    metavar="SECONDS",
+    help="With --brokers: kill a leader in every period, and start it again half a period later.",
+)
 @format_option
-def demo(seconds: float | None, port: int, data_dir: str | None, rate: float, as_json: bool) -> None:
+def demo(
+    seconds: float | None, port: int, data_dir: str | None, rate: float, brokers: int, kill_every: float | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Run a broker, a producer and a consumer, and show the records.
 
     Simulated readings of oil rigs go to the topic `rigs`. Ctrl-C stops everything. The first half second is not part of
     the latency.
+
+    With --brokers 3, run ZooKeeper and three brokers, and show leaders, in-sync replicas and acknowledgements of three
+    partitions. A key kills a broker or starts it again, and the gap in the acknowledgements is shown. At the end
+    everything is read back and compared with what was acknowledged.
     """
+    if brokers > 1:
+        check_ports(port, brokers, "demo")
+        run_cluster_demo(brokers, port, data_dir, rate, seconds, kill_every, as_json=as_json)
+        return
+    if kill_every is not None:
+        raise click.UsageError("--kill-every needs --brokers 2 or more")
     check_port(port, "demo")
     began_at = time.monotonic()
     running = start_broker(port, data_dir)

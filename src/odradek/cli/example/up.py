@@ -13,7 +13,8 @@ import click
 from confluent_kafka import KafkaException
 
 from odradek.cli.client.cluster import Cluster
-from odradek.cli.demo.local_broker import check_port, start_broker
+from odradek.cli.demo.local_broker import start_broker
+from odradek.cli.demo.local_cluster import LocalCluster, brokers_option, check_ports
 from odradek.cli.example.loading import chosen_example, read_simulation, read_view
 from odradek.cli.example.options import DEFAULT_EXAMPLE, entities_option, overridden, rate_option, seed_option
 from odradek.cli.example.starting import Starting, pipeline_picture
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
         ("half a minute, then a summary", "odradek up rigs --seconds 30"),
         ("on an existing cluster, with more records", "odradek up --bootstrap-server kafka:9092 --rate 3000"),
         ("a folder of your own", "odradek up ./wells"),
+        ("with three brokers and ZooKeeper", "odradek up --brokers 3"),
     ],
 )
 @click.argument("name", metavar="EXAMPLE", type=TEXT, default=DEFAULT_EXAMPLE, cls=OptionalArgument)
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     metavar="PORT",
     help="Port of the broker; 0 for a free one.",
 )
+@brokers_option
 @click.option("--master", metavar="URL", type=TEXT, help="Spark's master, such as local[2] or spark://host:7077.")
 @click.option(
     "--definition",
@@ -73,13 +76,15 @@ if TYPE_CHECKING:
 @format_option
 def up(
     name: str, seconds: float | None, rate: float | None, entities: int | None, seed: int | None,
-    bootstrap_server: str | None, port: int, master: str | None, definition: str | None, as_json: bool,
+    bootstrap_server: str | None, port: int, brokers: int, master: str | None, definition: str | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Run an example: a broker, simulated records, a pipeline and a live view.
 
     EXAMPLE is the name of an example (`odradek example list`), rigs by default, or a folder. Topics and views are
     discarded at the end, unless they are on a cluster of yours. Ctrl-C stops everything.
     """
+    if brokers > 1 and bootstrap_server is not None:
+        raise click.UsageError("--brokers starts brokers, --bootstrap-server uses those that run: give one of them")
     require_packages()
     example = chosen_example(name)
     view, simulation = read_view(example), overridden(read_simulation(example), rate, entities, seed)
@@ -92,10 +97,10 @@ def up(
         stack.callback(screen.close)
         starting = Starting(screen, is_stopped, has_broker=bootstrap_server is None)
         if bootstrap_server is None:
-            check_port(port, "up")
+            check_ports(port, brokers, "up")
         screen.open()
         starting.begin()
-        cluster = Cluster(bootstrap_server or stack.enter_context(own_broker(port)), {})
+        cluster = Cluster(bootstrap_server or stack.enter_context(own_brokers(port, brokers)), {})
         is_new = cluster.create_topic(simulation.topic, simulation.partitions)
         screen.address = cluster.bootstrap_servers
         screen.hint = consume_hint(view.output, cluster.bootstrap_servers)
@@ -124,7 +129,12 @@ def report(line: str) -> None:
 
 
 @contextlib.contextmanager
-def own_broker(port: int) -> Iterator[str]:
+def own_brokers(port: int, count: int) -> Iterator[str]:
+    """One broker, or several with a ZooKeeper."""
+    if count > 1:
+        with LocalCluster(count, port) as cluster:
+            yield cluster.bootstrap_servers
+        return
     running = start_broker(port, None)
     try:
         yield running.bootstrap_servers

@@ -1,4 +1,4 @@
-"""Questions before something is deleted, and `--yes`, which answers them."""
+"""Questions before something is deleted or moved, and `--yes`, which answers them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from odradek.cli.framework.failure import Failure
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
-def confirm(question: str, is_confirmed: bool) -> None:
-    """Return if the user agrees; Failure if not. Without a terminal `--yes` is required."""
+def confirm(question: str, is_confirmed: bool, *, refusal: str = "nothing was deleted") -> None:
+    """Return if the user agrees; Failure if not, with `refusal`. Without a terminal `--yes` is required."""
     if is_confirmed:
         return
     if not sys.stdin.isatty():
         raise click.UsageError("standard input is no terminal, so the question cannot be asked; confirm with --yes")
     if not click.confirm(question, err=True):
-        raise Failure("nothing was deleted")
+        raise Failure(refusal)

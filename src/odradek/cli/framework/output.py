@@ -38,7 +38,12 @@ def faint(text: str) -> str:
 
 
 def print_columns(titles: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "") -> None:
-    """Print a table: numbers aligned right, text aligned left."""
+    for line in column_lines(titles, rows, indent=indent):
+        say(line)
+
+
+def column_lines(titles: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "") -> list[str]:
+    """A table: numbers aligned right, text aligned left."""
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     widths = [
         max(len(title), *(len(row[i]) for row in cells)) if cells else len(title) for i, title in enumerate(titles)
@@ -53,9 +58,7 @@ def print_columns(titles: Sequence[str], rows: Sequence[Sequence[object]], *, in
         ]
         return (indent + "  ".join(padded)).rstrip()
 
-    say(strong(line(titles)))
-    for row in cells:
-        say(line(row))
+    return [strong(line(titles)), *map(line, cells)]
 
 
 VALUE_CHARACTERS = 200

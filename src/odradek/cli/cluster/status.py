@@ -1,0 +1,139 @@
+"""`odradek cluster status`: brokers, partitions that need attention, and running reassignments."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from odradek.cli.client.broker_requests import BrokerRequests
+from odradek.cli.client.cluster_state import ClusterState, MinInSync, read_state
+from odradek.cli.client.options import cluster_options
+from odradek.cli.cluster.status_view import SHOWN_PARTITIONS, status_lines, status_object
+from odradek.cli.framework.commands import command
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.interrupt import stop_on_interrupt
+from odradek.cli.framework.live_lines import LiveLines
+from odradek.cli.framework.output import faint, print_json, say
+from odradek.cli.framework.parameter_types import POSITIVE
+
+if TYPE_CHECKING:
+    from odradek.cli.client.cluster import Cluster
+
+WATCH_TIMEOUT_S = 2.0  # for a broker to answer, while the state is watched
+WAIT_INTERVAL_S = 0.25
+SETTINGS_AGE_S = 30.0  # min.insync.replicas of topics is read again after this time
+
+
+@command(
+    examples=[
+        ("brokers, and partitions that need attention", "odradek cluster status"),
+        ("redrawn every second, until Ctrl-C", "odradek cluster status --watch"),
+        (
+            "in a rolling restart: until all replicas are in sync, for 2 minutes at most",
+            "odradek cluster status --wait 120",
+        ),
+        ("partitions without a leader, for a script", "odradek cluster status --format json | jq .offline"),
+    ]
+)
+@click.option("--watch", is_flag=True, help="Show the state again and again, until Ctrl-C.")
+@click.option(
+    "--interval", type=POSITIVE, metavar="SECONDS", default=1.0, show_default=True, help="Time between two states."
+)
+@click.option(
+    "--wait",
+    "wait_s",
+    type=POSITIVE,
+    metavar="SECONDS",
+    help="Wait until all brokers run and all replicas are in sync; exit with 1 if they are not by then.",
+)
+@click.option(
+    "--all", "shows_all", is_flag=True, help="Show all partitions that need attention, not only the first 10."
+)
+@cluster_options
+def status(
+    watch: bool, interval: float, wait_s: float | None, shows_all: bool, cluster: Cluster, as_json: bool
+) -> None:
+    """Show brokers, partitions that need attention, and running reassignments.
+
+    A partition is offline without a leader; under min ISR with fewer replicas in sync than min.insync.replicas (or than
+    its replicas, if these are fewer), so that writes with acks=all are refused; under-replicated when a replica is not
+    in sync; and not on the preferred leader when another replica than the first leads. A fenced broker is down, or does
+    not take part.
+    """
+    if watch and wait_s is not None:
+        raise click.UsageError("--watch and --wait exclude each other")
+    limit = None if shows_all else SHOWN_PARTITIONS
+    if watch:
+        follow(BrokerRequests(cluster, WATCH_TIMEOUT_S), interval, limit, as_json=as_json)
+        return
+    requests = BrokerRequests(cluster) if wait_s is None else BrokerRequests(cluster, WATCH_TIMEOUT_S)
+    state = read_state(requests) if wait_s is None else wait_until_healthy(requests, wait_s)
+    show(state, limit, as_json=as_json)
+    if wait_s is not None and not state.is_healthy:
+        raise Failure(f"the cluster is not healthy after {wait_s:g} s: see above")
+
+
+def show(state: ClusterState, limit: int | None, *, as_json: bool) -> None:
+    if as_json:
+        print_json(status_object(state))
+    else:
+        say("\n".join(status_lines(state, limit)))
+
+
+def wait_until_healthy(requests: BrokerRequests, wait_s: float) -> ClusterState:
+    """The first healthy state, or the one at the end of the time."""
+    deadline = time.monotonic() + wait_s
+    min_in_sync = MinInSync(requests)
+    while True:
+        try:
+            state = read_state(requests, min_in_sync)
+        except Failure:
+            if time.monotonic() >= deadline:
+                raise
+        else:
+            if state.is_healthy or time.monotonic() >= deadline:
+                return state
+        time.sleep(WAIT_INTERVAL_S)
+
+
+def follow(requests: BrokerRequests, interval_s: float, limit: int | None, *, as_json: bool) -> None:
+    """Until Ctrl-C. The last state stays on the screen while no broker answers."""
+    is_stopped = threading.Event()
+    min_in_sync = MinInSync(requests)
+    settings_read_at = time.monotonic()
+    screen = LiveLines() if sys.stdout.isatty() and not as_json else None
+    state: ClusterState | None = None
+    with stop_on_interrupt(is_stopped), screen or nullcontext():
+        while not is_stopped.is_set():
+            if time.monotonic() - settings_read_at > SETTINGS_AGE_S:
+                min_in_sync.forget()
+                settings_read_at = time.monotonic()
+            began_at = time.monotonic()
+            trouble = ""
+            try:
+                state = read_state(requests, min_in_sync)
+            except Failure as failure:
+                trouble = failure.message
+            if screen is not None:
+                screen.draw(watch_lines(state, trouble, interval_s, limit))
+            elif trouble and as_json:
+                print_json({"error": trouble})
+            elif trouble:
+                say(trouble)
+            elif state is not None:
+                show(state, limit, as_json=as_json)
+                if not as_json:
+                    say()
+            is_stopped.wait(max(interval_s - (time.monotonic() - began_at), 0))
+
+
+def watch_lines(state: ClusterState | None, trouble: str, interval_s: float, limit: int | None) -> list[str]:
+    lines = [] if state is None else status_lines(state, limit)
+    moment = time.strftime("%H:%M:%S")
+    note = f"{moment}, every {interval_s:g} s; Ctrl-C stops"
+    return [*lines, "", click.style(trouble, fg="red") if trouble else faint(note)]

@@ -1,0 +1,91 @@
+"""`odradek metadata migrate`: a single broker becomes the first broker of a cluster, with its logs where they are."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.confirmation import confirm, yes_option
+from odradek.cli.framework.executable import command_name
+from odradek.cli.framework.failure import Failure
+from odradek.cli.framework.options import format_option
+from odradek.cli.framework.output import count_text, print_json, say
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+@command(
+    examples=[
+        ("the broker of a properties file", "odradek metadata migrate server.properties --to zk:2181/odradek"),
+        ("a broker without a file", "odradek metadata migrate --to zk:2181 --override log.dirs=data"),
+        ("what would be moved", "odradek metadata migrate server.properties --to zk:2181/odradek --dry-run"),
+    ]
+)
+@click.argument(
+    "properties",
+    cls=OptionalArgument,
+    metavar="SERVER.PROPERTIES",
+    required=False,
+    type=click.Path(exists=True, dir_okay=False),
+)
+@click.option(
+    "--to", "connect", metavar="HOST:PORT/CHROOT", help="The cluster's ZooKeeper. Default: zookeeper.connect."
+)
+@click.option("--override", "overrides", metavar="KEY=VALUE", multiple=True, help="As of `odradek broker`. Repeatable.")
+@click.option("--dry-run", is_flag=True, help="Show what would be moved only.")
+@yes_option
+@format_option
+def migrate(
+    properties: str | None, connect: str | None, overrides: tuple[str, ...], dry_run: bool, yes: bool, as_json: bool
+) -> None:
+    """Move topics, settings and quotas of a single broker into a cluster's ZooKeeper.
+
+    The broker must be stopped. Its logs, with committed offsets and transactions, stay where they are; topic ids,
+    epochs and producer ids carry over. The broker's own metadata file is kept under another name. A cluster with
+    metadata is accepted if no name is in both, and while none of its brokers runs.
+    """
+    from odradek.server.main import BrokerFailure, migrate_metadata  # noqa: PLC0415 - help does not need it
+
+    os.environ.setdefault("ODRADEK_LOG_LEVEL", "warning")  # sessions of ZooKeeper are of no interest here
+    given = [*overrides, *([f"zookeeper.connect={connect}"] if connect else [])]
+    try:
+        planned = migrate_metadata(properties, given, is_dry_run=True)
+        if not as_json:
+            say(counts_text(planned))
+        if not dry_run:
+            confirm(f"Move this to the cluster {planned['cluster_id']}?", yes, refusal="nothing was moved")
+            planned = migrate_metadata(properties, given, is_dry_run=False)
+    except BrokerFailure as failure:
+        raise Failure(str(failure)) from failure
+    if as_json:
+        print_json({**planned, "migrated": not dry_run})
+    elif not dry_run:
+        say(
+            f"moved to the cluster {planned['cluster_id']}; the broker's own metadata is kept in {planned['kept_file']}"
+        )
+        say("start the broker as a member of the cluster, then others, and give topics more replicas:")
+        say(f"  {next_command(properties, given)}")
+        say(f"  {command_name()} partition reassign TOPIC --replication-factor 3")
+
+
+def counts_text(facts: dict[str, Any]) -> str:
+    parts = [
+        f"{count_text(facts['topics'], 'topic')} with {count_text(facts['partitions'], 'partition')}",
+        count_text(facts["settings"], "setting"),
+        count_text(facts["quotas"], "quota"),
+    ]
+    present = facts["present_topics"]
+    rest = f" ({count_text(present, 'topic')} moved before)" if present else ""
+    return f"broker {facts['node_id']} has {', '.join(parts)}{rest}"
+
+
+def next_command(properties: str | None, overrides: Sequence[str]) -> str:
+    words = [command_name(), "broker", *([properties] if properties else [])]
+    for override in overrides:
+        words += ["--override", override]
+    return words[0] + " " + " ".join(map(shlex.quote, words[1:]))

@@ -1,0 +1,83 @@
+"""Requests that begin and cancel reassignments, and that elect leaders."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.cli.client.broker_requests import check, error_text
+from odradek.cli.framework.failure import Failure
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from odradek.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse, TopicPartitions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.cli.client.broker_requests import BrokerRequests
+    from odradek.cli.client.cluster_state import PartitionState
+
+TIMEOUT_MS = 15_000
+PREFERRED, UNCLEAN = 0, 1
+ELECTION_ADVICE = {
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "the preferred leader is not running, or not in sync",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica is running that may lead; start one of its brokers",
+}
+
+
+def alter_reassignments(requests: BrokerRequests, targets: Mapping[tuple[str, int], tuple[int, ...] | None]) -> None:
+    """Begin a reassignment of each partition, or cancel it where the target is None. A Failure names all refusals."""
+    topics: dict[str, list[ReassignablePartition]] = defaultdict(list)
+    for (topic, index), replicas in targets.items():
+        wanted = None if replicas is None else list(replicas)
+        topics[topic].append(ReassignablePartition(partition_index=index, replicas=wanted))
+    request = AlterPartitionReassignmentsRequest(
+        timeout_ms=TIMEOUT_MS,
+        topics=[ReassignableTopic(name=topic, partitions=partitions) for topic, partitions in topics.items()],
+    )
+    answer = requests.ask_controller(request, AlterPartitionReassignmentsResponse, 0)
+    check(answer.error_code, answer.error_message, "reassignment")
+    refused = [
+        error_text(each.error_code, each.error_message, f"{topic.name}-{each.partition_index}")
+        for topic in answer.responses
+        for each in topic.partitions
+        if each.error_code
+    ]
+    if refused:
+        accepted = len(targets) - len(refused)
+        rest = f"; the other {accepted} were accepted" if accepted else ""
+        raise Failure("; ".join(refused) + rest)
+
+
+class ElectionResult(NamedTuple):
+    topic: str
+    partition: int
+    error: ErrorCode
+    reason: str
+
+
+def elect_leaders(
+    requests: BrokerRequests, partitions: Iterable[PartitionState], *, is_unclean: bool
+) -> list[ElectionResult]:
+    topics: dict[str, list[int]] = defaultdict(list)
+    for partition in partitions:
+        topics[partition.topic].append(partition.index)
+    request = ElectLeadersRequest(
+        election_type=UNCLEAN if is_unclean else PREFERRED,
+        topic_partitions=[TopicPartitions(topic=topic, partitions=indexes) for topic, indexes in topics.items()],
+        timeout_ms=TIMEOUT_MS,
+    )
+    answer = requests.ask_controller(request, ElectLeadersResponse, 2)
+    check(answer.error_code, None, "election")
+    results = []
+    for topic in answer.replica_election_results:
+        for each in topic.partition_result:
+            error = ErrorCode(each.error_code)
+            reason = ELECTION_ADVICE.get(error) or (each.error_message or "").rstrip(".")
+            results.append(ElectionResult(topic.topic, each.partition_id, error, reason))
+    return results

@@ -1,0 +1,94 @@
+"""The throttle of a reassignment: a rate on brokers, and the replicas of topics that it holds for.
+
+The settings are those of kafka-reassign-partitions, so that either tool can remove what the other has set.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from odradek.cli.client.broker_requests import check
+from odradek.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
+from odradek.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from odradek.cli.client.broker_requests import BrokerRequests
+    from odradek.cli.partition.plan import Move
+
+TOPIC, BROKER = 2, 4
+SET, DELETE = 0, 1
+DYNAMIC_TOPIC_CONFIG = 1  # the source of a setting
+RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
+LEADERS, FOLLOWERS = "leader.replication.throttled.replicas", "follower.replication.throttled.replicas"
+
+
+def set_throttle(requests: BrokerRequests, moves: Sequence[Move], rate: int) -> None:
+    """Throttle the copies from the present replicas to the new ones to `rate` bytes per second on each broker."""
+    leaders: dict[str, list[str]] = defaultdict(list)
+    followers: dict[str, list[str]] = defaultdict(list)
+    brokers: set[int] = set()
+    for move in moves:
+        if move.adding:
+            leaders[move.partition.topic] += [f"{move.partition.index}:{broker}" for broker in move.before]
+            followers[move.partition.topic] += [f"{move.partition.index}:{broker}" for broker in move.adding]
+            brokers.update(move.before, move.adding)
+    changes = {
+        (TOPIC, topic): {LEADERS: ",".join(leaders[topic]), FOLLOWERS: ",".join(followers[topic])} for topic in leaders
+    }
+    changes |= {(BROKER, str(broker)): dict.fromkeys(RATES, str(rate)) for broker in sorted(brokers)}
+    _alter(requests, changes)
+
+
+def remove_throttle(requests: BrokerRequests, topics: Iterable[str], brokers: Iterable[int]) -> None:
+    changes: dict[tuple[int, str], Mapping[str, str | None]] = {
+        (TOPIC, topic): {LEADERS: None, FOLLOWERS: None} for topic in _throttled_topics(requests, topics)
+    }
+    changes |= {(BROKER, str(broker)): dict.fromkeys(RATES) for broker in sorted(brokers)}
+    _alter(requests, changes)
+
+
+def _throttled_topics(requests: BrokerRequests, topics: Iterable[str]) -> list[str]:
+    """Those of the topics that have a throttle, so that the others are not changed."""
+    resources = [
+        DescribeConfigsResource(resource_type=TOPIC, resource_name=topic, configuration_keys=[LEADERS, FOLLOWERS])
+        for topic in sorted(topics)
+    ]
+    answer = requests.ask_any(DescribeConfigsRequest(resources=resources), DescribeConfigsResponse, 4)
+    return [
+        each.resource_name
+        for each in answer.results
+        if any(config.config_source == DYNAMIC_TOPIC_CONFIG for config in each.configs)
+    ]
+
+
+def _alter(requests: BrokerRequests, changes: Mapping[tuple[int, str], Mapping[str, str | None]]) -> None:
+    resources = [
+        AlterConfigsResource(
+            resource_type=resource_type,
+            resource_name=name,
+            configs=[
+                AlterableConfig(name=setting, config_operation=DELETE if value is None else SET, value=value)
+                for setting, value in values.items()
+            ],
+        )
+        for (resource_type, name), values in changes.items()
+    ]
+    if not resources:
+        return
+    request = IncrementalAlterConfigsRequest(resources=resources)
+    answer = requests.ask_controller(request, IncrementalAlterConfigsResponse, 1)
+    for each in answer.responses:
+        kind = "topic" if each.resource_type == TOPIC else "broker"
+        check(each.error_code, each.error_message, f"throttle of {kind} {each.resource_name}")

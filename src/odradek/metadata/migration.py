@@ -1,0 +1,83 @@
+"""The changes that bring the metadata of a single broker into a cluster. Pure.
+
+Topics keep their ids, and partitions their replicas and epochs, because the logs stay where they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated, TopicCreated
+from odradek.metadata.topic_names import collision_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from odradek.metadata.changes import Change
+    from odradek.metadata.image import MetadataImage
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """`collisions` name what is in both and differs: nothing may be migrated then. Counts are of what the single broker
+    has; `present_topics` of them are in the cluster from an earlier, interrupted migration."""
+
+    changes: Sequence[Change]
+    collisions: Sequence[str]
+    topics: int
+    partitions: int
+    settings: int
+    quotas: int
+    present_topics: int
+
+
+def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int) -> Migration:
+    changes: list[Change] = []
+    collisions: list[str] = []
+    if node_id in target.brokers:
+        collisions.append(f"broker {node_id} is registered in the cluster")
+    present = 0
+    for topic in source.topics.values():
+        existing = target.topics.get(topic.name)
+        key = collision_key(topic.name)
+        similar = None if key is None else target.topics_by_collision_key.get(key)
+        if existing is not None and existing.topic_id == topic.topic_id:
+            present += 1
+        elif existing is not None:
+            collisions.append(f"topic {topic.name}")
+        elif similar is not None:
+            collisions.append(f"topic {topic.name} (the cluster has {similar}, which differs in . and _ only)")
+        else:
+            changes.append(TopicCreated(topic))
+    for resource, values in source.configs.items():
+        merged, differing = _merge(values, target.configs.get(resource, {}))
+        name = f"{resource.type.name.lower()} {resource.name or 'defaults'}"
+        collisions += [f"setting {setting} of {name}" for setting in differing]
+        if merged:
+            changes.append(ConfigsChanged(resource.type, resource.name, merged))
+    for entity, quotas in source.client_quotas.items():
+        limits, differing = _merge(quotas, target.client_quotas.get(entity, {}))
+        name = ", ".join(f"{kind} {value or 'default'}" for kind, value in sorted(entity, key=str))
+        collisions += [f"quota {quota} of {name}" for quota in differing]
+        if limits:
+            changes.append(ClientQuotaChanged(entity, limits))
+    if source.next_producer_id > target.next_producer_id:
+        changes.append(ProducerIdsAllocated(source.next_producer_id))
+    return Migration(
+        changes,
+        collisions,
+        topics=len(source.topics),
+        partitions=sum(len(topic.partitions) for topic in source.topics.values()),
+        settings=sum(map(len, source.configs.values())),
+        quotas=sum(map(len, source.client_quotas.values())),
+        present_topics=present,
+    )
+
+
+def _merge(ours: Mapping[str, V], theirs: Mapping[str, V]) -> tuple[dict[str, V], list[str]]:
+    """Values that only the single broker has, and names with two values."""
+    new = {name: value for name, value in ours.items() if name not in theirs}
+    return new, sorted(name for name, value in ours.items() if theirs.get(name, value) != value)
