@@ -40,6 +40,7 @@ log = get_logger(__name__)
 
 VISIBLE_TIMEOUT_MS = 60_000.0  # for a controller to be elected, and to commit this broker's registration
 HAND_OVER_TIMEOUT_MS = 10_000.0  # at shutdown, for other brokers to lead what this one led
+LEAVE_TIMEOUT_MS = 5_000.0  # at shutdown, for ZooKeeper to answer what was begun
 CONNECTION_TIMEOUT_MS = 18_000  # at a start, for ZooKeeper to answer
 UNFENCING_PAUSE_S = 1.0
 PAUSE_S = 0.05  # between two requests to the controller
@@ -195,7 +196,13 @@ class ClusterMember:
         self.replication.stop()
         if self._unfencing is not None:
             self._unfencing.cancel()
-        await self._duties.stop()
         self.membership.leave()
-        await self.election.stop()
+        try:
+            async with asyncio.timeout(LEAVE_TIMEOUT_MS / 1000):
+                await self._duties.stop()
+                await self.election.stop()
+                await self.metadata.close()
+        except TimeoutError:
+            log.warning("ZooKeeper does not answer; the broker stops without it")
+            await self.store.close()  # ends what waits for an answer
         self._clients.close()
