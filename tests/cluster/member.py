@@ -12,6 +12,7 @@ from odradek.configuration.listeners import Endpoint
 from odradek.handlers.context import ClientConnection, CloseConnection
 from odradek.host.background import BackgroundContext
 from odradek.host.host import Host
+from odradek.metadata.store import StoreError
 from odradek.server.cluster_member import ClusterMember
 from odradek.server.node import Node
 from tests.replication.machine import LIFE, Life, LivingClock, ServerConnection, answer_of
@@ -117,6 +118,9 @@ class Member:
             await self._live(life)
         except asyncio.CancelledError:
             raise
+        except StoreError:  # ZooKeeper did not answer at the start: the process ends
+            if self.life is life:
+                self.kill()
         except BaseException as problem:
             if self.life is life:
                 self.errors.append(problem)

@@ -45,6 +45,7 @@ class Routing:
     def __init__(self, members: Sequence[Member], chance: random.Random) -> None:
         self._members = members
         self._chance = chance
+        self._leaders: dict[tuple[str, int], tuple[int, int]] = {}  # epoch and leader: clients do not go back
 
     async def handle(self, frame: bytes) -> bytes | None:
         header = decode_request_header(memoryview(frame), lambda key: APIS[key].request.flexible_from)
@@ -61,13 +62,17 @@ class Routing:
         ready = [member for member in self._members if member.is_ready]
         if not ready:
             return None
-        if self._chance.random() < WRONG_BROKER:
+        # A leader that does not know yet that it was deposed refuses a batch whose predecessors it does not have.
+        if self._chance.random() < WRONG_BROKER and not isinstance(request, ProduceRequest):
             return self._chance.choice(ready)
         place = _place_of(request, image := self._chance.choice(ready).image)
         if place is None:
             return self._chance.choice(ready)
         topic = image.topics.get(place[0])
-        leader = -1 if topic is None else topic.partitions[place[1]].leader
+        if topic is not None:
+            found = topic.partitions[place[1]]
+            self._leaders[place] = max(self._leaders.get(place, (-1, -1)), (found.leader_epoch, found.leader))
+        _, leader = self._leaders.get(place, (-1, -1))
         return next((member for member in ready if member.node_id == leader), None)
 
     async def _list_transactions(self, frame: bytes, version: int) -> bytes | None:

@@ -251,6 +251,7 @@ class Producer:
             if self.is_stopping:
                 raise Gone
             await self._pause()
+        self.expect_late_request()  # it may have been carried out, or will be
         raise MustAbort
 
     async def _end(self, transaction: Transaction, *, commits: bool) -> None:
