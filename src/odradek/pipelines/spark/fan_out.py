@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 
 
+MOST_PARTITIONS = 1 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     rows: int | None
@@ -175,6 +178,16 @@ class FanOut:
                 refused = quarantined(tables.judged(step.name), step.expectations)
                 frames.append(dead_letters(refused, name, step.name, topic))
         return [(producer_of(self.pipeline), frame) for frame in frames]
+
+
+def without_partitioning(frame: DataFrame) -> DataFrame:
+    """The same stream and partitions, of which Spark does not know by which columns they are hashed.
+
+    A plan that reads a batch twice, such as a union of two topics, has two instances of the batch. Spark compares a
+    batch with the cached one by its columns and its hashing, whose columns differ between instances. The second
+    instance would compute the state of the batch again, and count its late rows and state rows twice.
+    """
+    return frame.coalesce(MOST_PARTITIONS)
 
 
 def counted(frame: DataFrame, name: str, numbers: Column) -> DataFrame:

@@ -23,7 +23,7 @@ from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.fan_out import FanOut
+from odradek.pipelines.spark.fan_out import FanOut, without_partitioning
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
 from odradek.pipelines.spark.late_rows import LateRows
 from odradek.pipelines.spark.one_pass.batches import write_batch
@@ -143,7 +143,8 @@ class StandardEngine:
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
                 self._reports.take(fan_out(batch, stamp.number, stamp))
 
-            return Prepared(self._named(flow, frame).foreachBatch(self._taker(flow, running, plan_and_write)), {})
+            writer = self._named(flow, without_partitioning(frame))
+            return Prepared(writer.foreachBatch(self._taker(flow, running, plan_and_write)), {})
         is_direct = made.is_direct and self._connector is Connector.JVM
         if is_direct and self._pipeline.delivery is Delivery.AT_LEAST_ONCE:
             return self._of_records(flow, made)
