@@ -147,6 +147,7 @@ def shared_cases(draw: st.DrawFn) -> Case:
     for _ in range(draw(st.integers(2, 3))):
         read = draw(st.sampled_from(plain[::-1]))
         operation, shape = aggregate(draft, read, draft.shapes[read])
+        assert isinstance(operation, Aggregate)
         name = draft.add(replace(operation, is_sql=False), shape)
         if draw(st.sampled_from((False, False, True))):
             add_step(draft, select_groups, name)

@@ -91,7 +91,7 @@ def late_rows_of_a_join_with_two_topics() -> Case:
     left, right = Source("a", 5, late="dead_letters"), Source("b", 5, late="dead_letters")
     renamed = Select("b", ("k",), (("other", "id"), ("other_n", "n"), ("other_at", "at")))
     steps = (Step("s0", renamed), Step("s1", StreamJoin("a", "s0", "left", 5, is_declared=True)))
-    of_right = (1, 0, ("row", 50, "a", 1, []))
+    of_right: tuple[int, int, Any] = (1, 0, ("row", 50, "a", 1, []))
     records = Records((left, right), 5, 0, has_null_keys=False)
     fed = records.batches([[row(50), of_right], [row(51)], [late(20)]])
     sinks = (Sink("out0", "s1", "topic"), Sink("out1", "s1", "topic"))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.definition.model import TableTarget
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.spark.compiling import Tables
@@ -24,7 +26,7 @@ from odradek.pipelines.spark.expectations import (
 from odradek.pipelines.spark.hidden_columns import REJECTED
 from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.progress import BatchReport
-from odradek.pipelines.spark.records import decoded, rejects_of
+from odradek.pipelines.spark.records import decoded, rejects_of, written_name
 from odradek.pipelines.spark.sinks.batches import topic_frames
 from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
 from odradek.pipelines.spark.sources import is_topic
@@ -50,6 +52,7 @@ class Counts:
     rows: int | None
     rejected: Mapping[str, int]  # by source
     violations: tuple[Violations, ...]
+    written: Mapping[str, int]  # rows by sink, without tables
 
 
 class FanOut:
@@ -80,6 +83,8 @@ class FanOut:
         topics = [each.name for each in pipeline.sources if is_topic(each)]
         self._is_decoder = flow.root in topics and flow.aggregate is None
         self._parsing = [name for name in topics if name in flow.owned]
+        # Rows of tables are counted when they are written. A run over all rows would compute the others twice.
+        self._counted = {each.name: each.input for each in flow.sinks if not isinstance(each.target, TableTarget)}
 
     def __call__(self, batch: DataFrame, number: int, stamp: BatchNumber | None) -> BatchReport:
         """Processes a batch of the root's rows."""
@@ -118,26 +123,29 @@ class FanOut:
         try:
             if checked is not None:
                 checked.count()
-            counts = self._count(tables)
+            counts = self._count(tables, is_whole=written is None)
             records = [*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)]
             records += [(producer_of(pipeline), frame) for frame in late]
             self._before_writing()
             transactions = transactions_of(pipeline, flow, stamp)
-            write_outputs(outputs_of(pipeline, flow, tables, records, stamp, transactions), stamp, written)
+            rows = Counter(counts.written)
+            write_outputs(outputs_of(pipeline, flow, tables, records, stamp, transactions, rows), stamp, written)
         finally:
             for frame in kept:
                 frame.unpersist()
         seconds = time.perf_counter() - began_at
-        return BatchReport(flow.name, number, counts.rows, sum(counts.rejected.values()), counts.violations, seconds)
+        rejected = sum(counts.rejected.values())
+        return BatchReport(flow.name, number, counts.rows, rejected, counts.violations, seconds, dict(rows))
 
     def _read(self, batch: DataFrame, source: Source) -> DataFrame:
         return batch if source.name == self.flow.root else self._load(batch, source)
 
     def _uses(self) -> int:
         ends = len(self.flow.sinks) + len(self.flow.views)
-        return ends + len(self._judged) + len(self._checked) + len(self._parsing) + self._is_checked_before
+        counted = len(set(self._counted.values()))
+        return ends + counted + len(self._judged) + len(self._checked) + len(self._parsing) + self._is_checked_before
 
-    def _count(self, tables: Tables) -> Counts:
+    def _count(self, tables: Tables, *, is_whole: bool) -> Counts:
         """Computes all counts in one job, which also caches the batch; raises if an expectation stops the pipeline."""
         parts: list[DataFrame] = []
         for name in self._parsing:
@@ -147,9 +155,13 @@ class FanOut:
         for step in judged:
             numbers = F.array(*violation_counts(step.name, step.expectations))
             parts.append(counted(tables.judged(step.name), step.name, numbers))
+        sinks = {} if is_whole else self._counted
+        every = F.array(F.count(F.lit(1)))
+        parts += [counted(tables.rows(each), written_name(each), every) for each in dict.fromkeys(sinks.values())]
         if not parts:
-            return Counts(None, {}, ())
+            return Counts(None, {}, (), {})
         found = {row["name"]: row["counts"] for row in functools.reduce(DataFrame.unionAll, parts).collect()}
+        written = {sink: found[written_name(name)][0] for sink, name in sinks.items()}
         violations = [
             Violations(step.name, each.name, each.otherwise, found[step.name][number])
             for step in judged
@@ -159,7 +171,7 @@ class FanOut:
         owned = {step.name for step in self._judged}
         rows = sum(found[name][0] for name in self._parsing) if self._parsing else None
         reported = tuple(each for each in violations if each.step in owned)
-        return Counts(rows, {name: found[name][1] for name in self._parsing}, reported)
+        return Counts(rows, {name: found[name][1] for name in self._parsing}, reported, written)
 
     def _dead_letters(self, tables: Tables, counts: Counts) -> list[tuple[Producer, DataFrame]]:
         """The dead letters of sources and steps with rejected rows; no job is run for those without."""
