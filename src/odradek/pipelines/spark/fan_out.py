@@ -146,7 +146,9 @@ class FanOut:
         return ends + counted + len(self._judged) + len(self._checked) + len(self._parsing) + self._is_checked_before
 
     def _count(self, tables: Tables, *, is_whole: bool) -> Counts:
-        """Computes all counts in one job, which also caches the batch; raises if an expectation stops the pipeline."""
+        """Computes all counts in one job, which also caches the batch; raises if an expectation stops the pipeline.
+
+        The rows of sinks are then counted after that: to read them raises an error of Spark, which says less."""
         parts: list[DataFrame] = []
         for name in self._parsing:
             numbers = F.array(F.count(F.lit(1)), F.count(F.col(REJECTED)))
@@ -157,21 +159,23 @@ class FanOut:
             parts.append(counted(tables.judged(step.name), step.name, numbers))
         sinks = {} if is_whole else self._counted
         every = F.array(F.count(F.lit(1)))
-        parts += [counted(tables.rows(each), written_name(each), every) for each in dict.fromkeys(sinks.values())]
-        if not parts:
-            return Counts(None, {}, (), {})
-        found = {row["name"]: row["counts"] for row in functools.reduce(DataFrame.unionAll, parts).collect()}
-        written = {sink: found[written_name(name)][0] for sink, name in sinks.items()}
+        rows = [counted(tables.rows(each), written_name(each), every) for each in dict.fromkeys(sinks.values())]
+        can_fail = any(each.otherwise is Otherwise.FAIL for step in judged for each in step.expectations)
+        found = collected(parts if can_fail else [*parts, *rows])
         violations = [
             Violations(step.name, each.name, each.otherwise, found[step.name][number])
             for step in judged
             for number, each in enumerate(step.expectations)
         ]
         fail_on(violations)
+        found |= collected(rows) if can_fail else {}
         owned = {step.name for step in self._judged}
-        rows = sum(found[name][0] for name in self._parsing) if self._parsing else None
-        reported = tuple(each for each in violations if each.step in owned)
-        return Counts(rows, {name: found[name][1] for name in self._parsing}, reported, written)
+        return Counts(
+            sum(found[name][0] for name in self._parsing) if self._parsing else None,
+            {name: found[name][1] for name in self._parsing},
+            tuple(each for each in violations if each.step in owned),
+            {sink: found[written_name(name)][0] for sink, name in sinks.items()},
+        )
 
     def _dead_letters(self, tables: Tables, counts: Counts) -> list[tuple[Producer, DataFrame]]:
         """The dead letters of sources and steps with rejected rows; no job is run for those without."""
@@ -200,6 +204,13 @@ def without_partitioning(frame: DataFrame) -> DataFrame:
     instance would compute the state of the batch again, and count its late rows and state rows twice.
     """
     return frame.coalesce(MOST_PARTITIONS)
+
+
+def collected(parts: Sequence[DataFrame]) -> dict[str, list[int]]:
+    """The counts by name, computed in one job."""
+    if not parts:
+        return {}
+    return {row["name"]: row["counts"] for row in functools.reduce(DataFrame.unionAll, parts).collect()}
 
 
 def counted(frame: DataFrame, name: str, numbers: Column) -> DataFrame:
