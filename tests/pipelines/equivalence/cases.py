@@ -196,6 +196,8 @@ class Case:
     sinks: tuple[Sink, ...]
     views: tuple[View, ...] = ()
     batches: tuple[dict[str, tuple[Record, ...]], ...] = ()
+    shares_reads: bool = False
+    trigger: str | None = None  # flows without state run as often as those with state, and so share their query
 
     def step(self, name: str) -> Step | None:
         return next((each for each in self.steps if each.name == name), None)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 def constructs_of(case: Case) -> set[str]:
     found = {f"batches: {len(case.batches)}", f"sources: {len(case.sources)}"}
+    found |= {"shared reads"} if case.shares_reads else set()
     for source in case.sources:
         found |= {"watermark of a step"} if source.delay_minutes is None else {f"late: {source.late}"}
         found |= {"computed event time"} if source.is_time_computed else set()

@@ -78,6 +78,7 @@ def definition_of(case: Case, engine: str = "standard") -> str:
         "pipeline": "case",
         "engine": engine,
         "dead_letters": "dead",
+        **({"share_reads": True, "trigger": case.trigger} if case.shares_reads and engine == "standard" else {}),
         "sources": {each.name: source_of(each) for each in case.sources},
         "steps": {each.name: step_of(each) for each in case.steps},
         "sinks": {each.name: sink_of(each) for each in case.sinks},

@@ -19,7 +19,7 @@ from tests.pipelines.equivalence.cases import (
     StreamJoin,
 )
 from tests.pipelines.equivalence.drafts import Draft
-from tests.pipelines.equivalence.drawing_ends import draw_ends, draw_expectations
+from tests.pipelines.equivalence.drawing_ends import draw_ends, draw_expectations, draw_view, sink_choices
 from tests.pipelines.equivalence.drawing_records import draw_batches
 from tests.pipelines.equivalence.drawing_steps import (
     LATE_THEMES,
@@ -27,21 +27,26 @@ from tests.pipelines.equivalence.drawing_steps import (
     THEMES,
     Kind,
     add_step,
+    aggregate,
     allowed_kinds,
     declared_join,
     explode,
     python,
     select,
+    select_groups,
     static_join,
     stream_join,
 )
 
 JOINS = {stream_join, declared_join}
+SHARING_EVERY = 10  # of so many seeds the last draws a definition whose flows share reads
 
 
 def case_of(seed: int, strategy: st.SearchStrategy[Case] | None = None) -> Case:
     """The case of a seed. Each is drawn by itself, because Hypothesis varies earlier examples of a run."""
     drawn: list[Case] = []
+    if strategy is None:
+        strategy = shared_cases() if seed % SHARING_EVERY == SHARING_EVERY - 1 else cases()
 
     @hypothesis.seed(seed)
     @hypothesis.settings(
@@ -51,7 +56,7 @@ def case_of(seed: int, strategy: st.SearchStrategy[Case] | None = None) -> Case:
         phases=[hypothesis.Phase.generate],
         suppress_health_check=list(hypothesis.HealthCheck),
     )
-    @hypothesis.given(case=cases() if strategy is None else strategy)
+    @hypothesis.given(case=strategy)
     def take(case: Case) -> None:
         drawn.append(case)
 
@@ -128,6 +133,32 @@ def needs_keys(draft: Draft) -> bool:
     is_key = any("k" in each.key or each.form in {"changes", "history"} for each in draft.sinks)
     is_joined = any(isinstance(each.operation, StreamJoin) for each in draft.steps)
     return is_key or bool(draft.views) or (draft.has_late_rows and is_joined)
+
+
+@st.composite
+def shared_cases(draw: st.DrawFn) -> Case:
+    """Cases whose flows share reads: aggregations of one source, most of them with a sink, and stateless outputs."""
+    draft = Draft(draw, has_late_rows=draw(st.sampled_from((False, False, True))), shares_reads=True)
+    draft.sources.append(Source("a", draw(st.sampled_from((5, 20))), draw(st.booleans())))
+    draft.shapes["a"] = Shape(STREAM_COLUMNS)
+    for _ in range(draw(st.integers(0, 2))):
+        add_step(draft, select, draw(st.sampled_from(list(draft.shapes)[::-1])))
+    plain = list(draft.shapes)
+    for _ in range(draw(st.integers(2, 3))):
+        read = draw(st.sampled_from(plain[::-1]))
+        operation, shape = aggregate(draft, read, draft.shapes[read])
+        assert isinstance(operation, Aggregate)
+        name = draft.add(replace(operation, is_sql=False), shape)
+        if draw(st.sampled_from((False, False, True))):
+            add_step(draft, select_groups, name)
+    written = [each.name for each in draft.steps if each.name not in plain]
+    written += [draw(st.sampled_from(plain))] if draw(st.booleans()) else []
+    for number, read in enumerate(written):
+        kind, mode, key, form = draw(st.sampled_from(sink_choices(draft.shapes[read])))
+        draft.sinks.append(Sink(f"out{number}", read, kind, mode, key, form))
+    if draw(st.sampled_from((False, False, True))):
+        draw_view(draft, draw(st.sampled_from(plain)))
+    return replace(with_batches(draft), shares_reads=True, trigger=draw(st.sampled_from((None, "2 seconds"))))
 
 
 @st.composite

@@ -111,7 +111,8 @@ def select(draft: Draft, read: str, shape: Shape) -> Drawn:
     where = draft.filter(*FILTERS)
     if draft.draw(st.booleans()):
         return Select(read, None, (), where), shape
-    choices = (*COMPUTED, ("text", "shout(k)")) if not draft.is_realtime else COMPUTED
+    has_functions = not (draft.is_realtime or draft.shares_reads)  # Python functions in SQL
+    choices = (*COMPUTED, ("text", "shout(k)")) if has_functions else COMPUTED
     computed = draft.draw(st.lists(st.sampled_from(choices), max_size=2, unique_by=lambda each: each[0]))
     kept = tuple(name for name in shape.columns if name not in {"x", "text", "label", "ts"})
     made = replace(shape, columns=(*kept, *(name for name, _ in computed)))

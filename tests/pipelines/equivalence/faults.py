@@ -19,6 +19,7 @@ from odradek.pipelines.spark.hidden_columns import VIOLATED
 from odradek.pipelines.spark.late_rows import LateRows
 from odradek.pipelines.spark.one_pass import passing
 from odradek.pipelines.spark.one_pass.selecting import select_rows
+from odradek.pipelines.spark.shared_reads import as_whole_rows
 from odradek.pipelines.spark.steps_sql import run_query
 from odradek.pipelines.spark.stream_joins import condition
 
@@ -133,6 +134,16 @@ def early_watermark() -> Iterator[None]:
         yield
 
 
+def shared_watermark_lost() -> Iterator[None]:
+    """The state of flows that share a query does not see the watermark, as if it were below their common exchange."""
+
+    def changed(frame: DataFrame) -> DataFrame:
+        return as_whole_rows(frame.select(*(F.col(name).alias(name, metadata={}) for name in frame.columns)))
+
+    with mock.patch.object(compiling, "as_whole_rows", changed):
+        yield
+
+
 def null_is_met() -> Iterator[None]:
     """A check that is null counts as met, where expectations are judged batch by batch."""
 
@@ -174,5 +185,6 @@ CONSTRUCTS: dict[Callable[[], Iterator[None]], tuple[tuple[str, ...], ...]] = {
     join_bound_doubled: (("join of streams: ",),),
     early_watermark: (WINDOWS,),
     null_is_met: (("expect",),),
+    shared_watermark_lost: (("shared reads",), WINDOWS),
 }
 FAULTS = {each.__name__: Fault(contextmanager(each), kinds) for each, kinds in CONSTRUCTS.items()}

@@ -87,6 +87,17 @@ def late_rows_as_dead_letters() -> Case:
     return Case((source,), (Step("s0", Aggregate("a", ("k",), 10)),), (Sink("out0", "s0", "topic"),), (), fed)
 
 
+def late_rows_of_a_join_with_two_topics() -> Case:
+    left, right = Source("a", 5, late="dead_letters"), Source("b", 5, late="dead_letters")
+    renamed = Select("b", ("k",), (("other", "id"), ("other_n", "n"), ("other_at", "at")))
+    steps = (Step("s0", renamed), Step("s1", StreamJoin("a", "s0", "left", 5, is_declared=True)))
+    of_right: tuple[int, int, Any] = (1, 0, ("row", 50, "a", 1, []))
+    records = Records((left, right), 5, 0, has_null_keys=False)
+    fed = records.batches([[row(50), of_right], [row(51)], [late(20)]])
+    sinks = (Sink("out0", "s1", "topic"), Sink("out1", "s1", "topic"))
+    return Case((left, right), steps, sinks, (), fed)
+
+
 def row_that_stops_the_stream() -> Case:
     source = Source("a", 5)
     steps = (Step("s0", Select("a", None), (Expectation("rule0", "n > 0", "fail"),)),)
@@ -102,6 +113,7 @@ SAVED = {
         within_with_the_watermark_of_a_step,
         windows_behind_within,
         late_rows_as_dead_letters,
+        late_rows_of_a_join_with_two_topics,
         row_that_stops_the_stream,
     )
 }

@@ -51,6 +51,11 @@ class Run:
     def finish(self) -> None:
         self._rehearsal.finish()
 
+    @property
+    def written(self) -> dict[str, int]:
+        """The reported rows of sinks and views."""
+        return self._rehearsal.written
+
     def close(self) -> None:
         self._rehearsal.close()
 

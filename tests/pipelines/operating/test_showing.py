@@ -89,6 +89,21 @@ def test_the_watermark_and_late_rows_are_shown() -> None:
     assert 'odradek_pipeline_watermark_timestamp_seconds{pipeline="rigs",flow="rigs"} 1020' in lines
 
 
+def test_the_rows_of_sinks_are_shown() -> None:
+    status = replace(STATUS, flows=(replace(FLOWS[0], written={"warnings": 1200, "latest": 7}), FLOWS[1]))
+    lines = drawn(status)
+    assert len(lines) <= 24
+    assert re.search(r"warnings +rigs +1,200", "\n".join(lines))
+    metrics = metrics_text(status).splitlines()
+    assert 'odradek_pipeline_written_rows_total{pipeline="rigs",flow="rigs",sink="latest"} 7' in metrics
+
+
+@pytest.mark.parametrize("height", [12, 17, 24])
+def test_many_sinks_are_cut_to_the_height_of_the_terminal(height: int) -> None:
+    many = replace(FLOWS[0], written={f"sink{number}": number for number in range(40)})
+    assert len(drawn(replace(STATUS, flows=(many,)), height=height)) <= height
+
+
 def test_figures_are_short() -> None:
     assert [rate_text(each) for each in (0, 0.25, 9.94, 12.3, 1234.5, 12_300_000)] == [
         "0", "0.2", "9.9", "12", "1,234", "12.3 M",

@@ -95,11 +95,15 @@ def test_counts_live_through_a_restart_and_the_pause_is_no_rate() -> None:
     found.take(runs(["readings"]), BEGAN_S + 7)
     found.take(progress_event("readings", SECOND), BEGAN_S + 10)
     found.take({"kind": "batch", "flow": "readings", "rejected": 3, "violations": [violation(2)]}, BEGAN_S + 10)
+    written = {"written": {"latest": 2, "warnings": 1}}
+    for _ in range(2):
+        found.take({"kind": "batch", "flow": "readings", "rejected": 0, "violations": [], **written}, BEGAN_S + 10)
     found.take({"kind": "batch", "flow": "readings", "rejected": 1, "violations": [violation(5)]}, BEGAN_S + 10)
     status = found.snapshot(BEGAN_S + 10)
     assert status.flows[0].read == {"rigs": 300}
     assert status.flows[0].processed_per_s == 100
     assert status.flows[0].unparsed == 4
+    assert status.flows[0].written == {"latest": 4, "warnings": 2}
     assert [each.rows for each in status.expectations] == [7]
     assert status.last_error == "broken"
     assert status.state is State.RUNNING

@@ -171,8 +171,30 @@ def test_a_view_that_was_never_written(tmp_path: Path) -> None:
         """
     )
     catalog = Catalog(QueryContext(pipeline))
-    with pytest.raises(NoSuchTable, match="'last' is declared, but the warehouse does not have it; run the pipeline"):
+    with pytest.raises(NoSuchTable, match="'last' is declared, but its database does not have it; run the pipeline"):
         catalog.readers("select * from last")
+
+
+def test_views_and_tables_with_a_database_of_their_own_are_answered_from_it(url: str, tmp_path: Path) -> None:
+    pipeline = sound(
+        f"""
+        pipeline: p
+        warehouse: sqlite:///{tmp_path / "w.db"}
+        sources: {{a: {{topic: a, schema: "id INT"}}}}
+        sinks: {{stored: {{from: a, table: pumps, mode: upsert, key: [id], url: "{url}"}}}}
+        views: {{last: {{from: a, key: [id], url: "{url}"}}}}
+        """
+    )
+    with answer("select count(*) as n from PUMPS", QueryContext(pipeline), {}, None, pytest.fail) as found:
+        assert list(found.rows) == [{"n": len(ROWS)}]
+    with pytest.raises(NoSuchTable, match="'last' is declared, but its database does not have it"):
+        Catalog(QueryContext(pipeline)).readers("select * from last")
+    engine = sa.create_engine(f"sqlite:///{tmp_path / 'other.db'}")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("create table pumps (id integer)")
+    engine.dispose()
+    other = QueryContext(pipeline, warehouse=str(engine.url))  # names one database for all tables
+    assert Catalog(other).only_stored_table("select id from pumps") == (str(engine.url), "pumps")
 
 
 def test_java_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

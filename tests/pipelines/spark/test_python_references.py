@@ -10,6 +10,7 @@ from pyspark import cloudpickle
 from odradek.pipelines.definition.places import Place
 from odradek.pipelines.definition.references import PythonReference
 from odradek.pipelines.spark.python_references import ReferenceBroken, load_reference
+from odradek.pipelines.trial.running import forget_modules
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +35,14 @@ def test_modules_of_the_same_name_are_reported_apart(tmp_path: Path) -> None:
     assert load_reference(PATH, first) is one
     dumps: Any = cloudpickle.dumps
     assert [cloudpickle.loads(dumps(each))() for each in (one, two)] == [1, 2]
+
+
+def test_a_module_that_was_unloaded_is_imported_again(tmp_path: Path) -> None:
+    """As for the second file of tests in a folder."""
+    own = folder(tmp_path, "a", 1)
+    assert load_reference(PATH, own)() == 1
+    forget_modules(own)
+    assert load_reference(PATH, own)() == 1
 
 
 def test_what_is_installed_stays_what_it_is(tmp_path: Path) -> None:

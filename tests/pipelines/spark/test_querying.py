@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import queue
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from odradek.pipelines.definition.model import Pipeline
 from odradek.pipelines.spark.failures import PipelineError
+from odradek.pipelines.spark.following import following, raise_failure
 from odradek.pipelines.spark.previewing import checked_name, rows_of, with_recent_start
 from odradek.pipelines.spark.querying import Catalog, NoSuchTable, QueryContext, answer_of, ask, distinct_names
 from odradek.pipelines.spark.topics import BrokersUnavailable, Cluster, check_topics
+from tests.pipelines.spark.stage import WAIT_S
 
 if TYPE_CHECKING:
+    from odradek.pipelines.spark.querying import Answer
     from tests.pipelines.spark.stage import Stage
 
 pytestmark = pytest.mark.spark
@@ -101,3 +105,45 @@ def test_a_step_is_previewed_from_the_last_records(stage: Stage) -> None:
     assert stage.topic("out") not in Cluster(stage.bootstrap_servers, {}).partitions
     with pytest.raises(PipelineError, match="p has no source or step 'lat'; did you mean 'late'"):
         checked_name(pipeline, "lat")
+
+
+FOLLOWED = """
+sources:
+  readings: {topic: "@in", start: latest, schema: "id BIGINT, at TIMESTAMP"}
+  names: {files: {path: names.csv, format: csv}, schema: "id BIGINT, name STRING"}
+steps:
+  parity: {sql: "select id % 2 as odd from readings"}
+  groups: {from: parity, by: [odd], aggregate: {n: count(*)}}
+  named: {from: readings, join: {table: names, on: [id], how: left}}
+sinks:
+  groups: {from: groups, topic: "@out", mode: update}
+  named: {from: named, topic: "@out"}
+"""
+
+
+def test_rows_of_a_step_are_followed(stage: Stage) -> None:
+    """The rows of the last records, then those of new ones; groups when they change."""
+    stage.create("in")
+    stage.produce("in", [{"id": number} for number in range(4)])
+    pipeline = stage.pipeline(FOLLOWED)
+    cluster = check_topics(pipeline)
+    recent = with_recent_start(pipeline, "groups", cluster, 3)
+    shown: queue.Queue[dict[str, Any]] = queue.Queue()
+
+    def show(answer: Answer) -> None:
+        for row in answer.rows:
+            shown.put(row)
+
+    with following(stage.spark, recent, "groups", cluster, show) as query:
+        first = [shown.get(timeout=WAIT_S) for _ in range(2)]
+        assert sorted(first, key=lambda row: row["odd"]) == [{"odd": 0, "n": 1}, {"odd": 1, "n": 2}]
+        stage.produce("in", [{"id": 6}])
+        assert shown.get(timeout=WAIT_S) == {"odd": 0, "n": 2}
+    assert not query.isActive
+    raise_failure(query)
+    assert stage.topic("out") not in Cluster(stage.bootstrap_servers, {}).partitions
+    with (
+        pytest.raises(PipelineError, match="'names' reads no stream"),
+        following(stage.spark, recent, "names", cluster, show),
+    ):
+        pass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-SOURCE = """
+DEFINITION = """
 pipeline: p
 warehouse: sqlite:///w.db
 sources:
@@ -23,23 +24,16 @@ sources:
     topic: in
     schema: "id BIGINT NOT NULL, pump BIGINT, at TIMESTAMP"
     watermark: {column: at, delay: 1 minute}
-"""
-WINDOWS = """
 steps:
   minutes: {from: readings, window: {column: at, size: 1 minute}, by: [pump], aggregate: {events: count(*)}}
+  quiet: {from: readings, state: {key: [pump], processor: "own:Quiet", timeout: 30 minutes}, schema: pump BIGINT}
 sinks:
   minutes: {from: minutes, topic: minutes}
   changes: {from: minutes, topic: changes, mode: update}
   latest: {from: minutes, table: latest, key: [window_start, pump]}
+  quiet: {from: quiet, topic: quiet}
 views:
   totals: {from: readings, by: [pump], aggregate: {events: count(*)}}
-"""
-# Python's state makes each batch slow, so that these cases have a definition without windows.
-STATE = """
-steps:
-  quiet: {from: readings, state: {key: [pump], processor: "own:Quiet", timeout: 30 minutes}, schema: pump BIGINT}
-sinks:
-  quiet: {from: quiet, topic: quiet}
 """
 OWN = """
 from pyspark.sql import Row
@@ -62,7 +56,7 @@ class Quiet(StatefulProcessor):
     def handleExpiredTimer(self, key, timerValues, expiredTimerInfo):
         yield Row(pump=key[0])
 """
-WINDOW_CASES = """
+CASES = """
 cases:
   groups grow over batches:
     given:
@@ -90,12 +84,6 @@ cases:
     expect:
       sinks: {minutes: [{pump: 1, events: 1}], latest: [{pump: 1, events: 1}, {pump: 2, events: 2}]}
       views: {totals: [{pump: 1, events: 2}, {pump: 2, events: 2}]}
-  one batch closes its windows:
-    given: {readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:10"}]}
-    expect: {sinks: {minutes: [{pump: 1, events: 1}]}}
-"""
-STATE_CASES = """
-cases:
   a timer fires when the time has come:
     given:
       - readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:00"}]
@@ -106,27 +94,19 @@ cases:
       - expect: {sinks: {quiet: [{pump: 1}]}}
       - advance: 20 minutes
     expect: {sinks: {quiet: [{pump: 1}, {pump: 2}]}}
-  the end of event time is not the time of a timer:
+  one batch closes its windows:
     given: {readings: [{id: 1, pump: 1, at: "2026-01-01 12:00:10"}]}
-    expect: {sinks: {quiet: []}}
+    expect: {sinks: {minutes: [{pump: 1, events: 1}], quiet: []}}
 """
-
-
-def write(folder: Path, definition: str, cases: str) -> str:
-    """Writes the files of a pipeline; the path of its cases."""
-    (folder / "p.yml").write_text(definition)
-    (folder / "own.py").write_text(OWN)
-    (folder / "p.test.yml").write_text(cases)
-    return str(folder / "p.test.yml")
 
 
 @pytest.fixture(scope="module")
 def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    files = [
-        write(tmp_path_factory.mktemp("windows"), SOURCE + WINDOWS, WINDOW_CASES),
-        write(tmp_path_factory.mktemp("state"), SOURCE + STATE, STATE_CASES),
-    ]
-    return {each.case.name: each for file in files for each in run_file(spark, read_case_file(file, {}))}
+    folder = tmp_path_factory.mktemp("batches")
+    (folder / "p.yml").write_text(DEFINITION)
+    (folder / "own.py").write_text(OWN)
+    (folder / "p.test.yml").write_text(CASES)
+    return {each.case.name: each for each in run_file(spark, read_case_file(str(folder / "p.test.yml"), {}))}
 
 
 @pytest.mark.spark
@@ -136,9 +116,8 @@ def results(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> di
     [
         "groups grow over batches",
         "a late row is dropped by the aggregation only",
-        "one batch closes its windows",
         "a timer fires when the time has come",
-        "the end of event time is not the time of a timer",
+        "one batch closes its windows",
     ],
 )
 def test_a_case_passes(results: dict[str, Result], name: str) -> None:
@@ -155,14 +134,16 @@ def test_a_case_passes(results: dict[str, Result], name: str) -> None:
     ],
 )
 def test_wrong_batches_are_reported(tmp_path: Path, given: str, message: str) -> None:
-    cases = f"cases: {{c: {{given: {given}, expect: {{sinks: {{minutes: []}}}}}}}}"
-    file = write(tmp_path, SOURCE + WINDOWS, cases)
+    (tmp_path / "p.yml").write_text(DEFINITION)
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "p.test.yml").write_text(f"cases: {{c: {{given: {given}, expect: {{sinks: {{minutes: []}}}}}}}}")
     with pytest.raises(ProblemList, match=message):
-        read_case_file(file, {})
+        read_case_file(str(tmp_path / "p.test.yml"), {})
 
 
 def test_the_batch_engine_has_no_time_to_advance(tmp_path: Path) -> None:
-    cases = "cases: {c: {given: [{advance: 1 s}], expect: {sinks: {minutes: []}}}}"
-    file = write(tmp_path, f"engine: batch\n{SOURCE}{WINDOWS}", cases)
+    (tmp_path / "p.yml").write_text("engine: batch\n" + textwrap.dedent(DEFINITION))
+    (tmp_path / "own.py").write_text(OWN)
+    (tmp_path / "p.test.yml").write_text("cases: {c: {given: [{advance: 1 s}], expect: {sinks: {minutes: []}}}}")
     with pytest.raises(ProblemList, match="the batch engine runs once; remove advance"):
-        read_case_file(file, {})
+        read_case_file(str(tmp_path / "p.test.yml"), {})

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +17,9 @@ from odradek.cli.framework.parameter_types import RECORD_COUNT, TEXT
 from odradek.cli.pipeline.loading import choose, load
 from odradek.cli.pipeline.options import overridden, plain_override_options
 
+if TYPE_CHECKING:
+    from odradek.pipelines.spark.querying import Answer
+
 DEFAULT_RECORDS = 100
 SHOWN_ROWS = 20
 
@@ -23,6 +28,7 @@ SHOWN_ROWS = 20
     examples=[
         ("rows of a step", "odradek pipeline preview pipeline.yml readings"),
         ("from the last ten records of each partition", "odradek pipeline preview pipeline.yml readings --records 10"),
+        ("rows as records arrive", "odradek pipeline preview pipeline.yml readings --follow"),
         ("all rows as JSON", "odradek pipeline preview pipeline.yml readings --limit 1000 --format json"),
     ]
 )
@@ -32,15 +38,21 @@ SHOWN_ROWS = 20
     "--records", type=RECORD_COUNT, default=DEFAULT_RECORDS, show_default=True, metavar="N",
     help="Read the last N records of each partition.",
 )  # fmt: skip
-@click.option("--limit", type=RECORD_COUNT, default=SHOWN_ROWS, show_default=True, metavar="N", help="At most N rows.")
+@click.option(
+    "--limit", type=RECORD_COUNT, default=SHOWN_ROWS, show_default=True, metavar="N",
+    help="At most N rows; with --follow of each batch.",
+)  # fmt: skip
+@click.option("--follow", is_flag=True, help="Show new rows as records arrive, until Ctrl-C.")
 @plain_override_options
 @format_option
 def preview(
-    file: str, step: str, records: int, limit: int, name: str | None, overrides: dict[str, Any], as_json: bool
-) -> None:
+    file: str, step: str, records: int, limit: int, follow: bool, name: str | None, overrides: dict[str, Any],
+    as_json: bool,
+) -> None:  # fmt: skip
     """Show rows of a source or step, computed once from the last records of its topics.
 
-    Nothing is written, and checkpoints do not change. A group or a join includes only the records that were read.
+    Nothing is written, and checkpoints do not change. A group or a join includes only the records that were read. With
+    --follow, a group is shown whenever it changes, and a session or an unmatched row of a join once it is final.
     """
     from odradek.cli.pipeline.run import require_spark  # noqa: PLC0415 - help does not need it
 
@@ -48,14 +60,27 @@ def preview(
     require_spark()
     from odradek.cli.pipeline.sql import SETTINGS, print_table  # noqa: PLC0415
     from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415
+    from odradek.pipelines.spark.previewing import follow as followed  # noqa: PLC0415
     from odradek.pipelines.spark.previewing import preview as previewed  # noqa: PLC0415
 
+    def show(answer: Answer) -> None:
+        if as_json:
+            for row in islice(answer.rows, limit):
+                print_json(row)
+        else:
+            print_table(answer, limit)
+
+    def show_new(answer: Answer) -> None:
+        rows = list(answer.rows)  # all are computed: Spark fails a stateful batch that is not read to its end
+        if rows:
+            show(replace(answer, rows=iter(rows)))
+            sys.stdout.flush()
+
     try:
+        if follow:
+            followed(found, step, records, SETTINGS, note, show_new)
+            return
         with previewed(found, step, records, SETTINGS, note) as answer:
-            if as_json:
-                for row in islice(answer.rows, limit):
-                    print_json(row)
-            else:
-                print_table(answer, limit)
+            show(answer)
     except PipelineError as error:
         raise Failure(str(error)) from None

@@ -18,14 +18,14 @@ from odradek.pipelines.operating.status import ENDED, FlowStatus, PipelineStatus
 @command(
     examples=[
         ("all started pipelines", "odradek pipeline status"),
-        ("watermark, late rows and state of one", "odradek pipeline status rigs"),
+        ("watermark, late rows, state and rows of each sink of one", "odradek pipeline status rigs"),
         ("all figures of one", "odradek pipeline status rigs --format json | jq ."),
     ]
 )
 @click.argument("names", metavar="NAME...", nargs=-1, cls=OptionalArgument, type=TEXT)
 @format_option
 def status(names: tuple[str, ...], as_json: bool) -> None:
-    """Show state, rates and lag of the started pipelines; of named ones also of each flow.
+    """Show state, rates and lag of the started pipelines; of named ones also of each flow and sink.
 
     Rates are records per second: written to the topics, and processed. LAG is that of the flow that is furthest behind.
     LATE counts rows that were dropped because their event time was before the watermark. `odradek pipeline forget`
@@ -50,11 +50,15 @@ def status(names: tuple[str, ...], as_json: bool) -> None:
 
 
 def print_details(each: PipelineStatus) -> None:
-    """The flows of a pipeline: batches, lag, watermark, late rows and state."""
+    """The flows of a pipeline: batches, lag, watermark, late rows and state; and the rows of each sink and view."""
     if each.flows:
         say(f"\n{each.name}: flows since it was started")
         titles = ["FLOW", "BATCHES", "LAG", "WATERMARK", "LATE", "STATE ROWS", "STATE SIZE"]
         print_columns(titles, [flow_row(flow) for flow in each.flows])
+    written = [(end, flow.name, rows) for flow in each.flows for end, rows in flow.written.items()]
+    if written:
+        say(f"\n{each.name}: rows written since it was started")
+        print_columns(["SINK", "FLOW", "ROWS"], written)
 
 
 def flow_row(flow: FlowStatus) -> tuple[object, ...]:

@@ -1,4 +1,4 @@
-"""Draws a pipeline's status on a terminal: a title, a row for each flow, unmet expectations. Imports rich."""
+"""Draws a pipeline's status on a terminal: a title, a row for each flow and sink, unmet expectations. Imports rich."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from odradek.pipelines.operating.figures import clock_text, count_text, duration
 from odradek.pipelines.operating.status import State
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import RenderableType
 
     from odradek.pipelines.operating.status import FlowStatus, PipelineStatus
@@ -48,6 +50,10 @@ def draw(status: PipelineStatus, now_s: float, width: int, height: int) -> Rende
         for each in sorted(expectations, key=lambda one: -one.rows)[:rows]:
             table.add_row(each.step, each.name, Text(each.otherwise, FAINT), Text(f"{each.rows:,}", "bold"))
         parts.append(framed(table, f"expectations not met ({status.violations:,})", width))
+        room -= rows + FRAME_LINES
+    written = [(end, flow.name, rows) for flow in status.flows for end, rows in flow.written.items()]
+    if written and room > FRAME_LINES:
+        parts.append(sinks_panel(written, room - FRAME_LINES, width))
     return Group(*parts, *notes)
 
 
@@ -111,6 +117,16 @@ def flows_panel(status: PipelineStatus, rows: int, width: int, now_s: float) -> 
     title = f"flows ({more} more than fit)" if more > 0 else "flows"
     content: RenderableType = table if status.flows else Text(status.note or "no flows", style=FAINT)
     return framed(content, title, width)
+
+
+def sinks_panel(written: Sequence[tuple[str, str, int]], room: int, width: int) -> Panel:
+    """The rows of each sink and view since the pipeline was started."""
+    rows = shown(len(written), room)
+    table = plain_table(("sink", 24), ("flow", None), ("rows", 12), is_titled=False)
+    for end, flow, count in written[:rows]:
+        table.add_row(end, Text(flow, FAINT), Text(f"{count:,}", "bold"))
+    more = len(written) - rows
+    return framed(table, f"rows written ({more} more sinks than fit)" if more > 0 else "rows written", width)
 
 
 def flow_cells(flow: FlowStatus) -> list[Text]:

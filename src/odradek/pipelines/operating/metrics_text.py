@@ -79,6 +79,7 @@ def flow_families(status: PipelineStatus) -> list[Family]:
     read = Family("read_records_total", "counter", "Records read from a topic.")
     lag = Family("lag_records", "gauge", "Records of a topic that have not been read.")
     unparsed = Family("unparsed_records_total", "counter", "Records that failed to parse.")
+    written = Family("written_rows_total", "counter", "Rows written to a sink or view.")
     rows = Family("state_rows", "gauge", "Rows in the state of a flow.")
     memory = Family("state_memory_bytes", "gauge", "Memory used by the state of a flow.")
     late = Family("late_rows_total", "counter", "Rows dropped because their event time was before the watermark.")
@@ -97,11 +98,13 @@ def flow_families(status: PipelineStatus) -> list[Family]:
         late.add(flow.late_rows, **mine)
         if flow.watermark is not None:
             mark.add(datetime.fromisoformat(flow.watermark).timestamp(), **mine)
+        for end, count in flow.written.items():
+            written.add(count, **mine, sink=end)
         for topic, records in flow.read.items():
             read.add(records, **mine, topic=topic)
         for topic, records in flow.lag.items():
             lag.add(records, **mine, topic=topic)
-    return [batches, duration, began, arriving, processed, read, lag, unparsed, rows, memory, late, mark]
+    return [batches, duration, began, arriving, processed, read, lag, unparsed, written, rows, memory, late, mark]
 
 
 def batch_time_s(flow: FlowStatus) -> float:

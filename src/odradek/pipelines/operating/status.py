@@ -41,6 +41,7 @@ class FlowStatus:
     state_bytes: int = 0
     unparsed: int = 0
     watermark: str | None = None  # event time, ISO 8601; None before it has advanced
+    written: dict[str, int] = field(default_factory=dict)  # rows by sink or view since the pipeline was started
     late_rows: int = 0  # dropped because their event time was before the watermark, since the pipeline was started
 
 

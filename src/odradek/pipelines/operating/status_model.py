@@ -145,7 +145,10 @@ class StatusModel:
 
     def _take_batch(self, event: Event) -> None:
         flow = self.flow(event["flow"])
-        flow.status = replace(flow.status, unparsed=flow.status.unparsed + event["rejected"])
+        written = Counter(flow.status.written)
+        written.update(event.get("written", {}))
+        unparsed = flow.status.unparsed + event["rejected"]
+        flow.status = replace(flow.status, unparsed=unparsed, written=dict(written))
         for each in event["violations"]:
             self._violations[each["step"], each["expectation"], each["otherwise"]] += each["rows"]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
+from odradek.pipelines.definition.model import TableTarget
 from odradek.pipelines.definition.vocabulary import Otherwise
 from odradek.pipelines.planning import failing_steps
 from odradek.pipelines.spark.compiling import Tables
@@ -24,7 +26,7 @@ from odradek.pipelines.spark.expectations import (
 from odradek.pipelines.spark.hidden_columns import REJECTED
 from odradek.pipelines.spark.producers import producer_of
 from odradek.pipelines.spark.progress import BatchReport
-from odradek.pipelines.spark.records import decoded, rejects_of
+from odradek.pipelines.spark.records import decoded, rejects_of, written_name
 from odradek.pipelines.spark.sinks.batches import topic_frames
 from odradek.pipelines.spark.sinks.outputs import outputs_of, write_outputs
 from odradek.pipelines.spark.sources import is_topic
@@ -42,11 +44,15 @@ if TYPE_CHECKING:
     from odradek.pipelines.spark.sinks.warehouse import BatchNumber
 
 
+MOST_PARTITIONS = 1 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Counts:
     rows: int | None
     rejected: Mapping[str, int]  # by source
     violations: tuple[Violations, ...]
+    written: Mapping[str, int]  # rows by sink, without tables
 
 
 class FanOut:
@@ -77,6 +83,8 @@ class FanOut:
         topics = [each.name for each in pipeline.sources if is_topic(each)]
         self._is_decoder = flow.root in topics and flow.aggregate is None
         self._parsing = [name for name in topics if name in flow.owned]
+        # Rows of tables are counted when they are written. A run over all rows would compute the others twice.
+        self._counted = {each.name: each.input for each in flow.sinks if not isinstance(each.target, TableTarget)}
 
     def __call__(self, batch: DataFrame, number: int, stamp: BatchNumber | None) -> BatchReport:
         """Processes a batch of the root's rows."""
@@ -115,27 +123,32 @@ class FanOut:
         try:
             if checked is not None:
                 checked.count()
-            counts = self._count(tables)
+            counts = self._count(tables, is_whole=written is None)
             records = [*topic_frames(flow.sinks, tables, pipeline), *self._dead_letters(tables, counts)]
             records += [(producer_of(pipeline), frame) for frame in late]
             self._before_writing()
             transactions = transactions_of(pipeline, flow, stamp)
-            write_outputs(outputs_of(pipeline, flow, tables, records, stamp, transactions), stamp, written)
+            rows = Counter(counts.written)
+            write_outputs(outputs_of(pipeline, flow, tables, records, stamp, transactions, rows), stamp, written)
         finally:
             for frame in kept:
                 frame.unpersist()
         seconds = time.perf_counter() - began_at
-        return BatchReport(flow.name, number, counts.rows, sum(counts.rejected.values()), counts.violations, seconds)
+        rejected = sum(counts.rejected.values())
+        return BatchReport(flow.name, number, counts.rows, rejected, counts.violations, seconds, dict(rows))
 
     def _read(self, batch: DataFrame, source: Source) -> DataFrame:
         return batch if source.name == self.flow.root else self._load(batch, source)
 
     def _uses(self) -> int:
         ends = len(self.flow.sinks) + len(self.flow.views)
-        return ends + len(self._judged) + len(self._checked) + len(self._parsing) + self._is_checked_before
+        counted = len(set(self._counted.values()))
+        return ends + counted + len(self._judged) + len(self._checked) + len(self._parsing) + self._is_checked_before
 
-    def _count(self, tables: Tables) -> Counts:
-        """Computes all counts in one job, which also caches the batch; raises if an expectation stops the pipeline."""
+    def _count(self, tables: Tables, *, is_whole: bool) -> Counts:
+        """Computes all counts in one job, which also caches the batch; raises if an expectation stops the pipeline.
+
+        The rows of sinks are then counted after that: to read them raises an error of Spark, which says less."""
         parts: list[DataFrame] = []
         for name in self._parsing:
             numbers = F.array(F.count(F.lit(1)), F.count(F.col(REJECTED)))
@@ -144,19 +157,25 @@ class FanOut:
         for step in judged:
             numbers = F.array(*violation_counts(step.name, step.expectations))
             parts.append(counted(tables.judged(step.name), step.name, numbers))
-        if not parts:
-            return Counts(None, {}, ())
-        found = {row["name"]: row["counts"] for row in functools.reduce(DataFrame.unionAll, parts).collect()}
+        sinks = {} if is_whole else self._counted
+        every = F.array(F.count(F.lit(1)))
+        rows = [counted(tables.rows(each), written_name(each), every) for each in dict.fromkeys(sinks.values())]
+        can_fail = any(each.otherwise is Otherwise.FAIL for step in judged for each in step.expectations)
+        found = collected(parts if can_fail else [*parts, *rows])
         violations = [
             Violations(step.name, each.name, each.otherwise, found[step.name][number])
             for step in judged
             for number, each in enumerate(step.expectations)
         ]
         fail_on(violations)
+        found |= collected(rows) if can_fail else {}
         owned = {step.name for step in self._judged}
-        rows = sum(found[name][0] for name in self._parsing) if self._parsing else None
-        reported = tuple(each for each in violations if each.step in owned)
-        return Counts(rows, {name: found[name][1] for name in self._parsing}, reported)
+        return Counts(
+            sum(found[name][0] for name in self._parsing) if self._parsing else None,
+            {name: found[name][1] for name in self._parsing},
+            tuple(each for each in violations if each.step in owned),
+            {sink: found[written_name(name)][0] for sink, name in sinks.items()},
+        )
 
     def _dead_letters(self, tables: Tables, counts: Counts) -> list[tuple[Producer, DataFrame]]:
         """The dead letters of sources and steps with rejected rows; no job is run for those without."""
@@ -175,6 +194,23 @@ class FanOut:
                 refused = quarantined(tables.judged(step.name), step.expectations)
                 frames.append(dead_letters(refused, name, step.name, topic))
         return [(producer_of(self.pipeline), frame) for frame in frames]
+
+
+def without_partitioning(frame: DataFrame) -> DataFrame:
+    """The same stream and partitions, of which Spark does not know by which columns they are hashed.
+
+    A plan that reads a batch twice, such as a union of two topics, has two instances of the batch. Spark compares a
+    batch with the cached one by its columns and its hashing, whose columns differ between instances. The second
+    instance would compute the state of the batch again, and count its late rows and state rows twice.
+    """
+    return frame.coalesce(MOST_PARTITIONS)
+
+
+def collected(parts: Sequence[DataFrame]) -> dict[str, list[int]]:
+    """The counts by name, computed in one job."""
+    if not parts:
+        return {}
+    return {row["name"]: row["counts"] for row in functools.reduce(DataFrame.unionAll, parts).collect()}
 
 
 def counted(frame: DataFrame, name: str, numbers: Column) -> DataFrame:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from odradek.pipelines.definition.vocabulary import StartAt
 from odradek.pipelines.spark.client_settings import librdkafka_settings
 from odradek.pipelines.spark.compiling import Tables
 from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.following import following, raise_failure
 from odradek.pipelines.spark.hidden_columns import without_hidden
 from odradek.pipelines.spark.querying import Answer, answer_of
 from odradek.pipelines.spark.session import start_session
@@ -31,12 +33,39 @@ if TYPE_CHECKING:
 
     from odradek.pipelines.definition.model import Pipeline, Source
 
+POLL_S = 0.2
+
 
 @contextmanager
 def preview(
     pipeline: Pipeline, name: str, records: int, settings: Mapping[str, str], say: Callable[[str], None]
 ) -> Iterator[Answer]:
     """The rows of a source or step, from the last records of every partition."""
+    with prepared(pipeline, name, records, settings, say) as (session, recent, chosen, cluster):
+        yield answer_of(rows_of(session, recent, chosen, cluster))
+
+
+def follow(
+    pipeline: Pipeline, name: str, records: int, settings: Mapping[str, str], say: Callable[[str], None],
+    show: Callable[[Answer], None],
+) -> None:  # fmt: skip
+    """Calls `show` with the rows of the last records, and of records as they arrive, until it is interrupted."""
+    with (
+        prepared(pipeline, name, records, settings, say) as (session, recent, chosen, cluster),
+        following(session, recent, chosen, cluster, show) as query,
+    ):
+        say("showing rows as records arrive; Ctrl-C ends it")
+        with suppress(KeyboardInterrupt):
+            while query.isActive:
+                time.sleep(POLL_S)
+        raise_failure(query)
+
+
+@contextmanager
+def prepared(
+    pipeline: Pipeline, name: str, records: int, settings: Mapping[str, str], say: Callable[[str], None]
+) -> Iterator[tuple[SparkSession, Pipeline, str, Cluster]]:
+    """A Spark session, and the pipeline with sources that start at their last records."""
     chosen = checked_name(pipeline, name)
     cluster = check_topics(pipeline)
     recent = with_recent_start(pipeline, chosen, cluster, records)
@@ -46,7 +75,7 @@ def preview(
     )  # fmt: skip
     try:
         ship_modules(session, pipeline)
-        yield answer_of(rows_of(session, recent, chosen, cluster))
+        yield session, recent, chosen, cluster
     except PySparkException as error:
         raise PipelineError(plain_message(error)) from error
     finally:

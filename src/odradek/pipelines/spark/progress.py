@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.pipelines.spark.expectations import Violations
 
 
@@ -19,6 +21,7 @@ class BatchReport:
     rejected: int
     violations: tuple[Violations, ...]
     seconds: float
+    written: Mapping[str, int] = field(default_factory=dict)  # rows by sink or view; those without a count are missing
 
     def __str__(self) -> str:
         parts = [f"{self.flow} batch {self.number}"]

@@ -71,8 +71,12 @@ class Catalog:
         self._pipeline = from_earliest(context.pipeline)
         self._graph = build_graph(self._pipeline)
         self._cluster: Cluster | None = None
-        tables = [each.target.table for each in self._pipeline.sinks if isinstance(each.target, TableTarget)]
-        self._unwritten = {each.lower() for each in (*tables, *(view.name for view in self._pipeline.views))}
+        targets = [each.target for each in self._pipeline.sinks]
+        tables = {each.table: each.url for each in targets if isinstance(each, TableTarget)}
+        declared = {**tables, **{view.name: view.url for view in self._pipeline.views}}
+        self._unwritten = {name.lower() for name in declared}
+        own = {} if context.warehouse is not None else declared
+        self._elsewhere = {name.lower(): (url, name) for name, url in own.items() if url is not None}
         self._warehouse, self._stored = context.warehouse or "", list[str]()
         if context.warehouse is not None:
             self._stored = table_names(context.warehouse)
@@ -93,20 +97,31 @@ class Catalog:
     def only_stored_table(self, text: str) -> tuple[str, str]:
         """The database and the name of the only table of a query; `NotDirect` if there is none, or another kind."""
         names = [each.name for each in tables_read(parse_query(text))]
-        stored = {each.lower(): each for each in self._stored}
         if not names:
             raise NotDirect("it reads no table")
-        for name in names:
-            if name.lower() not in stored:
+        found = [self._stored_table(name) for name in names]
+        for name, stored in zip(names, found, strict=True):
+            if stored is None:
                 raise NotDirect(f"{name} is not in the warehouse")
         if len(names) > 1:
             raise NotDirect("it reads several tables")
-        return self._warehouse, stored[names[0].lower()]
+        assert found[0] is not None  # checked above
+        return found[0]
+
+    def _stored_table(self, name: str) -> tuple[str, str] | None:
+        """The database and the name of a stored table. Tables and views with a `url` are looked up there only."""
+        if name.lower() in self._elsewhere:
+            written, table = self._elsewhere[name.lower()]
+            url = database_url(self._context.pipeline, written)
+            found = {each.lower(): each for each in table_names(url)} if exists(url) else {}
+            return (url, found[table.lower()]) if table.lower() in found else None
+        stored = {each.lower(): each for each in self._stored}
+        return (self._warehouse, stored[name.lower()]) if name.lower() in stored else None
 
     def _reader(self, name: str, text: str) -> Callable[[SparkSession], DataFrame]:
-        stored = {each.lower(): each for each in self._stored}
-        if name.lower() in stored:
-            url, table = self._warehouse, stored[name.lower()]
+        stored = self._stored_table(name)
+        if stored is not None:
+            url, table = stored
             return lambda session: read_table(session, url, table)
         declared = {each.lower(): each for each in self._graph.order}
         if name.lower() in declared:
@@ -117,7 +132,7 @@ class Catalog:
         if name.lower() in self._unwritten:
             place = self._context.pipeline.place.file
             raise NoSuchTable(
-                f"'{name}' is declared, but the warehouse does not have it; run the pipeline first: "
+                f"'{name}' is declared, but its database does not have it; run the pipeline first: "
                 f"odradek pipeline run {place}"
             )
         if "." in name and f"`{name}`" not in text:

@@ -80,6 +80,11 @@ def unparsed_name(source: str) -> str:
     return f"rejected {source}"
 
 
+def written_name(end: str) -> str:
+    """The name of an observed count of rows that a sink writes."""
+    return f"written to {end}"
+
+
 def reject_missing_fields(frame: DataFrame, schema: RecordSchema) -> DataFrame:
     """Rejects records that lack a NOT NULL field, which Spark reads as null."""
     reason: Column = F.col(REJECTED)

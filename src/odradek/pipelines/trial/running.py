@@ -19,6 +19,7 @@ from odradek.pipelines.spark.dead_letters import (
     TOPIC_HEADER,
 )
 from odradek.pipelines.spark.failures import PipelineError, plain_message
+from odradek.pipelines.spark.python_references import import_from
 from odradek.pipelines.spark.rehearsal.results import text_of
 from odradek.pipelines.trial.comparing import Difference, FoundRow, compare_rows, parsed
 from odradek.pipelines.trial.model import Advance, GivenBatch, Outlet
@@ -176,6 +177,7 @@ def forget_modules(directory: str) -> None:
         file = getattr(module, "__file__", None)
         if file is not None and Path(file).resolve().is_relative_to(folder) and is_in_folder(name, folder):
             del sys.modules[name]
+    import_from.cache_clear()  # a later file of tests in this folder imports them again
 
 
 def is_in_folder(name: str, folder: Path) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 
 from odradek.pipelines.spark.progress import BatchReport
-from odradek.pipelines.spark.records import OBSERVED, unparsed_name
+from odradek.pipelines.spark.records import OBSERVED, unparsed_name, written_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,14 +34,22 @@ class Reports:
         self._passes = passes
         self._report = report
         self._counting: dict[str, Flow] = {}
+        self._files: dict[str, str] = {}  # the sink of a flow that Spark itself writes to files
+        self._written: dict[tuple[str, int], Mapping[str, int]] = {}  # rows of tables and views, by flow and batch
         self._awaiting: dict[tuple[str, int], BatchReport] = {}  # by flow and batch: counts of the query are missing
         self._reported: dict[str, int] = {}  # the last reported batch, by run id of the query
         self._next_s = 0.0
 
     def add(self, flow: Flow) -> None:
-        """Reports the unparsed records that the query of this flow counts."""
+        """Reports what the query of this flow counts: unparsed records, rows that Spark itself writes to files."""
         if flow.counted:
             self._counting[flow.name] = flow
+        if flow.files is not None:
+            self._files[flow.name] = flow.files.name
+
+    def note_written(self, flow: str, number: int, rows: Mapping[str, int]) -> None:
+        """Takes the rows of tables and views of a batch, to be reported with the counts that its query observes."""
+        self._written[flow, number] = rows
 
     def take(self, report: BatchReport) -> None:
         """Reports a batch from `foreachBatch`, once Spark has reported the counts of its query if there are any."""
@@ -57,7 +65,7 @@ class Reports:
             return
         self._next_s = now_s + ASK_EVERY_S
         for flow, query in queries.items():
-            if flow in self._passes or flow in self._counting:
+            if flow in self._passes or flow in self._counting or flow in self._files:
                 try:
                     self._ask(flow, query)
                 except PySparkException:
@@ -84,5 +92,12 @@ class Reports:
         if awaiting is not None:
             return replace(awaiting, rejected=awaiting.rejected + unparsed)
         rejected, violations = self._passes[flow].counted(observed) if flow in self._passes else (0, ())
+        written = dict(self._written.pop((flow, progress.batchId), {}))
+        if flow in self._passes:
+            written |= self._passes[flow].written(observed)
+        elif flow in self._files:
+            written[self._files[flow]] = observed.get(written_name(self._files[flow])) or 0
         seconds = progress.batchDuration / 1000
-        return BatchReport(flow, progress.batchId, progress.numInputRows, rejected + unparsed, violations, seconds)
+        return BatchReport(
+            flow, progress.batchId, progress.numInputRows, rejected + unparsed, violations, seconds, written
+        )

@@ -7,6 +7,8 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from pyspark.sql import functions as F  # noqa: N812 - its usual name
+
 from odradek.pipelines.definition.graph import build_graph
 from odradek.pipelines.definition.model import FilesTarget, RunningAggregate
 from odradek.pipelines.definition.operations import KeyedState
@@ -23,14 +25,14 @@ from odradek.pipelines.spark.engines.reports import Reports
 from odradek.pipelines.spark.engines.running import Running
 from odradek.pipelines.spark.engines.settings import checkpoint_settings, query_settings
 from odradek.pipelines.spark.failures import PipelineError
-from odradek.pipelines.spark.fan_out import FanOut
+from odradek.pipelines.spark.fan_out import FanOut, without_partitioning
 from odradek.pipelines.spark.function_steps import stand_in, with_analysed_functions
 from odradek.pipelines.spark.late_rows import LateRows
 from odradek.pipelines.spark.one_pass.batches import write_batch
 from odradek.pipelines.spark.one_pass.passing import whole_pass
 from odradek.pipelines.spark.one_pass.planning import EXCLUDED_RULES, optimized, redundant_rules
 from odradek.pipelines.spark.one_pass.row_columns import NotLiftable
-from odradek.pipelines.spark.records import decoded
+from odradek.pipelines.spark.records import OBSERVED, decoded, written_name
 from odradek.pipelines.spark.run_takeover import take_over
 from odradek.pipelines.spark.shared_reads import SETTINGS, combined, read_once_for_all
 from odradek.pipelines.spark.sinks.batches import shown
@@ -143,12 +145,12 @@ class StandardEngine:
             def plan_and_write(batch: DataFrame, stamp: BatchNumber) -> None:
                 self._reports.take(fan_out(batch, stamp.number, stamp))
 
-            return Prepared(self._named(flow, frame).foreachBatch(self._taker(flow, running, plan_and_write)), {})
+            writer = self._named(flow, without_partitioning(frame))
+            return Prepared(writer.foreachBatch(self._taker(flow, running, plan_and_write)), {})
         is_direct = made.is_direct and self._connector is Connector.JVM
         if is_direct and self._pipeline.delivery is Delivery.AT_LEAST_ONCE:
             return self._of_records(flow, made)
-        write = functools.partial(write_batch, self._pipeline, flow, made)
-        return Prepared(self._named(flow, made.observed()).foreachBatch(self._taker(flow, running, write)), {})
+        return Prepared(self._named(flow, made.observed()).foreachBatch(self._pass_writer(flow, running, made)), {})
 
     def _pass_of(self, flow: Flow, graph: Graph, frame: DataFrame) -> Pass:
         """Raises `NotLiftable` if the flow cannot be computed in one pass."""
@@ -176,9 +178,15 @@ class StandardEngine:
                     f"({error}): set share_reads: false, or move its SQL into the stream before its state"
                 ) from error
         passes[flow.name] = combined(made)
-        write = functools.partial(write_batch, self._pipeline, flow, passes[flow.name])
-        writer = self._named(flow, passes[flow.name].observed()).foreachBatch(self._taker(flow, running, write))
+        whole = passes[flow.name]
+        writer = self._named(flow, whole.observed()).foreachBatch(self._pass_writer(flow, running, whole))
         return Prepared(writer, SETTINGS)
+
+    def _pass_writer(self, flow: Flow, running: Running, made: Pass) -> Callable[[DataFrame, int], None]:
+        def write(batch: DataFrame, stamp: BatchNumber) -> None:
+            self._reports.note_written(flow.name, stamp.number, write_batch(self._pipeline, flow, made, batch, stamp))
+
+        return self._taker(flow, running, write)
 
     def _check_steps(self, flow: Flow, graph: Graph, frame: DataFrame) -> None:
         """Analyses the steps that run in each batch: reports errors at the start, and refuses state among them."""
@@ -205,7 +213,9 @@ class StandardEngine:
         return writer.option("checkpointLocation", checkpoint)
 
     def _file_writer(self, flow: Flow, frame: DataFrame, target: FilesTarget) -> DataStreamWriter:
-        writer = self._named(flow, frame).format(str(target.format)).options(**target.options)
+        rows = F.count(F.lit(1)).alias(written_name(flow.files.name if flow.files else flow.name))
+        counted = frame.observe(f"{OBSERVED} of {flow.name}", rows)
+        writer = self._named(flow, counted).format(str(target.format)).options(**target.options)
         writer = writer.option("path", below(self._pipeline, target.path))
         return writer.partitionBy(*target.partition_by) if target.partition_by else writer
 

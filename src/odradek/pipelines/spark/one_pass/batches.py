@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,8 @@ class BatchRows:
         return self.made.rows(self.batch, name)
 
 
-def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, stamp: BatchNumber) -> None:
+def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, stamp: BatchNumber) -> Counter[str]:
+    """Returns the rows of tables and views, by name."""
     is_kept = made.can_fail or len(made.records) + len(flow.sinks) + len(flow.views) > 1
     frame = batch.persist() if is_kept else batch
     try:
@@ -37,8 +39,10 @@ def write_batch(pipeline: Pipeline, flow: Flow, made: Pass, batch: DataFrame, st
             frame.count()  # an expectation with otherwise: fail raises here, before anything is written
         tables = BatchRows(made, frame)
         transactions = transactions_of(pipeline, flow, stamp)
-        outputs = outputs_of(pipeline, flow, tables, made.records_in(frame), stamp, transactions)
+        rows: Counter[str] = Counter()
+        outputs = outputs_of(pipeline, flow, tables, made.records_in(frame), stamp, transactions, rows)
         write_outputs(outputs, stamp, WrittenOutputs.of_flow(batch.sparkSession, pipeline, flow.name))
     finally:
         if is_kept:
             frame.unpersist()
+    return rows

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as F  # noqa: N812 - its usual name
 
 from odradek.pipelines.definition.function_calls import called_functions
-from odradek.pipelines.definition.model import TopicTarget
+from odradek.pipelines.definition.model import TableTarget, TopicTarget
 from odradek.pipelines.definition.operations import Sql
 from odradek.pipelines.definition.vocabulary import Delivery, Otherwise
 from odradek.pipelines.spark.delivery import origin_split
@@ -31,7 +31,7 @@ from odradek.pipelines.spark.one_pass.row_columns import (
 )
 from odradek.pipelines.spark.one_pass.selecting import Scope, select_rows
 from odradek.pipelines.spark.producers import producer_of
-from odradek.pipelines.spark.records import OBSERVED, decoded, reason_of, unfiltered_rows, unparsed_name
+from odradek.pipelines.spark.records import OBSERVED, decoded, reason_of, unfiltered_rows, unparsed_name, written_name
 from odradek.pipelines.spark.sources import is_topic
 from odradek.pipelines.spark.transactional_writer import SPLIT
 
@@ -52,12 +52,13 @@ RECORD_FIELDS = ("topic", "key", "value", "headers")
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """An observed aggregate: the number of records that failed to parse, or of rows that do not meet an expectation."""
+    """An observed aggregate: records that failed to parse, rows that do not meet an expectation, or rows of a sink."""
 
     name: str
     aggregate: str
     step: str = ""
     expectation: Expectation | None = None
+    sink: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +106,18 @@ class Pass:
 
     def counted(self, observed: Mapping[str, int]) -> tuple[int, tuple[Violations, ...]]:
         """The number of records that failed to parse, and the violations of expectations."""
-        rejected = sum(observed.get(each.name, 0) for each in self.counts if each.expectation is None)
+        unparsed = [each.name for each in self.counts if each.expectation is None and each.sink is None]
+        rejected = sum(observed.get(name, 0) for name in unparsed)
         violations = tuple(
             Violations(each.step, each.expectation.name, each.expectation.otherwise, observed.get(each.name, 0))
             for each in self.counts
             if each.expectation is not None
         )
         return rejected, violations
+
+    def written(self, observed: Mapping[str, int]) -> dict[str, int]:
+        """The rows by sink, without tables, whose rows are counted when they are written."""
+        return {each.sink: observed.get(each.name, 0) for each in self.counts if each.sink is not None}
 
 
 def records_of_column(frame: DataFrame, column: str) -> DataFrame:
@@ -181,6 +187,9 @@ class PassBuilder:
         read = [each.input for each in self._flow.views]
         read += [each.input for each in self._flow.sinks if not isinstance(each.target, TopicTarget)]
         tables = {name: self._columns.add_table(f"__table_{name}", self._rows[name]) for name in dict.fromkeys(read)}
+        for sink in self._flow.sinks:
+            if not isinstance(sink.target, TableTarget):
+                self._counts.append(Count(written_name(sink.name), self._rows[sink.input].total(), sink=sink.name))
         return Pass(self._columns.frame, records, tables, tuple(self._counts), tuple(self._must_hold))
 
     def _written(self) -> dict[Producer, tuple[list[str], list[str]]]:

@@ -78,6 +78,12 @@ class Rows:
             return f"coalesce(sum(size({self.filtered(condition)})), 0)"
         return f"count(if({self.filtered(condition)}, 1, null))"
 
+    def total(self) -> str:
+        """An aggregate that counts all rows."""
+        if self.array is not None:
+            return f"coalesce(sum(if({quoted(self.array)} is null, 0, size({quoted(self.array)}))), 0)"
+        return "count(1)" if self.condition == ALWAYS else f"count(if({self.condition}, 1, null))"
+
     def all_hold_or(self, condition: str, otherwise: str) -> str:
         """True if the condition holds for all rows of a record, otherwise the value of `otherwise`."""
         if self.array is not None:

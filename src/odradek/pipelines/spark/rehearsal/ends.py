@@ -52,7 +52,6 @@ def with_local_ends(pipeline: Pipeline, folder: Path, given: Collection[str] = (
         engine=engine,
         delivery=Delivery.AT_LEAST_ONCE,
         bootstrap_servers=f"{SCHEME}{folder}",
-        trigger=None,
         warehouse=database_in(folder, "warehouse"),
         checkpoints=str(folder / "checkpoints"),
         connector=Connector.JVM,

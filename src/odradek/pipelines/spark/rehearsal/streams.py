@@ -54,6 +54,7 @@ class Rehearsal:
         self._moved_at_ms = 0
         self._violations: Counter[tuple[str, str, Otherwise]] = Counter()
         self._flows: set[str] = set()
+        self.written: Counter[str] = Counter()  # rows by sink and view, where they are counted
         self.late_rows: Counter[str] = Counter()  # rows that watermarks declared late, by flow
         for source in pipeline.sources:
             source_folder(folder, source.name).mkdir(parents=True, exist_ok=True)
@@ -130,6 +131,7 @@ class Rehearsal:
         return tuple(Violations(*name, rows) for name, rows in self._violations.items())
 
     def _count(self, report: BatchReport) -> None:
+        self.written.update(report.written)
         for each in report.violations:
             self._violations[each.step, each.expectation, each.otherwise] += each.rows
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Protocol
@@ -34,7 +36,7 @@ from odradek.pipelines.spark.sources import below
 from odradek.pipelines.spark.views import latest_rows, order_value, running_aggregate, view_key, view_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame
 
@@ -107,21 +109,36 @@ def write_tables(
     tables: RowsByName,
     pipeline: Pipeline,
     batch: BatchNumber | None,
+    written: Counter[str],
     *,
     is_aggregated: bool,
 ) -> None:
-    """Writes tables and views in one transaction per database; `is_aggregated` if the rows are a view's groups."""
+    """Writes tables and views in one transaction per database; `is_aggregated` if the rows are a view's groups.
+
+    Adds the number of rows to `written`, by sink and view, if the batch was not written before."""
     changes: dict[str, list[TableChange | ChangeData]] = {}
+    rows: dict[str, Counter[str]] = {}  # by database
+
+    def add(url: str | None, name: str, change: TableChange | ChangeData) -> None:
+        chosen = database_url(pipeline, url)
+        counts = rows.setdefault(chosen, Counter())
+        changes.setdefault(chosen, []).append(replace(change, rows=counted(change.rows, name, counts)))
+
     for sink in sinks:
         target = sink.target
         if isinstance(target, TableTarget):
-            change = sink_change(tables.rows(sink.input), sink, target)
-            changes.setdefault(database_url(pipeline, target.url), []).append(change)
+            add(target.url, sink.name, sink_change(tables.rows(sink.input), sink, target))
     for view in views:
-        change = view_change(tables.rows(view.input), view, is_aggregated)
-        changes.setdefault(database_url(pipeline, view.url), []).append(change)
+        add(view.url, view.name, view_change(tables.rows(view.input), view, is_aggregated))
     for url, found in changes.items():
-        warehouse(url).write(batch, found)
+        if warehouse(url).write(batch, found):
+            written.update(rows[url])
+
+
+def counted(rows: Iterable[Any], name: str, counts: Counter[str]) -> Iterator[Any]:
+    for row in rows:
+        counts[name] += 1
+        yield row
 
 
 def sink_change(frame: DataFrame, sink: Sink, target: TableTarget) -> TableChange | ChangeData:

@@ -15,6 +15,7 @@ from odradek.pipelines.spark.sinks.lakehouse import write_lakehouse
 from odradek.pipelines.spark.sinks.topics import by_producer, producer_name, write_to_cluster
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterable, Sequence
 
     from pyspark.sql import DataFrame
@@ -44,14 +45,15 @@ def outputs_of(
     records: Iterable[tuple[Producer, DataFrame]],
     batch: BatchNumber | None,
     transactions: Transactions | None,
+    rows: Counter[str],
 ) -> list[Output]:
     """The outputs in the order in which they are written. User code, which is the likeliest to fail, is before topics
-    that would repeat their records."""
+    that would repeat their records. The rows of tables and views are added to `rows` when they are written."""
     found: list[Output] = []
     if flow.views or any(isinstance(each.target, TableTarget) for each in flow.sinks):
         is_aggregated = flow.aggregate is not None
         write = functools.partial(
-            write_tables, flow.sinks, flow.views, tables, pipeline, batch, is_aggregated=is_aggregated
+            write_tables, flow.sinks, flow.views, tables, pipeline, batch, rows, is_aggregated=is_aggregated
         )
         found.append(Output("tables", write, is_repeating=batch is None))
     number = 0 if batch is None else batch.number
