@@ -80,14 +80,14 @@ class FailureDetector:
         self._watched.clear()
 
     def _follow(self, before: MetadataImage, after: MetadataImage) -> None:
-        wanted = set(self._others(after))
+        wanted = self._others(after)
         for address in [each for each in self._watched if each not in wanted]:
             self._watched.pop(address).cancel()
             self._silent.discard(address)
             self._ended.discard(address)
             self._fenced.discard(address)
             self._heard_ms.pop(address, None)
-        for address in wanted - self._watched.keys():
+        for address in [each for each in wanted if each not in self._watched]:
             self._watched[address] = asyncio.ensure_future(self._watch(address))
         if after.controller_id == self._node_id and before.controller_epoch != after.controller_epoch:
             self._judge()
@@ -175,7 +175,7 @@ class FailureDetector:
             self._step_down()
         if dead - self._fenced:
             self._fenced |= dead
-            task = asyncio.ensure_future(self._fence({each.node_id: each.broker_epoch for each in dead}))
+            task = asyncio.ensure_future(self._fence({each.node_id: each.broker_epoch for each in sorted(dead)}))
             self._fencing.add(task)
             task.add_done_callback(self._fencing.discard)
 
