@@ -31,6 +31,10 @@ def test_the_strip_has_a_cell_for_each_tenth_of_a_second() -> None:
     strip = acks.strip(10.45)
     assert len(strip) == CELLS
     assert strip[-5:] == [None, 2, 0, 1, 0]
+    for number in range(200):
+        acks.take(number, 11.05 + number * 0.1)
+    assert None not in acks.strip(30.97)
+    assert 0 not in acks.strip(30.97)
 
 
 def test_totals_are_over_all_partitions() -> None:

@@ -51,6 +51,7 @@ def test_the_picture_fits_80_columns() -> None:
     console = Console(width=80, record=True, force_terminal=True, file=io.StringIO())
     console.print(draw(brokers, state, acks, [Happening("10:00:00", "broker 2 killed")], 10.0, "t", 13.0))
     lines = console.export_text().splitlines()
+    assert len(lines) <= 23
     assert not any(line.rstrip().endswith("…") for line in lines)
     assert any("killed 1.0 s" in line and "fenced" in line for line in lines)
     assert any(line.startswith("        0       1  1 ·") and "1,500 ms" in line for line in lines)

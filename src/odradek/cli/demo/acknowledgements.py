@@ -34,7 +34,7 @@ class PartitionAcks:
     first_s: float | None = None
     longest_s: float = 0.0
     acknowledged: list[int] = field(default_factory=list)
-    cells: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=CELLS))  # number of the cell, count
+    cells: deque[tuple[int, int]] = field(default_factory=lambda: deque(maxlen=CELLS + 1))  # number of the cell, count
 
     def take(self, number: int, now_s: float) -> Gap | None:
         """Count an acknowledgement; a gap if it was awaited long."""

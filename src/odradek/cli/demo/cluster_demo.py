@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.cli.demo.acknowledgements import Gap, ReadBack
 
-TOPIC = "acknowledged"
+TOPIC = "demo"
 PARTITIONS = 3
 FRAME_S = 0.1
 LOOK_S = 0.15  # between two looks at the metadata

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster_state import ClusterState, PartitionState
     from odradek.cli.demo.acknowledgements import Acknowledgements, PartitionAcks
 
-EVENTS = 8
+EVENTS = 6  # so that the picture fits 24 lines
 COLOURS = (
     "cyan",
     "magenta",
@@ -95,7 +95,7 @@ def _broker_lines(
         leads = [str(each.index) for each in partitions.values() if each.leader == broker.node_id]
         is_up = broker.state == "running"
         process = broker.state if is_up else f"{broker.state} {age_text(int((now_s - broker.since_s) * 1000))}"
-        seen = "?" if known is None else "fenced" if known.is_fenced else "controller" if is_controller else "in"
+        seen = "?" if known is None else "fenced" if known.is_fenced else "controller" if is_controller else "active"
         style = "green" if is_up else "yellow" if broker.state == "starting" else "red"
         lines.append(
             Text.assemble(
