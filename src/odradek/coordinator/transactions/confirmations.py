@@ -4,7 +4,7 @@ of the partition asks it, in this process or on another broker."""
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Coroutine, Sequence
 
     from odradek.client.broker_address import BrokerAddress
+    from odradek.coordinator.runtime.internal_topic import InternalTopic
     from odradek.coordinator.transactions.peers import Peers
     from odradek.coordinator.transactions.transaction import ProducerIdentity
-    from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
     from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
     from odradek.protocol.topic_partition import TopicPartition
 
@@ -34,6 +34,24 @@ log = get_logger(__name__)
 PURPOSE = "transactions"
 TIMEOUT_MS = 5_000.0  # the producer repeats its request, also to wait for another coordinator
 QUESTIONS_PER_REQUEST = 500
+
+
+class Coordinator(Protocol):
+    """What is used of the coordinator in this process."""
+
+    topic: InternalTopic
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdentity,
+        partitions: Collection[TopicPartition],
+        version: TransactionVersion,
+    ) -> ErrorCode | WaitingResponse: ...
+
+    def verify_partitions(
+        self, transactional_id: str, producer: ProducerIdentity, partitions: Collection[TopicPartition]
+    ) -> dict[TopicPartition, ErrorCode] | WaitingResponse: ...
 
 
 class Question(NamedTuple):
@@ -52,7 +70,7 @@ class _Sent(NamedTuple):
 class LocalConfirmations:
     """Of a coordinator in this process."""
 
-    def __init__(self, coordinator: TransactionCoordinator) -> None:
+    def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
 
     def ask(self, question: Question) -> dict[TopicPartition, ErrorCode] | WaitingResponse:
@@ -68,7 +86,7 @@ class ClusterConfirmations:
     """Of the coordinators of a cluster. One that is not reached answers as one that is not available."""
 
     def __init__(
-        self, coordinator: TransactionCoordinator, peers: Peers, run: Callable[[Coroutine[Any, Any, None]], None]
+        self, coordinator: Coordinator, peers: Peers, run: Callable[[Coroutine[Any, Any, None]], None]
     ) -> None:
         self._coordinator = coordinator
         self._local = LocalConfirmations(coordinator)
