@@ -129,10 +129,12 @@ class Story:
         await asyncio.sleep(self._chance.random() * 5)  # a poll's pause
         for client in clients:
             client.is_stopping = True
-        await asyncio.wait(running)
+        late = asyncio.ensure_future(self._clients.wait_for_late_requests())
+        _, unfinished = await asyncio.wait([*running, late], timeout=LONGEST_START_S)
+        if unfinished:
+            raise Violation(f"clients get no answers: {self._state()}")
         for task in running:
             task.result()
-        await self._clients.wait_for_late_requests()
         await self._until(self._is_in_sync, "the cluster does not recover")
         await look(self._clients.connect(), self._history, QUIET_S)
         await self._until(self._is_in_sync, "the cluster does not come to rest")

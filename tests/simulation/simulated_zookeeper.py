@@ -202,6 +202,8 @@ class SimulatedSession:
             self._is_started = True
             self.reconnect()
         await self._connected.wait()
+        if self._is_closed:
+            raise SessionClosed
 
     async def create(self, path: str, data: bytes = b"", *, is_ephemeral: bool = False) -> NodeStat:
         def carry_out() -> NodeStat:
@@ -264,12 +266,13 @@ class SimulatedSession:
         if self._session_id:
             self._ensemble.end_session(self._session_id)
         self._session_id = 0
+        self._connected.set()  # wakes those that wait for a connection
 
     # Faults
 
     def disconnect(self) -> None:
         """The connection breaks; the session goes on until `expire`, or continues with `reconnect`."""
-        if self._connected.is_set():
+        if self._connected.is_set() and not self._is_closed:
             self._drop_connection()
             self._tell(SessionEvent.DISCONNECTED)
 
