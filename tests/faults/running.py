@@ -94,7 +94,7 @@ class Run:
         more = {} if self._records_per_s is None else {"records_per_s": self._records_per_s}
         for topic, settings in self._producers.items():
             self.loads[topic] = IdempotentLoad(servers, topic, self._partitions, settings, **more)
-        self.transactional = TransactionalLoad(servers, TRANSACTIONS, 3)
+        self.transactional = TransactionalLoad(servers, TRANSACTIONS, 3, **more)
         for load in (*self.loads.values(), self.transactional):
             load.start()
         self.wait_for("first acknowledgements", self._is_running)
