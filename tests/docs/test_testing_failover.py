@@ -1,5 +1,5 @@
-"""The example of docs/testing-failover.md runs as it is printed, on the cluster of the pytest fixture. `make test` runs it
-on the cluster of `faults/test_bounded.py`."""
+"""The example of docs/testing-failover.md runs as it is printed, on the cluster of the pytest fixture. `make test` runs
+it on the cluster of `faults/test_bounded.py`."""
 
 from __future__ import annotations
 
