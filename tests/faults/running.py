@@ -159,8 +159,8 @@ class Run:
         raise AssertionError("no broker answers")
 
     def elect_preferred_leaders(self) -> None:
-        """Each broker leads one of three partitions again, and producers write to it: a client may take seconds to connect
-        to a broker that has returned."""
+        """Each broker leads one of three partitions again, and producers write to it: a client may take seconds to
+        connect to a broker that has returned."""
         self.wait_for_in_sync()
 
         def are_elected() -> bool:
