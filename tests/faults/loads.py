@@ -22,6 +22,7 @@ VALUE_BYTES = 100
 TURN_S = 0.005
 FLUSH_S = 180.0
 CALL_S = 10.0
+TRANSACTIONAL_ID = "load"
 
 
 class Acknowledgement(NamedTuple):
@@ -134,15 +135,16 @@ class Transaction:
 class TransactionalLoad(Load):
     """One transaction after another, each with records for all partitions."""
 
-    def __init__(self, bootstrap_servers: str, topic: str, partitions: int, transactional_id: str = "load") -> None:
+    def __init__(self, bootstrap_servers: str, topic: str, partitions: int, records_per_s: int = RECORDS_PER_S) -> None:
         super().__init__(topic, partitions)
+        self._interval_s = RECORDS_PER_TRANSACTION / records_per_s
+        self.transactional_id = TRANSACTIONAL_ID
         self._settings = {
             "bootstrap.servers": bootstrap_servers,
-            "transactional.id": transactional_id,
+            "transactional.id": TRANSACTIONAL_ID,
             "log_level": 0,
         }
         self._sent = 0
-        self.transactional_id = transactional_id
         self.transactions: list[Transaction] = []
         self.commit_times_s: list[float] = []
         self.is_committing = threading.Event()
@@ -159,7 +161,7 @@ class TransactionalLoad(Load):
                 error = problem.args[0]
                 self.problems.append(f"transaction {len(self.transactions)}: {error.str()}")
                 producer = None  # its last transaction has an unknown outcome
-            rest_s = RECORDS_PER_TRANSACTION / RECORDS_PER_S - (time.monotonic() - began_s)
+            rest_s = self._interval_s - (time.monotonic() - began_s)
             time.sleep(max(rest_s, 0))  # a poll's pause: the rate of the load
 
     def _make_producer(self) -> Producer:

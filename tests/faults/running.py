@@ -94,7 +94,7 @@ class Run:
         more = {} if self._records_per_s is None else {"records_per_s": self._records_per_s}
         for topic, settings in self._producers.items():
             self.loads[topic] = IdempotentLoad(servers, topic, self._partitions, settings, **more)
-        self.transactional = TransactionalLoad(servers, TRANSACTIONS, 3)
+        self.transactional = TransactionalLoad(servers, TRANSACTIONS, 3, **more)
         for load in (*self.loads.values(), self.transactional):
             load.start()
         self.wait_for("first acknowledgements", self._is_running)
@@ -159,7 +159,8 @@ class Run:
         raise AssertionError("no broker answers")
 
     def elect_preferred_leaders(self) -> None:
-        """Each broker leads one of three partitions again."""
+        """Each broker leads one of three partitions again, and producers write to it: a client may take seconds to
+        connect to a broker that has returned."""
         self.wait_for_in_sync()
 
         def are_elected() -> bool:
@@ -167,6 +168,8 @@ class Run:
             return all(each.leader_id == each.replica_nodes[0] for each in self.partitions())
 
         self.wait_for("preferred leaders", are_elected)
+        self.wait_for_acknowledgements(time.monotonic())
+        time.sleep(WARM_UP_S)  # a poll's pause: under load, before the next fault
 
     def partitions(self) -> Collection[MetadataResponsePartition]:
         return self.view().partitions.values()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 
 import pytest
 
+from tests.faults.documented_example import run_documented_example
 from tests.faults.running import Run
 
 RECORDS_PER_S = 200
 
 
+@pytest.mark.skipif(shutil.which("java") is None, reason="needs Java, 11 or newer, on the PATH")
 @pytest.mark.timeout(600)
 def test_nothing_is_lost_when_a_leader_is_killed_and_another_one_is_cut_off() -> None:
     with Run(
@@ -34,3 +37,4 @@ def test_nothing_is_lost_when_a_leader_is_killed_and_another_one_is_cut_off() ->
         assert verdict.is_clean, str(verdict)
         assert not run.problems
         assert any(each.outcome for each in run.transactional.transactions)
+        run_documented_example(run.cluster)
