@@ -80,6 +80,7 @@ class Story:
         self._now_ms = clock.now_ms
         self._invariants = Invariants()
         self._problems: list[str] = []
+        self._is_recovering = False
         self.events: list[str] = []
 
     def run(self) -> Result:
@@ -152,6 +153,8 @@ class Story:
             await asyncio.sleep(STEP_S)  # a poll's pause
             for member in self._members:
                 self._watch_session(member)
+                if self._is_recovering and not member.is_alive:  # as its supervisor does
+                    member.start()
             self._invariants.check(self._members)  # type: ignore[arg-type]  # a member has what is used of a machine
             newest = self._newest_image()
             if newest is not None and newest.controller_epoch != controller_epoch:
@@ -252,11 +255,10 @@ class Story:
 
     def _recover(self) -> None:
         self._heal()
+        self._is_recovering = True
         for member in self._members:
             if member.session is not None:
                 member.session.lose_answer = member.session.lose_request = None
-            if not member.is_alive:
-                member.start()
 
     def _any_ready(self) -> Member | None:
         ready = [member for member in self._members if member.is_ready]

@@ -15,6 +15,8 @@ from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.frame_buffer import ReceiveBuffers
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from odradek.client.broker_address import BrokerAddress
     from odradek.host.host import Host
 
@@ -59,6 +61,13 @@ class BrokerClients:
         self._newest.pop(node_id, None)
         for key in [key for key in self._clients if key[0] == node_id]:
             self._clients.pop(key).close("the broker's registration has ended")
+
+    def give_up(self, node_id: int, purposes: Iterable[str]) -> None:
+        """Requests for these purposes on their way to a broker fail at once; later ones use a new connection."""
+        for purpose in purposes:
+            client = self._clients.pop((node_id, purpose), None)
+            if client is not None:
+                client.close("the broker is fenced")
 
     def close(self) -> None:
         self._is_closed = True

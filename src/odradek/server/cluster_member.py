@@ -128,6 +128,7 @@ class ClusterMember:
         finally:
             self.metadata.unsubscribe(follow)
         self.metadata.subscribe(self._follow_own_state)
+        self.metadata.subscribe(self.peers.follow)
         self._detector.start()
         self._has_joined = True
 

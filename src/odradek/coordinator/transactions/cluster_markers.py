@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.coordinator.transactions.outbox import Outbox
+from odradek.coordinator.transactions.peers import MARKERS
 from odradek.host.logs import get_logger
 from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.errors import ErrorCode
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-PURPOSE = "markers"
 TIMEOUT_MS = 10_000.0
 MARKERS_PER_REQUEST = 1_000
 
@@ -78,7 +78,7 @@ class ClusterMarkers:
             by_marker[item.marker, item.version].append(item)
         request = WriteTxnMarkersRequest(markers=[_encode(*key, group) for key, group in by_marker.items()])
         try:
-            client = self._peers.client(address, PURPOSE)
+            client = self._peers.client(address, MARKERS)
             response = await client.call(request, WriteTxnMarkersResponse, timeout_ms=TIMEOUT_MS)
         except BrokerUnavailable as problem:
             log.debug("transaction markers could not be sent", broker=address.node_id, reason=str(problem))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
 from odradek.coordinator.transactions.outbox import Outbox
+from odradek.coordinator.transactions.peers import CONFIRMATIONS
 from odradek.coordinator.transactions.transaction import TransactionVersion
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-PURPOSE = "transactions"
 TIMEOUT_MS = 5_000.0  # the producer repeats its request, also to wait for another coordinator
 QUESTIONS_PER_REQUEST = 500
 
@@ -111,7 +111,7 @@ class ClusterConfirmations:
     async def send(self, address: BrokerAddress, items: Sequence[_Sent]) -> None:
         request = AddPartitionsToTxnRequest(transactions=[_encode(item.question) for item in items])
         try:
-            client = self._peers.client(address, PURPOSE)
+            client = self._peers.client(address, CONFIRMATIONS)
             response = await client.call(request, AddPartitionsToTxnResponse, timeout_ms=TIMEOUT_MS)
         except BrokerUnavailable as problem:
             log.debug("a transaction coordinator is not reached", broker=address.node_id, reason=str(problem))

@@ -10,6 +10,11 @@ if TYPE_CHECKING:
     from odradek.client.broker_client import BrokerClient
     from odradek.client.broker_clients import BrokerClients
     from odradek.metadata.cache import MetadataCache
+    from odradek.metadata.image import MetadataImage
+
+MARKERS = "markers"
+CONFIRMATIONS = "transactions"
+PURPOSES = (MARKERS, CONFIRMATIONS)
 
 
 class Peers(NamedTuple):
@@ -29,6 +34,13 @@ class Peers(NamedTuple):
         if broker is None or endpoint is None or broker.is_fenced:
             return None
         return BrokerAddress(node_id, broker.broker_epoch, endpoint.host, endpoint.port)
+
+    def follow(self, before: MetadataImage, after: MetadataImage) -> None:
+        """A broker that was fenced may not answer for long: what it led has other leaders, which are asked instead."""
+        for node_id, broker in after.brokers.items():
+            earlier = before.brokers.get(node_id)
+            if broker.is_fenced and earlier is not None and not earlier.is_fenced:
+                self.clients.give_up(node_id, PURPOSES)
 
     def client(self, address: BrokerAddress, purpose: str) -> BrokerClient:
         """`BrokerUnavailable` if the broker has registered again."""
