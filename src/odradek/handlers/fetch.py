@@ -10,7 +10,14 @@ import itertools
 from typing import TYPE_CHECKING
 
 from odradek.handlers.leader_hints import add_leader_hints
-from odradek.handlers.replica_fetch import Replica, check_replica, end_visits, record_progress, replica_of
+from odradek.handlers.replica_fetch import (
+    Replica,
+    check_replica,
+    end_visits,
+    is_pretended,
+    record_progress,
+    replica_of,
+)
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -59,10 +66,12 @@ class _Round:
 
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Awaitable[FetchResponse]:
+    replica = replica_of(request, context)
+    if replica is not None and is_pretended(context):
+        return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     session = context.services.fetch_sessions.begin(request, context.api_version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
-    replica = replica_of(request, context)
     if replica is not None and replica.is_allowed:
         context.services.fetch_sessions.watch_for(session, replica.node_id, replica.broker_epoch)
     round_ = _read_on_loop(request, context, session, replica)
