@@ -56,3 +56,46 @@ KNOWN_FAILURES = {
         "testGroupCommand(ClusterInstance)[1]",
     ): "creates a share group: needs ShareGroupHeartbeat",
 }
+
+# Classes whose tests ask for several brokers, in the order in which they run: short ones first.
+CLUSTER_CLASSES = [
+    "org.apache.kafka.tools.LogDirsCommandTest",
+    "org.apache.kafka.tools.LeaderElectionCommandTest",
+]
+
+_NOT_COMPARED = "recorded on Apache Kafka, not compared"
+CLUSTER_NOT_RUN = {
+    "org.apache.kafka.clients.ClientRebootstrapTest": _NOT_COMPARED,
+    "org.apache.kafka.clients.admin.AutoTopicCreationTest": _NOT_COMPARED,
+    "org.apache.kafka.clients.admin.ConcurrentListOffsetsRequestTest": _NOT_COMPARED,
+    "org.apache.kafka.clients.admin.DescribeProducersWithBrokerIdTest": _NOT_COMPARED,
+    "org.apache.kafka.server.EligibleLeaderReplicasIntegrationTest": "sets a feature level: needs UpdateFeatures",
+    "org.apache.kafka.server.MetadataRequestTest": _NOT_COMPARED,
+    "org.apache.kafka.tools.ClusterToolTest": _NOT_COMPARED,
+    "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest": _NOT_COMPARED,
+}
+
+_NOT_RECORDED = "the outcome on Apache Kafka is not recorded"
+CLUSTER_NOT_RECORDED = {
+    "org.apache.kafka.clients.TransactionsExpirationTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.admin.DeleteTopicTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.admin.ListOffsetsIntegrationTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.admin.RackAwareAutoTopicCreationTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.ConsumerBounceTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.ConsumerIntegrationTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.PlaintextConsumerCallbackTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.PlaintextConsumerCommitTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.PlaintextConsumerFetchTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.producer.ProducerFailureHandlingTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.producer.ProducerIdExpirationTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.producer.ProducerSendWhileDeletionTest": _NOT_RECORDED,
+    "org.apache.kafka.server.LogManagerIntegrationTest": "reads inside the broker's JVM",
+    "org.apache.kafka.server.UncleanLeaderElectionTest": _NOT_RECORDED,
+    "org.apache.kafka.tools.TopicCommandTest": _NOT_RECORDED,
+    "org.apache.kafka.tools.consumer.ConsoleConsumerTest": _NOT_RECORDED,
+    "org.apache.kafka.tools.consumer.group.DescribeConsumerGroupTest": _NOT_RECORDED,
+    "org.apache.kafka.tools.consumer.group.ResetConsumerGroupOffsetTest": _NOT_RECORDED,
+}
+
+# Class and test of CLUSTER_CLASSES that fail, with the reason. The list is exact, as KNOWN_FAILURES.
+CLUSTER_KNOWN_FAILURES: dict[tuple[str, str], str] = {}
