@@ -19,6 +19,8 @@ def main() -> None:
         "--override",
         f"log.dirs={','.join(data_directories)}",
     ]
+    if "ZOOKEEPER_CONNECT" in os.environ:  # the host that brokers of Apache Kafka's test kit have
+        command += ["--override", f"advertised.listeners=PLAINTEXT://localhost:{port}"]
     os.execv(sys.executable, command)
 
 
