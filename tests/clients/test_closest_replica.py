@@ -37,12 +37,12 @@ class Cluster:
         self.bootstrap_servers = ",".join(broker.bootstrap_servers for broker in brokers.values())
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
         admin.create_topics([NewTopic(TOPIC, 1, replica_assignment=[[LEADER, FOLLOWER]])])[TOPIC].result(WAIT_S)
-        self.produce(0, COUNT)
+        self.produce(COUNT)
 
-    def produce(self, first: int, count: int) -> None:
+    def produce(self, count: int) -> None:
         producer = Producer({"bootstrap.servers": self.bootstrap_servers, "acks": "all"})
-        for number in range(first, first + count):
-            producer.produce(TOPIC, str(number))
+        for _ in range(count):
+            producer.produce(TOPIC, b"value")
         assert producer.flush(WAIT_S) == 0
 
     def fetch(
@@ -95,21 +95,23 @@ def test_librdkafka_reads_from_its_rack(cluster: Cluster, rack: str, expected: i
     }
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
-    found: list[int] = []
+    offsets: list[int] = []
     deadline = time.monotonic() + WAIT_S
-    while time.monotonic() < deadline and not (len(found) >= COUNT and sources and sources[-1] == expected):
+
+    def poll() -> None:
+        assert time.monotonic() < deadline, (offsets[-1:], sources[-1:])
         record = consumer.poll(0.1)
         if record is not None and record.error() is None:
-            found.append(int(record.value() or b""))
-    assert sources[-1] == expected
-    before = len(found)
-    cluster.produce(before, 10)
-    while time.monotonic() < deadline and len(found) < before + 10:
-        record = consumer.poll(0.1)
-        if record is not None and record.error() is None:
-            found.append(int(record.value() or b""))
+            offsets.append(record.offset() or 0)
+
+    while len(offsets) < COUNT or sources[-1:] != [expected]:
+        poll()
+    cluster.produce(10)
+    _, end_offset = consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), WAIT_S)
+    while len(offsets) < end_offset:
+        poll()
     consumer.close()
-    assert found == list(range(before + 10))
+    assert offsets == list(range(end_offset))
 
 
 @pytest.mark.jvm

@@ -60,12 +60,14 @@ KNOWN_FAILURES = {
 # Classes whose tests ask for several brokers, in the order in which they run: short ones first.
 CLUSTER_CLASSES = [
     "org.apache.kafka.clients.admin.ConcurrentListOffsetsRequestTest",
+    "org.apache.kafka.clients.admin.RackAwareAutoTopicCreationTest",
     "org.apache.kafka.clients.admin.AutoTopicCreationTest",
     "org.apache.kafka.clients.admin.DescribeProducersWithBrokerIdTest",
     "org.apache.kafka.clients.ClientRebootstrapTest",
     "org.apache.kafka.tools.LogDirsCommandTest",
     "org.apache.kafka.tools.ClusterToolTest",
     "org.apache.kafka.tools.LeaderElectionCommandTest",
+    "org.apache.kafka.clients.admin.ListOffsetsIntegrationTest",
     "org.apache.kafka.server.MetadataRequestTest",
     "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest",
 ]
@@ -78,8 +80,6 @@ _NOT_RECORDED = "the outcome on Apache Kafka is not recorded"
 CLUSTER_NOT_RECORDED = {
     "org.apache.kafka.clients.TransactionsExpirationTest": _NOT_RECORDED,
     "org.apache.kafka.clients.admin.DeleteTopicTest": _NOT_RECORDED,
-    "org.apache.kafka.clients.admin.ListOffsetsIntegrationTest": _NOT_RECORDED,
-    "org.apache.kafka.clients.admin.RackAwareAutoTopicCreationTest": _NOT_RECORDED,
     "org.apache.kafka.clients.consumer.ConsumerBounceTest": _NOT_RECORDED,
     "org.apache.kafka.clients.consumer.ConsumerIntegrationTest": _NOT_RECORDED,
     "org.apache.kafka.clients.consumer.PlaintextConsumerCallbackTest": _NOT_RECORDED,
