@@ -4,7 +4,7 @@ import contextlib
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -33,6 +33,9 @@ class BrokerKind(Protocol):
     def is_odradek(self) -> bool: ...
     def prepare(self, directory: Path, port: int) -> None:
         """Format the directory before the first start; not part of the measured start."""
+
+    def member(self, properties: Mapping[str, str]) -> "BrokerKind":
+        """A broker of this kind with these properties as well, for a cluster."""
 
     def environment(self) -> dict[str, str]: ...
     def command(self, directory: Path, port: int) -> list[str]: ...

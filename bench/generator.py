@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tests.jvm.build_cache import build_once, cache_directory
+from tests.jvm.build_cache import build_once, cache_directory, content_digest
 
 SOURCES = Path(__file__).parent / "load"
 LIBRDKAFKA = Path(__file__).parent / "librdkafka_load.py"
@@ -87,7 +87,8 @@ def _build(directory: Path) -> None:
 
 def go_generator() -> Generator:
     sources = [path for path in SOURCES.iterdir() if path.suffix in {".go", ".mod", ".sum"}]
-    directory = build_once(cache_directory() / "bench-load", sources, _build)
+    # A directory per content: a concurrent run of another checkout may use a program of its own.
+    directory = build_once(cache_directory() / f"bench-load-{content_digest(sources)}", sources, _build)
     return Generator((str(directory / "load"),), f"bench/load on franz-go {franz_go_version()}", is_go=True)
 
 

@@ -2,7 +2,8 @@
 
 import os
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bench.brokers import PROPERTIES, BrokerError, free_port
@@ -27,6 +28,7 @@ CLUSTER_ID = "b2RyYWRlay1iZW5jaG1hcms"
 @dataclass(frozen=True, slots=True)
 class ApacheKafka:
     key: str = KAFKA
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -38,6 +40,9 @@ class ApacheKafka:
 
     def environment(self) -> dict[str, str]:
         return dict(os.environ)
+
+    def member(self, properties: Mapping[str, str]) -> "ApacheKafka":
+        return replace(self, properties=properties)
 
     def prepare(self, directory: Path, port: int) -> None:
         """Write its properties and format its directory, which KRaft requires before the first start."""
@@ -53,6 +58,7 @@ class ApacheKafka:
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
             **PROPERTIES,
+            **self.properties,
         }
         file = directory / "server.properties"
         file.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))

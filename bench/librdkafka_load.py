@@ -37,8 +37,8 @@ class LoadError(RuntimeError):
 def producer_settings(given: argparse.Namespace, linger_ms: float) -> dict[str, object]:
     return {
         "bootstrap.servers": given.brokers,
-        "acks": "all",
-        "enable.idempotence": True,
+        "acks": given.acks,
+        "enable.idempotence": given.acks == "all",
         "compression.type": "none",
         "batch.size": given.batch,
         "message.max.bytes": max(given.batch, 1000),
@@ -258,6 +258,7 @@ def read(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("mode", choices=MODES)
     parser.add_argument("-brokers", default="127.0.0.1:9092")
     parser.add_argument("-topic", default="bench")
+    parser.add_argument("-acks", choices=("1", "all"), default="all")
     parser.add_argument("-records", type=int, default=1_000_000)
     parser.add_argument("-size", type=int, default=100)
     parser.add_argument("-keys", type=int, default=0)

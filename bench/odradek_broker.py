@@ -3,11 +3,12 @@
 import os
 import shlex
 import sys
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
 
-from bench.brokers import PROPERTIES
+from bench.brokers import PROPERTIES, BrokerError
 from bench.results import ODRADEK
 
 SOURCE = Path(__file__).parent.parent / "src"
@@ -22,6 +23,7 @@ class Odradek:
     source: Path = SOURCE
     """The directory that holds the package `odradek`."""
     given_title: str | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -33,6 +35,11 @@ class Odradek:
     def is_odradek(self) -> bool:
         return True
 
+    def member(self, properties: Mapping[str, str]) -> "Odradek":
+        if self.template is not None:
+            raise BrokerError("a given command cannot be measured as a cluster")
+        return replace(self, properties=properties)
+
     def prepare(self, directory: Path, port: int) -> None:
         pass
 
@@ -43,7 +50,12 @@ class Odradek:
         data = directory / "data"
         if self.template is not None:
             return [part.format(port=port, directory=data) for part in shlex.split(self.template)]
-        properties = {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "log.dirs": str(data), **PROPERTIES}
+        properties = {
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
+            "log.dirs": str(data),
+            **PROPERTIES,
+            **self.properties,
+        }
         overrides = [part for name, value in properties.items() for part in ("--override", f"{name}={value}")]
         return [sys.executable, "-m", "odradek", "broker", *overrides]
 

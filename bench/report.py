@@ -5,7 +5,7 @@ from pathlib import Path
 
 from bench.results import KAFKA, Experiment, Results
 from bench.table import headings, markdown, rows_of, target_sentences
-from bench.workloads import FOOTPRINTS, OTHERS, PIPELINES, SCALES, WORKLOADS
+from bench.workloads import CLUSTERS, FOOTPRINTS, OTHERS, PIPELINES, SCALES, WORKLOADS
 
 PREFACE = Path(__file__).parent / "preface.md"
 
@@ -34,6 +34,10 @@ Apache Kafka's. GB and MB are decimal.
 ## Recovery, partitions, compaction
 
 {scales}
+
+## Three brokers
+
+{clusters}
 
 ## Pipelines on Spark
 
@@ -101,6 +105,7 @@ def render(results: Results, preface: str = "") -> str:
     workloads = [each for each in results.experiments if each.name not in OTHERS]
     others = [each for each in results.experiments if each.name in FOOTPRINTS]
     scales = [each for each in results.experiments if each.name in SCALES]
+    clusters = [each for each in results.experiments if each.name in CLUSTERS]
     pipelines = [each for each in results.experiments if each.name in PIPELINES]
     short, *rest = target_sentences(results)
     notes = [f"- {each.title}: {note}" for each in results.experiments for note in each.notes]
@@ -113,6 +118,7 @@ def render(results: Results, preface: str = "") -> str:
         workloads=table(results, workloads),
         others=table(results, others),
         scales=table(results, scales),
+        clusters=table(results, clusters),
         pipelines=table(results, pipelines),
         notes="\n".join(notes),
         machine="\n".join(

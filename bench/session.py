@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import flame_graphs, throughput
 from bench.brokers import BrokerKind, RunningBroker, running
+from bench.clusters import Clusters
 from bench.footprint import Footprint
 from bench.generator import Generator
 from bench.machine import facts
@@ -17,6 +18,10 @@ from bench.results import KAFKA, ODRADEK, Experiment, Results
 from bench.scale import Scale
 from bench.screen import Screen
 from bench.workloads import (
+    CLUSTER_ROUNDS,
+    CLUSTER_WORKLOADS,
+    CLUSTERS,
+    FOOTPRINTS,
     NEED_GO,
     OTHERS,
     PIPELINES,
@@ -83,6 +88,8 @@ class Session:
         """Experiments that take long have fewer rounds."""
         if name in {START, VALIDATE}:
             count = self.rounds
+        elif name in CLUSTER_WORKLOADS:
+            count = min(self.rounds, CLUSTER_ROUNDS)
         elif name == TRANSFORM:
             count = min(self.rounds, TRANSFORM_ROUNDS)
         else:
@@ -109,9 +116,15 @@ class Session:
             footprint = Footprint(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
             scale = Scale(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
             pipelines = Pipelines(self.kinds, self.directory, self.scale, self.screen.on_run)
+            clusters = Clusters(self.generator, self.kinds, self.directory, self.scale, self.screen.on_run)
+            rooms: dict[str, Scale | Pipelines | Footprint | Clusters] = {
+                **dict.fromkeys(FOOTPRINTS, footprint),
+                **dict.fromkeys(SCALES, scale),
+                **dict.fromkeys(CLUSTERS, clusters),
+                **dict.fromkeys(PIPELINES, pipelines),
+            }
             for name in self.others:
-                room = scale if name in SCALES else pipelines if name in PIPELINES else footprint
-                self._add(results, room.measure(name, self._rounds_of(name)))
+                self._add(results, rooms[name].measure(name, self._rounds_of(name)))
         return results
 
     def _measure_workloads(self, results: Results) -> None:

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -32,26 +32,42 @@ def _admin(broker: RunningBroker) -> AdminClient:
     return AdminClient({"bootstrap.servers": broker.address}, logger=_quiet)
 
 
-def create(broker: RunningBroker, partitions: int = PARTITIONS, **configs: str) -> str:
+def create(broker: RunningBroker, partitions: int = PARTITIONS, replication: int = 1, **configs: str) -> str:
     """Create a topic and wait until every partition serves: Apache Kafka responds earlier, and clients then back off.
     Settings are written with underscores."""
     configs = {key.replace("_", "."): value for key, value in configs.items()}
     name = f"bench-{next(_numbers)}"
     admin = _admin(broker)  # futures complete only while the client is referenced
-    _retry(lambda: admin.create_topics([NewTopic(name, partitions, 1, config=configs)])[name].result(DEADLINE_S))
+    topic = NewTopic(name, partitions, replication, config=configs)
+    _retry(lambda: admin.create_topics([topic])[name].result(DEADLINE_S))
+    _wait_for_leaders(broker, name, partitions)
+    return name
+
+
+def create_on(broker: RunningBroker, replicas: Sequence[Sequence[int]]) -> str:
+    """As `create`, with the given replicas of each partition."""
+    name = f"bench-{next(_numbers)}"
+    admin = _admin(broker)
+    assignment = [list(each) for each in replicas]
+    topic = NewTopic(name, len(replicas), replica_assignment=assignment)
+    _retry(lambda: admin.create_topics([topic])[name].result(DEADLINE_S))
+    _wait_for_leaders(broker, name, len(replicas))
+    return name
+
+
+def _wait_for_leaders(broker: RunningBroker, name: str, partitions: int) -> None:
     consumer = Consumer({"bootstrap.servers": broker.address, "group.id": "bench"}, logger=_quiet)
     for index in range(partitions):
         _retry(partial(consumer.get_watermark_offsets, TopicPartition(name, index), DEADLINE_S))
     consumer.close()
-    return name
 
 
-def create_many(broker: RunningBroker, topics: int, partitions: int) -> list[str]:
+def create_many(broker: RunningBroker, topics: int, partitions: int, replication: int = 1) -> list[str]:
     """Returns when ListOffsets succeeds for every partition."""
     names = [f"bench-{next(_numbers)}" for _ in range(topics)]
     admin = _admin(broker)
     for start in range(0, topics, TOPICS_AT_ONCE):
-        requests = [NewTopic(name, partitions, 1) for name in names[start : start + TOPICS_AT_ONCE]]
+        requests = [NewTopic(name, partitions, replication) for name in names[start : start + TOPICS_AT_ONCE]]
         for created in admin.create_topics(requests, request_timeout=MANY_DEADLINE_S).values():
             created.result(MANY_DEADLINE_S)
     latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -105,10 +121,10 @@ def delete(broker: RunningBroker, name: str) -> None:
 
 
 @contextlib.contextmanager
-def fresh_topic(broker: RunningBroker) -> Iterator[str]:
+def fresh_topic(broker: RunningBroker, replication: int = 1) -> Iterator[str]:
     """A new topic. It is deleted at the end, and its files are removed before the next run begins."""
     before_bytes = disk_usage_bytes(broker.directory)
-    name = create(broker)
+    name = create(broker, replication=replication)
     yield name
     delete(broker, name)
     deadline = time.monotonic() + DEADLINE_S

@@ -166,7 +166,38 @@ PIPELINES = {
     READS: ("bytes that the rigs fetch", ["fetched_times", "topic_bytes_per_record"]),
     VALIDATE: ("odradek pipeline validate, the rigs", ["validate_s"]),
 }
-OTHERS = {**FOOTPRINTS, **SCALES, **PIPELINES}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterWorkload:
+    title: str
+    acks: Literal["1", "all"]
+    records: int
+    record_bytes: int
+
+
+CLUSTER_LATENCY_SECONDS = 15
+CLUSTER_ROUNDS = 3
+CAUGHT_UP_BYTES = 3_000_000_000
+IDLE_PARTITIONS = 2_000
+IDLE_SETTLE_S = 15
+IDLE_MEASURED_S = 30
+CLUSTER_METRICS = ["records_per_s", "mb_per_s", "broker_cpu_s_per_gb", "p50_ms", "p99_ms"]
+CLUSTER_WORKLOADS = {
+    "cluster-acks1-100b": ClusterWorkload("3 brokers, replication 3, acks=1, 100 B", "1", 3_000_000, 100),
+    "cluster-acks1-1kb": ClusterWorkload("3 brokers, replication 3, acks=1, 1 KB", "1", 1_000_000, 1_000),
+    "cluster-all-100b": ClusterWorkload("3 brokers, replication 3, acks=all, 100 B", "all", 3_000_000, 100),
+    "cluster-all-1kb": ClusterWorkload("3 brokers, replication 3, acks=all, 1 KB", "all", 1_000_000, 1_000),
+}
+CLUSTERS = {
+    **{name: (workload.title, CLUSTER_METRICS) for name, workload in CLUSTER_WORKLOADS.items()},
+    "cluster-catch-up": (
+        "a new replica catches up, beside 10,000 records/s",
+        ["caught_up_mb_per_s", "quiet_p99_ms", "catching_up_p99_ms", "catching_up_times"],
+    ),
+    "cluster-idle": ("2,000 idle partitions of replication 3, the busiest broker", ["broker_cpu_percent"]),
+}
+OTHERS = {**FOOTPRINTS, **SCALES, **CLUSTERS, **PIPELINES}
 
 BROKER_NAMES = (*(workload.name for workload in WORKLOADS), *FOOTPRINTS, *SCALES)
 """The experiments that measure a broker, without those that measure pipelines."""

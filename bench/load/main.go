@@ -1,8 +1,8 @@
 // Command load is the benchmark's load generator: a franz-go client that runs one mode and prints one line of JSON.
 //
-//	load produce     -brokers HOST:PORT -topic TOPIC -records N -size BYTES [-batch BYTES] [-linger 5ms] [-keys N]
+//	load produce     -brokers HOST:PORT -topic TOPIC -records N -size BYTES [-batch BYTES] [-linger 5ms] [-keys N] [-acks 1]
 //	load consume     -brokers HOST:PORT -topic TOPIC -records N
-//	load latency     -brokers HOST:PORT -topic TOPIC -rate RECORDS_PER_SECOND -seconds N -size BYTES
+//	load latency     -brokers HOST:PORT -topic TOPIC -rate RECORDS_PER_SECOND -seconds N -size BYTES [-acks 1]
 //	load commits     -brokers HOST:PORT -topic TOPIC -records N -groups N [-partitions N]   (N commits in all)
 //	load transactions -brokers HOST:PORT -topic TOPIC -seconds N -in-transaction N -size BYTES   (one producer)
 //	load transform   -brokers HOST:PORT -source TOPIC -topic TOPIC -seconds N -records N -in-transaction N   (one member of a group)
@@ -23,6 +23,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,6 +33,7 @@ import (
 type settings struct {
 	brokers       string
 	topic         string
+	acks          string
 	records       int
 	sizeBytes     int
 	keys          int
@@ -94,8 +96,9 @@ func read(arguments []string) (string, settings) {
 	}
 	var s settings
 	flags := flag.NewFlagSet(arguments[0], flag.ExitOnError)
-	flags.StringVar(&s.brokers, "brokers", "127.0.0.1:9092", "address of one broker")
+	flags.StringVar(&s.brokers, "brokers", "127.0.0.1:9092", "addresses of brokers, separated by commas")
 	flags.StringVar(&s.topic, "topic", "bench", "topic to use")
+	flags.StringVar(&s.acks, "acks", "all", "acknowledgements (produce, latency): all, with idempotence, or 1")
 	flags.IntVar(&s.records, "records", 1_000_000, "how many records to write or read")
 	flags.IntVar(&s.sizeBytes, "size", 100, "bytes in a record's value")
 	flags.IntVar(&s.keys, "keys", 0, "different keys of 16 bytes, at random (produce); 0 for records without keys")
@@ -116,7 +119,7 @@ func read(arguments []string) (string, settings) {
 
 // newClient returns a client that has connected to the broker, so that connecting is not part of the measured time.
 func newClient(ctx context.Context, s settings, more ...kgo.Opt) (*kgo.Client, error) {
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(s.brokers)}, more...)...)
+	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(strings.Split(s.brokers, ",")...)}, more...)...)
 	if err != nil {
 		return nil, err
 	}

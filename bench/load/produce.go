@@ -15,16 +15,19 @@ import (
 // Records are allocated many at a time, because one allocation per record would dominate the generator's CPU time.
 const slabRecords = 1024
 
-// producerOptions asks for acks=all (franz-go's default, with idempotence) and no compression.
+// producerOptions asks for acks=all (franz-go's default, with idempotence) or acks=1, and no compression.
 func producerOptions(s settings, linger time.Duration) []kgo.Opt {
-	return []kgo.Opt{
+	acks := []kgo.Opt{kgo.RequiredAcks(kgo.AllISRAcks())}
+	if s.acks == "1" {
+		acks = []kgo.Opt{kgo.RequiredAcks(kgo.LeaderAck()), kgo.DisableIdempotentWrite()}
+	}
+	return append(acks,
 		kgo.DefaultProduceTopic(s.topic),
-		kgo.RequiredAcks(kgo.AllISRAcks()),
 		kgo.ProducerBatchCompression(kgo.NoCompression()),
 		kgo.ProducerBatchMaxBytes(int32(s.batchBytes)),
 		kgo.ProducerLinger(linger),
 		kgo.MaxBufferedRecords(500_000),
-	}
+	)
 }
 
 func produce(ctx context.Context, s settings) (report, error) {

@@ -9,14 +9,14 @@ import pytest
 
 from bench.command_line import main
 from bench.results import AFTER, BEFORE, KAFKA, ODRADEK, Results
-from bench.workloads import NAMES, NEED_GO, PIPELINES, SCALES, TRANSACTIONS
+from bench.workloads import CLUSTERS, NAMES, NEED_GO, PIPELINES, SCALES, TRANSACTIONS
 from tests.jvm import jars
 
 MAY_BE_ZERO = {
     "broker_cpu_s_per_gb", "broker_cpu_percent", "broker_cpu_us_per_commit", "broker_cpu_us_per_transaction",
     "connections_mb_more", "kb_per_connection", "expulsions",
 }  # fmt: skip
-QUICK = [name for name in NAMES if name not in {*SCALES, *PIPELINES}]
+QUICK = [name for name in NAMES if name not in {*SCALES, *CLUSTERS, *PIPELINES}]
 HAS_GO = shutil.which("go") is not None
 # Every experiment runs with one generator, and every mode with both; "calm" covers librdkafka's latency mode.
 BY_GO = {*NEED_GO, "produce-100b", "consume-1kb", "latency", "start", "connections", "compaction"}
@@ -43,7 +43,7 @@ def check(results: Results, broker: str) -> None:
 
 
 def test_every_experiment_is_covered_here() -> None:
-    assert {*BY_GO, *BY_LIBRDKAFKA, *SCALES, *PIPELINES} == set(NAMES)
+    assert {*BY_GO, *BY_LIBRDKAFKA, *SCALES, *CLUSTERS, *PIPELINES} == set(NAMES)
 
 
 def test_librdkafka_measures_what_it_can(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,6 +87,14 @@ def test_recovery_partitions_and_compaction_are_measured(tmp_path: Path) -> None
     assert [experiment.name for experiment in results.experiments] == list(SCALES)
     check(results, ODRADEK)
     assert "## Recovery, partitions, compaction" in (tmp_path / "benchmarks.md").read_text()
+
+
+@pytest.mark.soak
+def test_clusters_are_measured(tmp_path: Path) -> None:
+    results = bench(tmp_path, "--alone", "--generator", "librdkafka", "--only", ",".join(CLUSTERS))
+    assert [experiment.name for experiment in results.experiments] == list(CLUSTERS)
+    check(results, ODRADEK)
+    assert "## Three brokers" in (tmp_path / "benchmarks.md").read_text()
 
 
 @pytest.mark.soak

@@ -56,3 +56,73 @@ KNOWN_FAILURES = {
         "testGroupCommand(ClusterInstance)[1]",
     ): "creates a share group: needs ShareGroupHeartbeat",
 }
+
+# Classes whose tests ask for several brokers, in the order in which they run: short ones first.
+CLUSTER_CLASSES = [
+    "org.apache.kafka.clients.admin.ConcurrentListOffsetsRequestTest",
+    "org.apache.kafka.clients.admin.RackAwareAutoTopicCreationTest",
+    "org.apache.kafka.clients.admin.AutoTopicCreationTest",
+    "org.apache.kafka.clients.admin.DescribeProducersWithBrokerIdTest",
+    "org.apache.kafka.clients.ClientRebootstrapTest",
+    "org.apache.kafka.tools.LogDirsCommandTest",
+    "org.apache.kafka.tools.ClusterToolTest",
+    "org.apache.kafka.tools.LeaderElectionCommandTest",
+    "org.apache.kafka.clients.admin.ListOffsetsIntegrationTest",
+    "org.apache.kafka.server.MetadataRequestTest",
+    "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest",
+]
+
+CLUSTER_NOT_RUN = {
+    "org.apache.kafka.server.EligibleLeaderReplicasIntegrationTest": "sets a feature level: needs UpdateFeatures",
+}
+
+_NOT_RECORDED = "the outcome on Apache Kafka is not recorded"
+CLUSTER_NOT_RECORDED = {
+    "org.apache.kafka.clients.TransactionsExpirationTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.admin.DeleteTopicTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.ConsumerBounceTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.ConsumerIntegrationTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.PlaintextConsumerCallbackTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.PlaintextConsumerCommitTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.consumer.PlaintextConsumerFetchTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.producer.ProducerFailureHandlingTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.producer.ProducerIdExpirationTest": _NOT_RECORDED,
+    "org.apache.kafka.clients.producer.ProducerSendWhileDeletionTest": _NOT_RECORDED,
+    "org.apache.kafka.server.LogManagerIntegrationTest": "reads inside the broker's JVM",
+    "org.apache.kafka.server.UncleanLeaderElectionTest": _NOT_RECORDED,
+    "org.apache.kafka.tools.TopicCommandTest": _NOT_RECORDED,
+    "org.apache.kafka.tools.consumer.ConsoleConsumerTest": _NOT_RECORDED,
+    "org.apache.kafka.tools.consumer.group.DescribeConsumerGroupTest": _NOT_RECORDED,
+    "org.apache.kafka.tools.consumer.group.ResetConsumerGroupOffsetTest": _NOT_RECORDED,
+}
+
+_CONTROLLER_PROPERTIES = "gives properties to a controller that is not a broker"
+_CREATED_AT_ONCE = "expects an error for a topic that is being created; it is in the response here"
+_LOG_DIRECTORIES = "moves a replica to another log directory: needs AlterReplicaLogDirs"
+# Class and test of CLUSTER_CLASSES that fail, with the reason. The list is exact, as KNOWN_FAILURES.
+CLUSTER_KNOWN_FAILURES = {
+    (
+        "org.apache.kafka.clients.admin.AutoTopicCreationTest",
+        "testAutoCreateTopicWithImplicitBrokerConfig(ClusterInstance)[1]",
+    ): _CONTROLLER_PROPERTIES,
+    (
+        "org.apache.kafka.clients.admin.AutoTopicCreationTest",
+        "testAutoCreateTopicWithMixedConfig(ClusterInstance)[1]",
+    ): _CONTROLLER_PROPERTIES,
+    (
+        "org.apache.kafka.server.MetadataRequestTest",
+        "testAutoTopicCreation()[1]",
+    ): _CREATED_AT_ONCE,
+    (
+        "org.apache.kafka.server.MetadataRequestTest",
+        "testAutoCreateTopicWithInvalidReplicationFactor()[1]",
+    ): _CREATED_AT_ONCE,
+    (
+        "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest",
+        "testLogDirReassignment()[1]",
+    ): _LOG_DIRECTORIES,
+    (
+        "org.apache.kafka.tools.reassign.ReassignPartitionsCommandTest",
+        "testAlterLogDirReassignmentThrottle()[1]",
+    ): _LOG_DIRECTORIES,
+}

@@ -1,4 +1,5 @@
-"""Runs test classes that Apache Kafka publishes (its test jars) on Odradek, one JVM per class, one broker per test.
+"""Runs test classes that Apache Kafka publishes (its test jars) on Odradek, one JVM per class, one broker per test, or
+as many as the test asks for.
 
 The sources in `shim/` replace the part of Kafka's test kit that would start an in-JVM cluster. Jars and compiled
 sources are kept in the cache of the tests.
@@ -10,6 +11,7 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+from odradek.testing import zookeeper
 from tests.jvm.build_cache import build_once, cache_directory, content_digest
 from tests.jvm.jars import run_build_command
 
@@ -19,13 +21,15 @@ LOGGING = HERE / "log4j2.xml"
 LAUNCH = HERE / "launch.py"
 SHIM = tuple(sorted((HERE / "shim").glob("*.java")))
 TEST_TIMEOUT = "60s"
-CLASS_TIMEOUT_SECONDS = 840
+CLUSTER_TEST_TIMEOUT = "240s"  # several processes start
+CLASS_TIMEOUT_SECONDS = 1740
 
 
-def reference() -> dict[str, set[str]]:
-    """The tests of each class that a single Apache Kafka passes in this harness: reference.tsv."""
+def reference(file_name: str = "reference.tsv") -> dict[str, set[str]]:
+    """The tests of each class that Apache Kafka passes in this harness: one broker in reference.tsv, clusters in
+    cluster_reference.tsv."""
     tests: dict[str, set[str]] = {}
-    for line in (HERE / "reference.tsv").read_text().splitlines():
+    for line in (HERE / file_name).read_text().splitlines():
         class_name, test = line.split("\t")
         tests.setdefault(class_name, set()).add(test)
     return tests
@@ -33,14 +37,29 @@ def reference() -> dict[str, set[str]]:
 
 def run_class(class_name: str, reports: Path) -> dict[str, str]:
     """The outcome of each test of the class: an empty string if it passed, else the first line of the failure."""
+    return _run(class_name, reports, {}, TEST_TIMEOUT)
+
+
+def run_class_on_clusters(class_name: str, reports: Path) -> dict[str, str]:
+    """As `run_class`; a test that asks for several brokers gets them. One ZooKeeper serves all of them."""
+    with zookeeper() as coordination:
+        return _run(class_name, reports, {"ZOOKEEPER_CONNECT": coordination.connect}, CLUSTER_TEST_TIMEOUT)
+
+
+def run_class_on_apache_kafka(class_name: str, reports: Path) -> dict[str, str]:
+    """As `run_class_on_clusters`, on Apache Kafka's brokers behind the same shim."""
+    return _run(class_name, reports, {"CLUSTER_KIND": "apache-kafka"}, CLUSTER_TEST_TIMEOUT)
+
+
+def _run(class_name: str, reports: Path, settings: dict[str, str], test_timeout: str) -> dict[str, str]:
     command = [
         "java", "-Xmx700m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:+EnableDynamicAgentLoading",
-        f"-Djunit.jupiter.execution.timeout.default={TEST_TIMEOUT}", f"-Dlog4j2.configurationFile={LOGGING}",
+        f"-Djunit.jupiter.execution.timeout.default={test_timeout}", f"-Dlog4j2.configurationFile={LOGGING}",
         "-cp", _classpath(), "org.junit.platform.console.ConsoleLauncher", "execute", "--disable-banner",
         "--details=none", "--disable-ansi-colors", f"--reports-dir={reports / class_name}", "-n", ".*",
         "-c", class_name,
     ]  # fmt: skip
-    environment = {**os.environ, "BROKER_COMMAND": f"{sys.executable} {LAUNCH}"}
+    environment = {**os.environ, "BROKER_COMMAND": f"{sys.executable} {LAUNCH}", **settings}
     done = subprocess.run(
         command,
         env=environment,

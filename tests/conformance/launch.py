@@ -1,4 +1,4 @@
-"""Starts Odradek for one of Apache Kafka's own tests: `launch.py PORT SERVER_PROPERTIES DATA_DIRECTORY`."""
+"""Starts Odradek for one of Apache Kafka's own tests: `launch.py PORT SERVER_PROPERTIES DATA_DIRECTORY...`."""
 
 import os
 import sys
@@ -9,11 +9,18 @@ NOT_OF_KAFKA = ("log.unclean.leader.election.enable=",)
 
 
 def main() -> None:
-    port, properties, data_directory = sys.argv[1:]
+    port, properties, *data_directories = sys.argv[1:]
     lines = Path(properties).read_text().splitlines(keepends=True)
     Path(properties).write_text("".join(line for line in lines if not line.startswith(NOT_OF_KAFKA)))
     command = [sys.executable, "-m", "odradek", "broker", properties]
-    command += ["--override", f"listeners=PLAINTEXT://127.0.0.1:{port}", "--override", f"log.dirs={data_directory}"]
+    command += [
+        "--override",
+        f"listeners=PLAINTEXT://127.0.0.1:{port}",
+        "--override",
+        f"log.dirs={','.join(data_directories)}",
+    ]
+    if "ZOOKEEPER_CONNECT" in os.environ:  # the host that brokers of Apache Kafka's test kit have
+        command += ["--override", f"advertised.listeners=PLAINTEXT://localhost:{port}"]
     os.execv(sys.executable, command)
 
 

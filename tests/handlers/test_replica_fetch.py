@@ -16,6 +16,7 @@ from odradek.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.protocol.messages.produce import ProduceResponse
+from odradek.replica.replication_throttle import ReplicationThrottle
 from odradek.security.authorizer import Operation
 from tests.handlers.requests import (
     batch,
@@ -188,3 +189,32 @@ def test_deleting_records_waits_for_the_followers(scene: Scene) -> None:
     assert delete_records(scene.broker, scene.name, 2).error_code == ErrorCode.REQUEST_TIMED_OUT
     followers.record_fetch(FOLLOWER, 2, 2, 1)
     assert delete_records(scene.broker, scene.name, 2).low_watermark == 2
+
+
+def throttle_leader(scene: Scene) -> ReplicationThrottle:
+    """One byte per second, which the first record exceeds."""
+    throttle = ReplicationThrottle(lambda: 1, scene.broker.elapsed_ms)
+    throttle.set_partitions({scene.name: None})
+    scene.broker.services.partitions.leader_throttle = throttle
+    return throttle
+
+
+def test_a_throttled_follower_that_is_not_in_sync_gets_no_records(scene: Scene) -> None:
+    scene.lead((0, FOLLOWER))
+    throttle = throttle_leader(scene)
+    produce(scene.broker, scene.name, batch(b"a" * 100), acks=1)
+    assert size_of(scene.fetch(0, OTHER_FOLLOWER)) > 0, "nothing has passed before"
+    assert throttle.is_exceeded
+    assert size_of(scene.fetch(0, OTHER_FOLLOWER)) == 0
+    assert size_of(scene.fetch(0, FOLLOWER)) > 0, "a replica in sync is never delayed"
+
+
+def test_an_append_to_a_throttled_partition_does_not_end_the_wait_of_its_follower(scene: Scene) -> None:
+    scene.lead((0, FOLLOWER))
+    throttle_leader(scene).record(1_000_000)
+    produce(scene.broker, scene.name, acks=1)
+    pending = begin_fetch(scene.broker, scene.request(0, OTHER_FOLLOWER, max_wait_ms=500))
+    before_ms = scene.broker.elapsed_ms()
+    produce(scene.broker, scene.name, acks=1)
+    assert size_of(partitions_of(pending.result())[0]) == 0
+    assert scene.broker.elapsed_ms() - before_ms >= 500

@@ -16,6 +16,8 @@ class FakeReplication:
         self.lag_time_max_ms = 100.0
         self.epochs: dict[int, int] = dict.fromkeys(registered, 1)
         self.fenced: set[int] = set()
+        self.serves_consumers_from_followers = False
+        self.leader_throttle = None
         self.waiting: list[Proposer] = []
         self.to_check: list[tuple[float, Proposer]] = []
 

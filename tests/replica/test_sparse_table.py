@@ -7,6 +7,11 @@ from typing import TYPE_CHECKING
 from odradek.metadata.changes import PartitionsChanged
 from odradek.metadata.entities import PartitionImage
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
 from odradek.protocol.messages.produce import ProduceResponse
 from odradek.replica.leadership import Leadership
 from odradek.server.coordination import SingleBroker
@@ -120,6 +125,14 @@ def test_a_follower_keeps_its_log_and_serves_no_clients(broker: SimulatedBroker,
     change_partition(broker, name, 0, leader=HERE, replicas=(HERE,))
     assert produce(broker, name).base_offset == 1
     assert base_offsets(fetch(broker, name).records) == [0, 1]
+
+
+def test_a_follower_describes_producers(broker: SimulatedBroker, name: str) -> None:
+    create_topic(broker, name)
+    change_partition(broker, name, 0, leader=ELSEWHERE, replicas=(HERE, ELSEWHERE))
+    request = DescribeProducersRequest(topics=[TopicRequest(name=name, partition_indexes=[0])])
+    (described,) = broker.call(request, DescribeProducersResponse, 0).topics[0].partitions
+    assert (described.error_code, described.active_producers) == (ErrorCode.NONE, [])
 
 
 def test_a_waiting_fetch_is_answered_when_the_leader_changes(broker: SimulatedBroker, name: str) -> None:

@@ -8,8 +8,21 @@ within five seconds. Listeners cannot change while the broker runs. The properti
 """
 
 from odradek.configuration.config_table import read_table
+from odradek.configuration.config_types import Value
 from odradek.configuration.coordinator_config_table import COORDINATOR_CONFIGS
 from odradek.configuration.topic_config_table import gzip_level
+
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
+
+def replica_selector(value: Value) -> str | None:
+    return (
+        None
+        if value in (LEADER_SELECTOR, RACK_AWARE_SELECTOR)
+        else f"must be {LEADER_SELECTOR} or {RACK_AWARE_SELECTOR}"
+    )
+
 
 SERVER_CONFIGS = read_table(
     """
@@ -157,6 +170,8 @@ replica.high.watermark.checkpoint.interval.ms LONG 5000 - -
     How often each partition's high watermark is written down.
 replica.lag.time.max.ms LONG 30000 - -
     How long a follower may lag behind before it leaves the in-sync set.
+replica.selector.class STRING - replica-selector -
+    RackAwareReplicaSelector sends consumers with `client.rack` to a replica in their rack.
 replica.socket.timeout.ms INT 30000 - -
     How long a follower waits for an answer of its leader.
 request.timeout.ms INT 30000 - -
@@ -184,7 +199,7 @@ zookeeper.session.timeout.ms INT 4000 [1,] -
 zookeeper.set.acl BOOLEAN false - -
     Whether only this broker's identity (zookeeper.auth) may change the nodes that it creates in ZooKeeper.
 """,
-    {"gzip-level": gzip_level},
+    {"gzip-level": gzip_level, "replica-selector": replica_selector},
 )
 
 BROKER_CONFIGS = dict(sorted({**SERVER_CONFIGS, **COORDINATOR_CONFIGS}.items()))

@@ -101,9 +101,15 @@ class BrokerConfig:
     replica_fetch_min_bytes = _Setting[int]("replica.fetch.min.bytes")
     replica_fetch_response_max_bytes = _Setting[int]("replica.fetch.response.max.bytes")
     replica_fetch_wait_max_ms = _Setting[int]("replica.fetch.wait.max.ms")
+    replica_selector_class = _Setting["str | None"]("replica.selector.class")
     replica_socket_timeout_ms = _Setting[int]("replica.socket.timeout.ms")
     producer_id_expiration_ms = _Setting[int]("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms = _Setting[int]("producer.id.expiration.check.interval.ms")
+
+    def dynamic_number(self, name: str) -> int | None:
+        """A setting that exists at run time only, of this broker or of all; None where it is not set."""
+        text = self.dynamic_broker_values.get(name, self.dynamic_default_values.get(name))
+        return None if text is None else int(text)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:

@@ -112,7 +112,7 @@ STRING read-only
     remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path
     remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
     remote.log.storage.manager.class.name remote.log.storage.manager.class.path
-    remote.log.storage.manager.impl.prefix replica.selector.class sasl.mechanism.controller.protocol
+    remote.log.storage.manager.impl.prefix sasl.mechanism.controller.protocol
     sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
     sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.template.file

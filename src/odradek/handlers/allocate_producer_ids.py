@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.coordinator.producer_ids import BLOCK_SIZE
-from odradek.handlers.controller_access import is_broker
+from odradek.handlers.broker_access import is_broker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 

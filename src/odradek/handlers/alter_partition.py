@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
-from odradek.handlers.controller_access import is_broker
+from odradek.handlers.broker_access import is_broker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.alter_partition import (
     AlteredPartition,

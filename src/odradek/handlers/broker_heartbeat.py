@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.controller.metadata_writer import ControllerFenced
-from odradek.handlers.controller_access import is_broker
+from odradek.handlers.broker_access import is_broker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 

@@ -1,4 +1,5 @@
-"""DescribeProducers, version 0: the producers of partitions that this broker leads, and their open transactions."""
+"""DescribeProducers, version 0: the producers of partitions that this broker has a replica of, and their open
+transactions. A follower answers from its own log, as in Kafka."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def _describe(topic: str, index: int, context: RequestContext) -> PartitionRespo
     if not context.allows_on_topic(Operation.READ, topic):
         return PartitionResponse(partition_index=index, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     partition = context.services.partitions.find(topic, index)
-    if partition is None or not partition.is_leader:
+    if partition is None or not partition.is_online:
         error = context.services.partitions.absence(topic, index) if partition is None else partition.absence
         return PartitionResponse(partition_index=index, error_code=error)
     return PartitionResponse(

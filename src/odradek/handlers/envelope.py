@@ -10,8 +10,8 @@ import ipaddress
 from typing import TYPE_CHECKING
 
 from odradek.handlers.answers import encode_answer
+from odradek.handlers.broker_access import is_broker
 from odradek.handlers.context import ClientConnection, RequestContext
-from odradek.handlers.controller_access import is_broker
 from odradek.handlers.forwarding import has_error, run_handler
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.framing import decode_request_header

@@ -1,7 +1,7 @@
 """Fetch, versions 4 to 18: records of several partitions, from an offset on, as slices of the segment files.
 
-Departures from Kafka: throttling and preferred read replicas are not supported. A follower must name its leader epoch,
-which Kafka's followers do from version 9.
+Departures from Kafka: clients are not throttled. A follower must name its leader epoch, which Kafka's followers do from
+version 9.
 """
 
 from __future__ import annotations
@@ -9,8 +9,17 @@ from __future__ import annotations
 import itertools
 from typing import TYPE_CHECKING
 
+from odradek.handlers.closest_replica import accepts_followers, client_rack, names_no_rack, preferred_replica
 from odradek.handlers.leader_hints import add_leader_hints
-from odradek.handlers.replica_fetch import Replica, check_replica, end_visits, record_progress, replica_of
+from odradek.handlers.replica_fetch import (
+    Replica,
+    check_replica,
+    end_visits,
+    is_pretended,
+    record_progress,
+    replica_of,
+)
+from odradek.handlers.replica_throttle import exceeded_throttle, is_throttled, record_throttled, throttled_result
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.fetch import (
@@ -23,6 +32,7 @@ from odradek.protocol.messages.fetch import (
 )
 from odradek.protocol.sentinels import NO_EPOCH
 from odradek.replica.fetch_result import READ_COMMITTED, FetchIsolation, FetchResult, client_isolation
+from odradek.replica.follower_reads import fetch_from_follower, is_readable_follower
 from odradek.replica.partition_fetch import fetch_from, needs_disk
 from odradek.replica.waiting_requests import WaitingFetch
 from odradek.security.authorizer import Operation
@@ -46,7 +56,19 @@ BULK_BYTES = 16 << 10  # fewer bytes may wait for the disk: asking first would s
 class _Round:
     """One pass over the partitions of a session: the result of each, and the bytes of all."""
 
-    __slots__ = ("has_changed", "isolation", "needs_disk", "remaining_bytes", "replica", "results", "size_bytes")
+    __slots__ = (
+        "accepts_followers",
+        "has_changed",
+        "isolation",
+        "needs_disk",
+        "needs_epoch",
+        "rack",
+        "remaining_bytes",
+        "replica",
+        "results",
+        "size_bytes",
+        "throttle",
+    )
 
     def __init__(self, request: FetchRequest, context: RequestContext, replica: Replica | None) -> None:
         self.results: list[tuple[FetchedPartition, Partition | None, FetchResult]] = []
@@ -54,15 +76,39 @@ class _Round:
         self.remaining_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
         self.replica = replica
         self.isolation = client_isolation(request.isolation_level) if replica is None else FetchIsolation.LOG_END
+        self.accepts_followers = replica is None and accepts_followers(request, context)
+        self.needs_epoch = self.accepts_followers and names_no_rack(request, context)
+        self.rack = client_rack(request, context) if replica is None else ""
+        self.throttle = None if replica is None else exceeded_throttle(context)
         self.needs_disk = False  # the round has stopped: it must run on workers
         self.has_changed = False  # there is an error or a divergence, which is answered at once
 
+    def reads_from_follower(self, wanted: FetchedPartition, partition: Partition) -> bool:
+        """Whether this broker answers a consumer as a replica that does not lead (KIP-392)."""
+        if partition.is_leader or not self.accepts_followers:
+            return False
+        return not self.needs_epoch or wanted.current_leader_epoch != NO_EPOCH
+
+    def refusal(self, wanted: FetchedPartition, partition: Partition, context: RequestContext) -> FetchResult | None:
+        """The result without a read: an error, or no records."""
+        if self.replica is not None:
+            error = check_replica(self.replica, wanted, partition)
+            if error is not _NONE:
+                return FetchResult(error)
+            if self.throttle is not None and is_throttled(self.throttle, self.replica, partition):
+                return throttled_result(partition)
+        elif self.rack:
+            return preferred_replica(partition, wanted, self.rack, context)
+        return None
+
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Awaitable[FetchResponse]:
+    replica = replica_of(request, context)
+    if replica is not None and is_pretended(context):
+        return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     session = context.services.fetch_sessions.begin(request, context.api_version)
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
-    replica = replica_of(request, context)
     if replica is not None and replica.is_allowed:
         context.services.fetch_sessions.watch_for(session, replica.node_id, replica.broker_epoch)
     round_ = _read_on_loop(request, context, session, replica)
@@ -107,6 +153,7 @@ def _respond_or_wait(
         return _respond(request, context, session, round_)
     if session.watch is not None:
         may_wait, partitions = not _has_more(round_) and not context.services.partitions.is_ending, []
+        session.watch.throttled = frozenset(wanted.key for wanted, _, result in round_.results if result.is_throttled)
     else:
         partitions = _partitions_to_wait_for(context, round_)
         may_wait = bool(partitions)
@@ -127,7 +174,10 @@ def _respond_or_wait(
 def _has_more(round_: _Round) -> bool:
     """Whether a follower can read records that the round did not return: some were appended while a worker read."""
     return any(
-        partition is not None and result.records is None and wanted.fetch_offset != partition.log.log_end_offset
+        partition is not None
+        and result.records is None
+        and not result.is_throttled
+        and wanted.fetch_offset != partition.log.log_end_offset
         for wanted, partition, result in round_.results
     )
 
@@ -140,8 +190,8 @@ def _partitions_to_wait_for(context: RequestContext, round_: _Round) -> list[Par
     if context.services.partitions.is_ending:
         return partitions
     for wanted, partition, result in round_.results:
-        if partition is None or not partition.is_leader:  # unknown, or removed while a worker read
-            continue
+        if partition is None or not (partition.is_leader or round_.reads_from_follower(wanted, partition)):
+            continue  # unknown, or removed while a worker read
         if result.records is not None and needs_disk(partition, wanted.fetch_offset):
             return []
         if round_.isolation is FetchIsolation.TRANSACTION_COMMITTED:
@@ -209,6 +259,7 @@ def _read(
     topic: str | UUID | None = None
     partitions: Mapping[int, Partition] = {}
     is_allowed = False
+    has_conditions = replica is not None or bool(round_.rack)
     for wanted in wanted_partitions:
         wanted_topic, index = wanted.key
         if wanted_topic is not topic:  # partitions of a topic mostly come together
@@ -220,8 +271,8 @@ def _read(
             result = FetchResult(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         elif partition is None:
             result = FetchResult(context.services.partitions.absence(topic, index))
-        elif replica is not None and (refusal := check_replica(replica, wanted, partition)) is not _NONE:
-            result = FetchResult(refusal)
+        elif has_conditions and (refusal := round_.refusal(wanted, partition, context)) is not None:
+            result = refusal
         elif not may_block and needs_disk(partition, wanted.fetch_offset, round_.isolation):
             round_.needs_disk = True
             break
@@ -234,14 +285,16 @@ def _read(
                 break
             round_.size_bytes += size
             round_.remaining_bytes = max(0, round_.remaining_bytes - size)
-        elif result.error is not _NONE or result.diverging_epoch != NO_EPOCH:
+        elif result.is_answered_at_once:
             round_.has_changed = True
         results.append((wanted, partition, result))
 
 
 def _read_one(wanted: FetchedPartition, partition: Partition, round_: _Round, may_block: bool) -> FetchResult:
+    is_follower_read = round_.reads_from_follower(wanted, partition)
+    read = fetch_from_follower if is_follower_read else fetch_from
     try:
-        result = fetch_from(
+        result = read(
             partition,
             wanted.fetch_offset,
             min(wanted.max_bytes, round_.remaining_bytes),
@@ -259,8 +312,8 @@ def _read_one(wanted: FetchedPartition, partition: Partition, round_: _Round, ma
             records.bring_into_memory()  # or the event loop would wait for the disk when it sends them
         return result
     except OSError as problem:
-        if not partition.is_leader:  # its files were removed while a worker read
-            return FetchResult(partition.check_epoch(NO_EPOCH))
+        if not (is_readable_follower(partition) if is_follower_read else partition.is_leader):
+            return FetchResult(partition.absence)  # its files were removed while a worker read
         log.error("read failed", topic=partition.topic, partition=partition.index, reason=str(problem))
         return FetchResult(ErrorCode.KAFKA_STORAGE_ERROR)
 
@@ -305,6 +358,7 @@ def _respond(request: FetchRequest, context: RequestContext, session: FetchSessi
         add_leader_hints(response, context)
     if session.watch is not None:
         end_visits(session, round_.results)
+        record_throttled(context, round_.results)
     return response
 
 
@@ -318,6 +372,7 @@ def _partition_data(index: int, result: FetchResult, is_committed_only: bool) ->
         aborted_transactions=None,
         records=b"" if result.records is None else result.records,
     )
+    data.preferred_read_replica = result.preferred_read_replica
     if result.diverging_epoch != NO_EPOCH:
         data.diverging_epoch = EpochEndOffset(epoch=result.diverging_epoch, end_offset=result.diverging_end_offset)
     elif is_committed_only and result.error is _NONE:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
+from odradek.protocol.sentinels import NO_EPOCH, NO_LEADER, NO_OFFSET
 from odradek.replica.replica_watch import ReplicaWatch
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class FetchedPartition:
             result.records is not None
             or result.error is not _NONE
             or result.diverging_epoch != NO_EPOCH
+            or result.preferred_read_replica != NO_LEADER
             or result.high_watermark != self.reported_high_watermark
             or result.log_start_offset != self.reported_log_start_offset
         )

@@ -1,8 +1,8 @@
 """ListOffsets, versions 1 to 11: the offset at the start, at the end, of the largest timestamp, or for a timestamp.
 
-A follower, which has ClusterAction, gets the log end as the latest offset. A consumer gets OFFSET_NOT_AVAILABLE while
-the high watermark of a new leader has not reached the start of its epoch: the end would be smaller than it was before
-(KIP-207).
+A follower, which has ClusterAction on the listener of brokers, gets the log end as the latest offset. A consumer gets
+OFFSET_NOT_AVAILABLE while the high watermark of a new leader has not reached the start of its epoch: the end would be
+smaller than it was before (KIP-207).
 
 Departures from Kafka: without tiered storage "latest tiered" is unknown and "earliest local" is the earliest.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from odradek.handlers.broker_access import is_broker
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.malformed import MalformedMessage
@@ -71,7 +72,7 @@ async def _look_up(request: ListOffsetsRequest, context: RequestContext) -> List
 
 
 def _isolation(request: ListOffsetsRequest, context: RequestContext) -> FetchIsolation:
-    if request.replica_id >= 0 and context.allows_on_cluster(Operation.CLUSTER_ACTION):
+    if request.replica_id >= 0 and is_broker(context):
         return FetchIsolation.LOG_END
     return client_isolation(request.isolation_level)
 

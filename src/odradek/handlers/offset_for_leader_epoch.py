@@ -1,10 +1,12 @@
 """OffsetForLeaderEpoch, versions 2 to 4: the end offset of a leader epoch, from which a reader sees whether the log was
-truncated below its position (KIP-101, KIP-279, KIP-320). A broker with ClusterAction may ask for any topic."""
+truncated below its position (KIP-101, KIP-279, KIP-320). A broker may ask for any topic; a client that names itself as
+a replica is refused."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.handlers.broker_access import is_broker, is_on_broker_listener
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -20,23 +22,34 @@ if TYPE_CHECKING:
 
 
 def handle(request: OffsetForLeaderEpochRequest, context: RequestContext) -> OffsetForLeaderEpochResponse:
-    is_broker = context.allows_on_cluster(Operation.CLUSTER_ACTION)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_end_of_epoch(topic.topic, each, context, is_broker) for each in topic.partitions],
+                partitions=[
+                    _end_of_epoch(topic.topic, each, context, _refusal(topic.topic, request, context))
+                    for each in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
     )
 
 
+def _refusal(topic: str, request: OffsetForLeaderEpochRequest, context: RequestContext) -> ErrorCode:
+    if is_broker(context):
+        return ErrorCode.NONE
+    if request.replica_id >= 0 and not is_on_broker_listener(context):
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    is_allowed = context.allows_on_topic(Operation.DESCRIBE, topic)
+    return ErrorCode.NONE if is_allowed else ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
 def _end_of_epoch(
-    topic: str, asked: OffsetForLeaderPartition, context: RequestContext, is_broker: bool
+    topic: str, asked: OffsetForLeaderPartition, context: RequestContext, refusal: ErrorCode
 ) -> EpochEndOffset:
-    if not is_broker and not context.allows_on_topic(Operation.DESCRIBE, topic):
-        return EpochEndOffset(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, partition=asked.partition)
+    if refusal is not ErrorCode.NONE:
+        return EpochEndOffset(error_code=refusal, partition=asked.partition)
     partition = context.services.partitions.find(topic, asked.partition)
     if partition is None:
         absence = context.services.partitions.absence(topic, asked.partition)

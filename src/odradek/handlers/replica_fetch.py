@@ -1,16 +1,17 @@
 """Fetches of followers: who may send them, and what the leader learns from them.
 
 A follower reads to the log end, uncommitted records included, and its fetch offset moves the high watermark. So a
-client must not pretend to be one: the request needs ClusterAction, and the sender must be a replica of the partition.
+client must not pretend to be one: the request needs ClusterAction on the listener of brokers, and the sender must be a
+replica of the partition.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.handlers.broker_access import is_broker, is_on_broker_listener
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_BROKER_EPOCH, NO_EPOCH
-from odradek.security.authorizer import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from odradek.replica.partition import Partition
 
 FIRST_VERSION_WITH_REPLICA_STATE = 15
+FIRST_VERSION_WITH_REQUEST_ERROR = 7
 NO_SESSION_ID = 0
 
 _NONE = ErrorCode.NONE
@@ -43,7 +45,13 @@ def replica_of(request: FetchRequest, context: RequestContext) -> Replica | None
         node_id, broker_epoch = request.replica_id, NO_BROKER_EPOCH
     if node_id < 0:
         return None
-    return Replica(node_id, broker_epoch, context.allows_on_cluster(Operation.CLUSTER_ACTION))
+    return Replica(node_id, broker_epoch, is_broker(context))
+
+
+def is_pretended(context: RequestContext) -> bool:
+    """Whether a follower's request came through a listener of clients; older versions have an error for each partition
+    only."""
+    return context.api_version >= FIRST_VERSION_WITH_REQUEST_ERROR and not is_on_broker_listener(context)
 
 
 def check_replica(replica: Replica, wanted: FetchedPartition, partition: Partition) -> ErrorCode:

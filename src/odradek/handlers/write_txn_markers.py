@@ -1,11 +1,12 @@
 """WriteTxnMarkers, versions 1 and 2: coordinators of other brokers, and administrators who abort a hanging transaction,
-write the markers that end transactions."""
+write the markers that end transactions. The former need ClusterAction on the listener of brokers, the latter Alter."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.transactions.transaction import TransactionVersion
+from odradek.handlers.broker_access import is_broker
 from odradek.protocol.control_records import ControlRecordType, EndTransactionMarker
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.write_txn_markers import (
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
-    is_allowed = context.allows_on_cluster(Operation.CLUSTER_ACTION) or context.allows_on_cluster(Operation.ALTER)
+    is_allowed = is_broker(context) or context.allows_on_cluster(Operation.ALTER)
     refusal = None if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     appended = [_append(each, refusal, context) for each in request.markers]
     return WriteTxnMarkersResponse(

@@ -6,7 +6,7 @@ import enum
 from typing import TYPE_CHECKING
 
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.sentinels import NO_EPOCH, NO_OFFSET
+from odradek.protocol.sentinels import NO_EPOCH, NO_LEADER, NO_OFFSET
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,7 +33,8 @@ def client_isolation(isolation_level: int) -> FetchIsolation:
 
 
 class FetchResult:
-    """`aborted_transactions` are those that overlap the records, for a reader with read_committed."""
+    """`aborted_transactions` are those that overlap the records, for a reader with read_committed. A follower that
+    `is_throttled` gets no records, and others of its partitions end the wait of its fetch."""
 
     __slots__ = (
         "aborted_transactions",
@@ -41,8 +42,10 @@ class FetchResult:
         "diverging_epoch",
         "error",
         "high_watermark",
+        "is_throttled",
         "last_stable_offset",
         "log_start_offset",
+        "preferred_read_replica",
         "records",
     )
 
@@ -63,6 +66,17 @@ class FetchResult:
         self.aborted_transactions = aborted_transactions
         self.diverging_epoch = NO_EPOCH
         self.diverging_end_offset = NO_OFFSET
+        self.preferred_read_replica = NO_LEADER
+        self.is_throttled = False
+
+    @property
+    def is_answered_at_once(self) -> bool:
+        """Whether a fetch with this result, and without records, must not wait for records."""
+        return (
+            self.error is not ErrorCode.NONE
+            or self.diverging_epoch != NO_EPOCH
+            or self.preferred_read_replica != NO_LEADER
+        )
 
 
 def find_divergence(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.clock import Clock, Timer
     from odradek.replica.partition import Partition
+    from odradek.replica.replication_throttle import ReplicationThrottle
 
 log = get_logger(__name__)
 
@@ -40,12 +41,14 @@ class FollowerFetcher:
         broker_epoch: Callable[[], int],
         broker_config: Callable[[], BrokerConfig],
         clock: Clock,
+        throttle: ReplicationThrottle,
     ) -> None:
         self.client = client
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._broker_config = broker_config
         self._clock = clock
+        self._throttle = throttle
         self._session = FetchRequestSession()
         self._partitions: dict[PartitionKey, FollowedPartition] = {}
         self._changed: dict[PartitionKey, None] = {}  # whose position may be another than in the last fetch
@@ -140,11 +143,23 @@ class FollowerFetcher:
         changes: dict[PartitionKey, FetchPosition | None] = {}
         for key in self._changed:
             followed = self._partitions.get(key)
+            if followed is not None and self._must_slow_down(followed):
+                followed.not_before_ms = now_ms + max(self._config.replica_fetch_backoff_ms, SHORTEST_RETRY_MS)
+                self._paused[key] = followed
             is_ready = followed is not None and followed.is_following and not followed.is_busy
             is_ready = is_ready and key not in self._paused
             changes[key] = followed.position(max_bytes) if followed is not None and is_ready else None
         self._changed.clear()
         return changes
+
+    def _must_slow_down(self, followed: FollowedPartition) -> bool:
+        """Whether the replica is throttled, and more was fetched than the rate allows."""
+        partition = followed.partition
+        if not self._throttle.covers(partition.topic, partition.index):
+            return False
+        image = partition.image
+        is_in_sync = image is not None and self._node_id in image.in_sync_replicas
+        return not is_in_sync and self._throttle.is_exceeded
 
     def _next_pause_end_ms(self) -> float | None:
         """How long until a partition that pauses can be fetched."""
@@ -196,6 +211,8 @@ class FollowerFetcher:
                 followed, position = self._partitions.get(key), sent.get(key)
                 self._changed[key] = None
                 if followed is not None and position is not None:
+                    if self._throttle.covers(followed.partition.topic, followed.partition.index):
+                        self._throttle.record(len(data.records))  # type: ignore[arg-type]  # no slices in a response
                     self._carry_out(followed, followed.take(data, position))
 
     # What follows from an answer

@@ -187,10 +187,10 @@ class Partition:
     def _update_is_leader(self) -> None:
         """Requests that wait here are answered when this broker stops leading."""
         was_leader, self.is_leader = self.is_leader, self.is_online and self.leadership is Leadership.LEADER
-        if was_leader and not self.is_leader:
-            self._commits_alone = False
-            self.followers = None
+        if not self.is_leader and (was_leader or self.waiting_fetches):  # followers have waiting fetches too
             self.wake_waiting_fetches()
+        if was_leader and not self.is_leader:
+            self._commits_alone, self.followers = False, None
             self._check_acknowledgements()
         if was_leader != self.is_leader:
             for listener in tuple(self._leadership_listeners):
@@ -264,8 +264,8 @@ class Partition:
             self.flusher.begin()
         before, followers = self.high_watermark, self.followers
         self.advance_high_watermark(end_offset if followers is None else followers.committed_offset(end_offset))
-        if self.high_watermark != before:
-            self.replica_watches.move()
+        if self.high_watermark != before and followers is not None:
+            self.replica_watches.move(wakes=self._replication.serves_consumers_from_followers)
 
     def commit_replicated(self) -> None:
         """A follower has made progress, or is not waited for any more."""
@@ -385,7 +385,7 @@ class Partition:
             return ErrorCode.OFFSET_OUT_OF_RANGE
         if offset > self.log.log_start_offset:
             self.log.advance_log_start_offset(offset)
-            self.replica_watches.move()
+            self.replica_watches.move(wakes=False)
         return _NONE
 
     # Failures

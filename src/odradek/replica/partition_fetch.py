@@ -8,6 +8,7 @@ from odradek.log.aborted_transactions import read_committed
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_EPOCH
 from odradek.replica.fetch_result import FetchIsolation, FetchResult, find_divergence
+from odradek.replica.leadership import Leadership
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,10 +72,10 @@ def end_offset_for(partition: Partition, isolation: FetchIsolation) -> int:
 
 
 def needs_disk(partition: Partition, fetch_offset: int, isolation: FetchIsolation = _HIGH_WATERMARK) -> bool:
-    """Whether `fetch_from` this offset would read files to find its position. A refused fetch reads none, and neither
+    """Whether a fetch from this offset would read files to find its position. A refused fetch reads none, and neither
     does one from the end of what may be read."""
     return (
-        partition.is_leader
+        (partition.is_leader or partition.leadership is Leadership.FOLLOWER)
         and fetch_offset != partition.high_watermark
         and partition.log.needs_disk(fetch_offset)
         and (isolation is not _TRANSACTION_COMMITTED or fetch_offset < partition.last_stable_offset)

@@ -74,6 +74,7 @@ class PartitionTable:
         self._directory_failed = directory_failed
         self._run_in_order = run_in_order
         self._replication = replication
+        self.leader_throttle = None if replication is None else replication.leader_throttle
         self._partition_counts = dict.fromkeys(self.directories, 0)
         self._host = host
         self._broker_config = broker_config

@@ -34,10 +34,13 @@ class ReplicaWatches:
         for watch, key in tuple(self._keys.items()):
             watch.notice(key, size_bytes)
 
-    def move(self) -> None:
-        """An offset that followers learn has moved. They are not woken for it."""
-        for watch, key in self._keys.items():
-            watch.changed[key] = None
+    def move(self, *, wakes: bool) -> None:
+        """An offset that followers learn has moved. Unless `wakes`, they learn it with their next fetch."""
+        for watch, key in tuple(self._keys.items()):
+            if wakes:
+                watch.notice(key, None)
+            else:
+                watch.changed[key] = None
 
     def wake(self) -> None:
         """The leader epoch has changed, or the partition cannot be fetched here any more."""
@@ -49,11 +52,12 @@ class ReplicaWatch:
     """Of one session of a follower under one registration. `changed` are the partitions to visit, by their keys in the
     session."""
 
-    __slots__ = ("_watched", "broker_epoch", "changed", "waiting")
+    __slots__ = ("_watched", "broker_epoch", "changed", "throttled", "waiting")
 
     def __init__(self, broker_epoch: int) -> None:
         self.broker_epoch = broker_epoch
         self.changed: dict[Hashable, None] = {}
+        self.throttled: frozenset[Hashable] = frozenset()  # partitions of the waiting fetch that do not end its wait
         self.waiting: WaitingFetch | None = None  # the fetch that waits for changes
         self._watched: dict[Hashable, WatchedPartition] = {}
 
@@ -73,7 +77,7 @@ class ReplicaWatch:
 
     def notice(self, key: Hashable, size_bytes: int | None) -> None:
         self.changed[key] = None
-        if self.waiting is not None:
+        if self.waiting is not None and key not in self.throttled:
             self.waiting.count_down(size_bytes)
 
     def close(self) -> None:

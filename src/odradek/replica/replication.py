@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_connection import BrokerUnavailable
+from odradek.configuration.broker_config_table import RACK_AWARE_SELECTOR
 from odradek.host.logs import get_logger
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
@@ -17,6 +18,13 @@ from odradek.replica.fetch_request_session import PartitionKey
 from odradek.replica.follower_fetcher import FollowerFetcher
 from odradek.replica.in_sync_requests import InSyncRequests
 from odradek.replica.leadership import Leadership
+from odradek.replica.replication_throttle import (
+    FOLLOWER,
+    LEADER,
+    ReplicationThrottle,
+    rate_name,
+    throttled_partitions,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -64,6 +72,12 @@ class Replication:
         self._check_timer: Timer | None = None
         self._to_check: dict[Proposer, None] = {}
         self._is_stopped = False
+        self.leader_throttle = self._throttle(LEADER)
+        self.follower_throttle = self._throttle(FOLLOWER)
+
+    def _throttle(self, side: str) -> ReplicationThrottle:
+        name = rate_name(side)
+        return ReplicationThrottle(lambda: self._broker_config().dynamic_number(name), self._clock.monotonic_ms)
 
     # ReplicationContext
 
@@ -79,6 +93,10 @@ class Replication:
             return self._own_broker_epoch
         broker = self._brokers.get(node_id)
         return None if broker is None or not broker.is_active else broker.broker_epoch
+
+    @property
+    def serves_consumers_from_followers(self) -> bool:
+        return self._broker_config().replica_selector_class == RACK_AWARE_SELECTOR
 
     def request_in_sync(self, proposer: Proposer) -> None:
         self._requests.add(proposer)
@@ -104,6 +122,7 @@ class Replication:
         self._table = table
         self._own_broker_epoch = broker_epoch
         self._brokers = dict(image.brokers)
+        self._follow_throttles(image)
         self.follow_all()
         self._schedule_check()
         self._schedule_contact_check()
@@ -129,6 +148,8 @@ class Replication:
         """Subscriber of the metadata cache, after `PartitionTable.follow`."""
         if self._is_stopped or self._table is None:
             return
+        if before.configs is not after.configs:
+            self._follow_throttles(after)
         if before.brokers is not after.brokers:
             self._brokers = dict(after.brokers)
             self.follow_all()
@@ -150,6 +171,10 @@ class Replication:
                         self._release(key, None)
                     else:
                         self._assign(key, partition)
+
+    def _follow_throttles(self, image: MetadataImage) -> None:
+        for side, throttle in ((LEADER, self.leader_throttle), (FOLLOWER, self.follower_throttle)):
+            throttle.set_partitions(throttled_partitions(image, side, self._node_id))
 
     def follow_all(self) -> None:
         """Check every partition: brokers have changed, or logs were opened later than the metadata placed them."""
@@ -195,7 +220,12 @@ class Replication:
             log.warning("a leader cannot be followed", leader=leader, reason=str(problem))
             return None
         fetcher = self._fetchers[leader] = FollowerFetcher(
-            client, self._node_id, lambda: self._own_broker_epoch, self._broker_config, self._clock
+            client,
+            self._node_id,
+            lambda: self._own_broker_epoch,
+            self._broker_config,
+            self._clock,
+            self.follower_throttle,
         )
         return fetcher
 

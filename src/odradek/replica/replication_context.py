@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from odradek.replica.in_sync_proposal import Proposer
+    from odradek.replica.replication_throttle import ReplicationThrottle
 
 
 class ReplicationContext(Protocol):
     @property
     def lag_time_max_ms(self) -> float: ...
+
+    @property
+    def serves_consumers_from_followers(self) -> bool:
+        """Whether followers must learn at once how far records are committed."""
+
+    @property
+    def leader_throttle(self) -> ReplicationThrottle | None: ...
 
     def monotonic_ms(self) -> float: ...
 
@@ -28,6 +36,8 @@ class NoReplication:
     """For a broker without others: nobody is waited for longer than the metadata says, and nothing is proposed."""
 
     lag_time_max_ms = 0.0
+    serves_consumers_from_followers = False
+    leader_throttle = None
 
     def monotonic_ms(self) -> float:
         return 0.0

@@ -1,4 +1,4 @@
-// One broker for one test: `BROKER_COMMAND PORT SERVER_PROPERTIES DATA_DIRECTORY` in the foreground, killed at the end.
+// One broker: `BROKER_COMMAND PORT SERVER_PROPERTIES DATA_DIRECTORY...` in the foreground, killed at the end.
 package org.apache.kafka.common.test.junit;
 
 import java.io.IOException;
@@ -15,13 +15,17 @@ import java.util.concurrent.TimeUnit;
 
 final class BrokerProcess {
     private static final String COMMAND = System.getenv("BROKER_COMMAND");
-    private static final long START_TIMEOUT_MS = 30_000;
+    private static final long START_TIMEOUT_MS = 120_000;
+    private static final long STOP_TIMEOUT_MS = 60_000;
 
     final int port;
     private final Path directory;
-    private final Process process;
+    private final List<String> command;
+    private final int disks;
+    private Process process;
 
-    BrokerProcess(Properties properties) throws IOException, InterruptedException {
+    BrokerProcess(Properties properties, int disks) throws IOException {
+        this.disks = disks;
         try (ServerSocket free = new ServerSocket(0)) {
             port = free.getLocalPort();
         }
@@ -30,16 +34,21 @@ final class BrokerProcess {
         try (OutputStream output = Files.newOutputStream(file)) {
             properties.store(output, "from @ClusterTest");
         }
-        List<String> command = new ArrayList<>(List.of(COMMAND.split(" ")));
-        command.addAll(List.of(String.valueOf(port), file.toString(), directory.resolve("data").toString()));
-        process = new ProcessBuilder(command)
-            .redirectErrorStream(true)
-            .redirectOutput(directory.resolve("broker.log").toFile())
-            .start();
-        awaitListening();
+        command = new ArrayList<>(List.of(COMMAND.split(" ")));
+        command.addAll(List.of(String.valueOf(port), file.toString()));
+        for (int disk = 0; disk < disks; disk++) {
+            command.add(directory.resolve("data" + disk).toString());
+        }
     }
 
-    private void awaitListening() throws InterruptedException {
+    void start() throws IOException {
+        process = new ProcessBuilder(command)
+            .redirectErrorStream(true)
+            .redirectOutput(ProcessBuilder.Redirect.appendTo(directory.resolve("broker.log").toFile()))
+            .start();
+    }
+
+    void awaitListening() throws InterruptedException {
         long deadline = System.currentTimeMillis() + START_TIMEOUT_MS;
         while (true) {
             try (Socket socket = new Socket("127.0.0.1", port)) {
@@ -53,10 +62,32 @@ final class BrokerProcess {
         }
     }
 
+    /** In one of its data directories. */
+    boolean hasDirectory(String name) {
+        return command.subList(command.size() - disks, command.size()).stream()
+            .anyMatch(data -> Files.isDirectory(Path.of(data, name)));
+    }
+
+    boolean isRunning() {
+        return process != null && process.isAlive();
+    }
+
+    /** SIGTERM, as a service manager sends it. */
+    void terminate() throws InterruptedException {
+        process.destroy();
+        if (!process.waitFor(STOP_TIMEOUT_MS, TimeUnit.MILLISECONDS)) {
+            throw new IllegalStateException("the broker did not stop; its output is in " + directory);
+        }
+    }
+
     void kill() {
-        process.destroyForcibly();
+        if (process != null) {
+            process.destroyForcibly();
+        }
         try {
-            process.waitFor(5, TimeUnit.SECONDS);
+            if (process != null) {
+                process.waitFor(5, TimeUnit.SECONDS);
+            }
             List<Path> paths;
             try (var walk = Files.walk(directory)) {
                 paths = walk.sorted(Comparator.reverseOrder()).toList();

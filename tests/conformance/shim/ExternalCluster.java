@@ -1,5 +1,5 @@
-// The ClusterInstance that a test gets: a cluster of one external broker, reached through the Admin client.
-// A test that asks for more (a controller listener, a restart of a broker) is aborted with the reason.
+// The ClusterInstance that a test gets: a cluster of one or several external brokers, reached through the Admin client.
+// A test that asks for more (a controller listener) is aborted with the reason.
 package org.apache.kafka.common.test.junit;
 
 import java.util.Collection;
@@ -8,7 +8,6 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
-import java.util.Properties;
 import java.util.Set;
 import java.util.TreeSet;
 import kafka.server.ControllerServer;
@@ -19,6 +18,7 @@ import org.apache.kafka.clients.admin.ListTopicsOptions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.consumer.GroupProtocol;
 import org.apache.kafka.common.Node;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.acl.AccessControlEntry;
 import org.apache.kafka.common.acl.AclBindingFilter;
 import org.apache.kafka.common.network.ListenerName;
@@ -30,13 +30,15 @@ import org.apache.kafka.test.TestUtils;
 import org.opentest4j.TestAbortedException;
 
 final class ExternalCluster implements ClusterInstance {
+    private static final boolean IS_APACHE_KAFKA = "apache-kafka".equals(System.getenv("CLUSTER_KIND"));
     private static final long TOPIC_TIMEOUT_MS = 30_000;
+    private static final long READY_TIMEOUT_MS = 120_000;
     private static final Map<String, Object> FIRST_CONTACT =
-        Map.of("request.timeout.ms", "10000", "default.api.timeout.ms", "20000");
+        Map.of("request.timeout.ms", "20000", "default.api.timeout.ms", "60000");
 
     private final ClusterConfig config;
     private final boolean isCombined;
-    private BrokerProcess broker;
+    private Brokers brokers;
     private boolean isStopped;
     private String clusterId;
     private List<Integer> nodeIds = List.of();
@@ -57,39 +59,42 @@ final class ExternalCluster implements ClusterInstance {
 
     @Override
     public void start() {
-        if (broker != null) {
+        if (brokers != null) {
             return;
         }
-        Properties properties = new Properties();
-        properties.putAll(config.serverProperties());
-        properties.putAll(config.perServerOverrideProperties().getOrDefault(0, Map.of()));
         try {
-            broker = new BrokerProcess(properties);
+            brokers = IS_APACHE_KAFKA ? new ApacheKafkaBrokers(config) : new BrokerProcesses(config);
+            brokers.start();
+            waitForReadyBrokers();
             try (Admin admin = admin(FIRST_CONTACT)) {
                 DescribeClusterResult described = admin.describeCluster();
                 clusterId = described.clusterId().get();
                 nodeIds = described.nodes().get().stream().map(Node::id).sorted().toList();
             }
         } catch (Exception failure) {
-            throw new IllegalStateException("the external broker did not start or does not answer", failure);
+            throw new IllegalStateException("the external brokers did not start or do not answer", failure);
         }
     }
 
     @Override
     public void stop() {
-        if (broker != null && !isStopped) {
-            broker.kill();
+        if (brokers != null && !isStopped) {
+            try {
+                brokers.stop();
+            } catch (Exception failure) {
+                throw new IllegalStateException("the external brokers did not stop", failure);
+            }
         }
         isStopped = true;
     }
 
-    @Override public boolean started() { return broker != null; }
+    @Override public boolean started() { return brokers != null; }
     @Override public boolean stopped() { return isStopped; }
     @Override public Type type() { return isCombined ? Type.CO_KRAFT : Type.KRAFT; }
     @Override public ClusterConfig config() { return config; }
     @Override public String clusterId() { return clusterId; }
-    @Override public String bootstrapServers() { return "127.0.0.1:" + broker.port; }
-    @Override public List<Integer> brokerBoundPorts() { return List.of(broker.port); }
+    @Override public String bootstrapServers() { return String.join(",", addresses()); }
+    @Override public List<Integer> brokerBoundPorts() { return List.copyOf(brokers.ports().values()); }
     @Override public Set<Integer> brokerIds() { return new TreeSet<>(nodeIds); }
     @Override public Set<Integer> controllerIds() { return nodeIds.isEmpty() ? Set.of() : Set.of(nodeIds.get(0)); }
     @Override public ListenerName clientListener() { return config.brokerListenerName(); }
@@ -99,7 +104,6 @@ final class ExternalCluster implements ClusterInstance {
     }
     @Override public Optional<FaultHandlerException> firstFatalException() { return Optional.empty(); }
     @Override public Optional<FaultHandlerException> firstNonFatalException() { return Optional.empty(); }
-    @Override public void waitForReadyBrokers() { }
     @Override public void ensureConsistentMetadata() { }
     @Override public void ensureConsistentMetadata(Collection<KafkaBroker> b, Collection<ControllerServer> c) { }
 
@@ -107,10 +111,65 @@ final class ExternalCluster implements ClusterInstance {
     @Override public List<Integer> controllerBoundPorts() {
         throw new TestAbortedException("needs a controller listener");
     }
-    @Override public void shutdownBroker(int id) { throw new TestAbortedException("needs to stop a broker"); }
-    @Override public void startBroker(int id) { throw new TestAbortedException("needs to restart a broker"); }
 
-    /** One broker holds one replica of each partition, whatever the test asks for. */
+    private List<String> addresses() {
+        return brokers.ports().values().stream().map(port -> "127.0.0.1:" + port).toList();
+    }
+
+    boolean isRunning(int id) {
+        return nodeIds.size() == 1 || brokers.isRunning(id);
+    }
+
+    boolean hasLog(int id, TopicPartition partition) {
+        return brokers.hasLog(id, partition);
+    }
+
+    int port(int id) {
+        return nodeIds.size() == 1 ? brokerBoundPorts().get(0) : brokers.ports().get(id);
+    }
+
+    @Override
+    public void shutdownBroker(int id) {
+        abortIfAlone();
+        try {
+            brokers.stopBroker(id);
+        } catch (Exception failure) {
+            throw new IllegalStateException("broker " + id + " did not stop", failure);
+        }
+    }
+
+    @Override
+    public void startBroker(int id) {
+        abortIfAlone();
+        try {
+            brokers.startBroker(id);
+        } catch (Exception failure) {
+            throw new IllegalStateException("broker " + id + " did not start", failure);
+        }
+    }
+
+    private void abortIfAlone() {
+        if (BrokerProcesses.ZOOKEEPER == null && !IS_APACHE_KAFKA) {
+            throw new TestAbortedException("needs to stop a broker");
+        }
+    }
+
+    /** All brokers that run are in the metadata of each. */
+    @Override
+    public void waitForReadyBrokers() throws InterruptedException {
+        List<Integer> running = brokers.ports().keySet().stream().filter(brokers::isRunning).toList();
+        for (int id : running) {
+            Map<String, Object> configs = new HashMap<>(FIRST_CONTACT);
+            configs.put("bootstrap.servers", "127.0.0.1:" + brokers.ports().get(id));
+            try (Admin admin = Admin.create(configs)) {
+                TestUtils.waitForCondition(
+                    () -> admin.describeCluster().nodes().get().size() >= running.size(), READY_TIMEOUT_MS,
+                    "the brokers do not know each other");
+            }
+        }
+    }
+
+    /** A cluster holds as many replicas of a partition as it has brokers, whatever the test asks for. */
     @Override
     public void createTopic(String topic, int partitions, short replicas, Map<String, String> configs)
             throws InterruptedException {

@@ -1,0 +1,22 @@
+"""The right of a broker to send what only brokers send: ClusterAction, on the listener of brokers.
+
+Without access control lists every client has ClusterAction. A listener of its own (`inter.broker.listener.name`) that
+clients cannot reach is then what keeps them from pretending to be brokers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.security.authorizer import Operation
+
+if TYPE_CHECKING:
+    from odradek.handlers.context import RequestContext
+
+
+def is_broker(context: RequestContext) -> bool:
+    return is_on_broker_listener(context) and context.allows_on_cluster(Operation.CLUSTER_ACTION)
+
+
+def is_on_broker_listener(context: RequestContext) -> bool:
+    return context.connection.listener_name == context.services.config.inter_broker_listener_name
