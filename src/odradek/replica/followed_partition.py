@@ -42,6 +42,18 @@ class Step(NamedTuple):
 FETCH, PAUSE, FIND_RANGE = Step(Next.FETCH), Step(Next.PAUSE), Step(Next.FIND_RANGE)
 
 
+# The metadata has reached this broker and the leader at different times; the next fetches agree.
+_OTHER_METADATA = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
 class FollowedPartition:
     """`leader_epoch` is the one in which it was given to its fetcher."""
 
@@ -138,7 +150,8 @@ class FollowedPartition:
             return FIND_RANGE
         if error is not self._last_error:
             self._last_error = error
-            self._report("the leader refused a fetch", error.name)
+            if error not in _OTHER_METADATA:
+                self._report("the leader refused a fetch", error.name)
         return PAUSE
 
     def report_truncation(self, offset: int) -> None:
