@@ -218,3 +218,13 @@ def test_an_append_to_a_throttled_partition_does_not_end_the_wait_of_its_followe
     produce(scene.broker, scene.name, acks=1)
     assert size_of(partitions_of(pending.result())[0]) == 0
     assert scene.broker.elapsed_ms() - before_ms >= 500
+
+
+def test_the_progress_of_a_throttled_follower_is_not_recorded_before_its_log_is_compared(scene: Scene) -> None:
+    scene.lead((0, FOLLOWER))
+    throttle_leader(scene).record(1_000_000)
+    produce(scene.broker, scene.name, acks=1)
+    scene.fetch(1, OTHER_FOLLOWER)
+    followers = scene.partition.followers
+    assert followers is not None
+    assert followers.in_sync.followers[OTHER_FOLLOWER].fetch_offset < 1

@@ -53,7 +53,7 @@ class ClusterController:
 
     def __init__(self, writer: MetadataWriter) -> None:
         self._writer = writer
-        self._registered: dict[int, int] = {}  # epochs by broker, of the registrations that exist
+        self._registered: dict[int, int] | None = None  # epochs by broker, of the registrations, once they were read
 
     # Brokers
 
@@ -73,7 +73,9 @@ class ClusterController:
         await self._write_broker(lambda cluster: decide_fencing(registrations, cluster))
 
     async def unfence_broker(self, node_id: int, broker_epoch: int) -> Decided[BrokerStatus]:
-        """STALE_BROKER_EPOCH when the registration does not exist any more."""
+        """STALE_BROKER_EPOCH when the registration does not exist any more, NOT_CONTROLLER before it is known."""
+        if self._registered is None:
+            return Decided(BrokerStatus(ErrorCode.NOT_CONTROLLER), self._writer.image.version)
         if self._registered.get(node_id) != broker_epoch:
             return Decided(BrokerStatus(ErrorCode.STALE_BROKER_EPOCH), self._writer.image.version)
         error, version = await self._write_broker(lambda cluster: decide_unfencing(node_id, broker_epoch, cluster))

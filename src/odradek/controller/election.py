@@ -14,9 +14,10 @@ from odradek.controller.controller import Controller
 from odradek.controller.metadata_writer import ControllerFenced
 from odradek.controller.registration import decode_registration
 from odradek.host.logs import get_logger
-from odradek.host.zookeeper import NoNode, SessionEvent, ZooKeeperError
+from odradek.host.zookeeper import NoNode, SessionClosed, SessionEvent, ZooKeeperError
 from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_layout import BROKER_IDS, CONTROLLER, broker_path
+from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
@@ -51,11 +52,17 @@ class Election:
         self._task = asyncio.ensure_future(self._run())
 
     async def stop(self) -> None:
-        """Stand no more, and finish the writes in progress. The end of the session removes `/controller`."""
+        """Stand no more, finish the writes in progress, and remove the claim, so that another broker is elected."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
         await self._resign("the broker stops")
+        try:
+            stat = await self._session.exists(CONTROLLER)
+            if stat is not None and stat.ephemeral_owner == self._session.session_id:
+                await self._session.delete(CONTROLLER, stat.version)
+        except ZooKeeperError as problem:
+            log.info("the claim of this controller ends with its session", reason=str(problem))
 
     def step_down(self) -> None:
         """Let another broker be the controller: this one reaches too few brokers. It stands again after a while."""
@@ -85,8 +92,15 @@ class Election:
             except ControllerFenced:
                 await self._resign("another controller has taken over")
                 self._may_have_changed.set()
-            except (StoreError, ZooKeeperError, ValueError) as problem:  # also a node that cannot be read
-                log.warning("the election of the controller was interrupted; retrying", reason=str(problem))
+            except SessionClosed:
+                return
+            except Exception as problem:
+                is_expected = isinstance(problem, (StoreError, ZooKeeperError, ValueError))
+                log.warning(
+                    "the election of the controller was interrupted; retrying",
+                    reason=str(problem),
+                    exc_info=None if is_expected else problem,
+                )
                 await asyncio.sleep(RETRY_PAUSE_S)
                 self._may_have_changed.set()
 
@@ -132,9 +146,12 @@ class Election:
             try:
                 # A registration that is replaced changes the children twice.
                 data, stat = await self._session.get(broker_path(node_id))
+                registration = decode_registration(node_id, data, stat)
             except NoNode:
                 continue
-            registration = decode_registration(node_id, data, stat)
+            except MalformedMessage as problem:
+                log.error("a registration is ignored", broker=node_id, reason=str(problem))
+                continue
             live[node_id] = LiveBroker(registration.broker, registration.previous_broker_epoch)
         return live
 

@@ -135,7 +135,9 @@ def _record_progress(session: FetchSession, round_: _Round) -> None:
     for place, (wanted, partition, result) in enumerate(round_.results):
         if partition is not None and session.watch is not None:
             session.watch.watch(wanted.key, partition)
-        if partition is not None and result.error is _NONE and result.diverging_epoch == NO_EPOCH:
+        # A throttled result was not read, so it does not show whether the follower's log diverges.
+        is_known = result.error is _NONE and result.diverging_epoch == NO_EPOCH and not result.is_throttled
+        if partition is not None and is_known:
             error = record_progress(round_.replica, wanted, partition)
             if error is not _NONE:
                 round_.results[place] = wanted, partition, FetchResult(error)

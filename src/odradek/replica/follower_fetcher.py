@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.logs import get_logger
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
 from odradek.replica.fetch_request_session import FetchPosition, FetchRequestSession, PartitionKey
@@ -27,6 +28,17 @@ if TYPE_CHECKING:
     from odradek.replica.replication_throttle import ReplicationThrottle
 
 log = get_logger(__name__)
+
+# The leader has forgotten the session: the next fetch begins another one.
+_SESSION_ERRORS = frozenset(
+    {
+        ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+        ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+        ErrorCode.INCONSISTENT_TOPIC_ID,
+        ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
 
 SHORTEST_RETRY_MS = 50.0  # to a leader that cannot be reached
 
@@ -65,6 +77,7 @@ class FollowerFetcher:
         """Follow the partition in its present leader epoch, also if it was followed in an earlier one."""
         followed = FollowedPartition(partition)
         self._partitions[followed.key] = followed
+        self._paused.pop(followed.key, None)  # of an earlier leader epoch
         self._changed[followed.key] = None
         if partition.follower_log.is_truncating:  # since an earlier leader epoch
             self._hold(followed, partition.follower_log.settle())
@@ -202,7 +215,10 @@ class FollowerFetcher:
     def _take(self, response: FetchResponse) -> None:
         """Runs where the response was received: its records are views of the receive buffer."""
         if not self._session.accept(response):
-            log.info("a fetch session was refused", leader=str(self.client.address), error=response.error_code)
+            error = ErrorCode(response.error_code)
+            if error not in _SESSION_ERRORS:
+                raise BrokerUnavailable(f"it refused a fetch: {error.name}", may_have_arrived=True)
+            log.info("a fetch session was refused", leader=str(self.client.address), error=error.name)
             return
         sent = self._session.sent
         for topic in response.responses:

@@ -23,6 +23,7 @@ from odradek.log.log_directory import encode_uuid
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_store import ZooKeeperStore
+from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from odradek.replica.replication import Replication
 from odradek.server.last_registration import read_previous_epoch, write_epoch
 
@@ -128,6 +129,7 @@ class ClusterMember:
         finally:
             self.metadata.unsubscribe(follow)
         self.metadata.subscribe(self._follow_own_state)
+        self._follow_own_state(self.metadata.image, self.metadata.image)
         self.metadata.subscribe(self.peers.follow)
         self._detector.start()
         self._has_joined = True
@@ -136,18 +138,23 @@ class ClusterMember:
         directories = table.directories
         first = directories[0].meta_properties
         directory_id = encode_uuid(first.directory_id) if first is not None else ""
-        is_clean = all(each.was_cleanly_shut_down for each in directories if each.failure is None)
+        is_clean = all(each.was_cleanly_shut_down for each in directories)
         previous = await self._host.workers.run(
             lambda: read_previous_epoch(self._first_directory, self._host, was_cleanly_shut_down=is_clean)
         )
+        if any(each.failure is not None for each in directories):
+            previous = NO_BROKER_EPOCH  # its replicas on a failed directory have lost their records
         try:
             await self.membership.join(broker, directory_id, previous, timeout_ms=self._registration_timeout_ms)
         except ZooKeeperError as problem:
             raise StoreError(f"this broker could not register in ZooKeeper: {problem}") from problem
 
     async def _after_registration(self, broker_epoch: int) -> None:
-        await self._host.workers.run(write_epoch, self._first_directory, self._host, broker_epoch)
         self.replication.register_again(broker_epoch)
+        try:
+            await self._host.workers.run(write_epoch, self._first_directory, self._host, broker_epoch)
+        except OSError as problem:  # the file names an earlier epoch: the next start counts as an unclean one
+            log.warning("the registration could not be written to the log directory", reason=str(problem))
 
     async def _start_replication(self, table: PartitionTable) -> None:
         """Runs between two commits, so that replication misses none."""
@@ -187,21 +194,22 @@ class ClusterMember:
             return
         self.metadata.unsubscribe(self._follow_own_state)
         self._detector.stop()
+        if self._unfencing is not None:
+            self._unfencing.cancel()
         try:
             async with asyncio.timeout(HAND_OVER_TIMEOUT_MS / 1000):
                 await self._repeat(self._session.shut_down)
+                await self.election.stop()
         except (TimeoutError, StaleBrokerEpoch, BrokerUnavailable, StoreError) as problem:
             log.warning("what this broker leads was not handed over", reason=str(problem))
 
     async def leave(self) -> None:
         self.replication.stop()
-        if self._unfencing is not None:
-            self._unfencing.cancel()
         self.membership.leave()
         try:
             async with asyncio.timeout(LEAVE_TIMEOUT_MS / 1000):
-                await self._duties.stop()
                 await self.election.stop()
+                await self._duties.stop()
                 await self.metadata.close()
         except TimeoutError:
             log.warning("ZooKeeper does not answer; the broker stops without it")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.client.broker_address import BrokerAddress
+from odradek.client.broker_connection import BrokerUnavailable
 
 if TYPE_CHECKING:
     from odradek.client.broker_client import BrokerClient
@@ -43,5 +44,7 @@ class Peers(NamedTuple):
                 self.clients.give_up(node_id, PURPOSES)
 
     def client(self, address: BrokerAddress, purpose: str) -> BrokerClient:
-        """`BrokerUnavailable` if the broker has registered again."""
+        """`BrokerUnavailable` if the broker has registered again, or is fenced."""
+        if self.address(address.node_id) != address:
+            raise BrokerUnavailable(f"{address} does not take part in the cluster", may_have_arrived=False)
         return self.clients.to(address, purpose)
