@@ -29,6 +29,12 @@ hypothesis.settings.register_profile("unhurried", _UNHURRIED)
 hypothesis.settings.load_profile("unhurried")
 
 
+@pytest.fixture(scope="session")
+def odradek_session_broker_properties() -> dict[str, int]:
+    """Tests write records of fixed dates, which are older than the retention time: it must not be checked meanwhile."""
+    return {"log.retention.check.interval.ms": 24 * 3600 * 1000}
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     suites = f"which tests to run: a comma-separated list of {', '.join(SUITES)} (see docs/testing.md)"
     parser.addoption("--suite", default=DEFAULT_SUITE, help=suites)

@@ -95,6 +95,14 @@ def test_replicas_share_a_machine_only_when_there_is_no_other() -> None:
     assert all(len(set(replicas)) == 4 and len({"aabbc"[broker] for broker in replicas}) == 3 for replicas in shared)
 
 
+def test_another_machine_in_the_rack_of_the_leader_comes_before_the_same_machine_in_another_rack() -> None:
+    brokers = [UsableBroker(0, None, "z", False), UsableBroker(1, "a", "x", True)]
+    brokers += [UsableBroker(node_id, "a", "z", True) for node_id in (2, 3)]
+    placed = place_replicas(brokers, 9, 2, lambda _: 0)
+    assert not isinstance(placed, Refusal)
+    assert all(1 in replicas for replicas in placed)
+
+
 @given(
     st.dictionaries(
         st.integers(0, 20),

@@ -117,6 +117,7 @@ class _Racks:
         while len(taken) < replication_factor:
             if rack == leading_rack:
                 leading_rack = None  # passed over once: the leader is in it
+                misses = 0  # it has not been looked at
             else:
                 broker = self._next(rack, taken, may_share_machine=misses >= len(self._racks))
                 misses = misses + 1 if broker is None else 0

@@ -225,6 +225,11 @@ AVRO_TREES = st.recursive(
 )
 
 
+def test_avro_field_without_a_name_is_refused() -> None:
+    with pytest.raises(AvroSchemaError, match="the name of a field must be a string, not None"):
+        avro_columns({"type": "record", "name": "A", "fields": [{"type": [], "name": None}]})
+
+
 @given(
     st.fixed_dictionaries({"type": st.just("record"), "name": st.just("A"), "fields": st.lists(AVRO_TREES)})
     | AVRO_TREES

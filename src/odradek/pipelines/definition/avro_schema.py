@@ -54,6 +54,8 @@ class Converter:
         self._named[name.rpartition(".")[2]] = schema
         columns = []
         for field in schema.get("fields", []):
+            if not isinstance(field["name"], str):
+                raise AvroSchemaError(f"the name of a field must be a string, not {field['name']!r}")
             kind, may_be_null = self._type(field["type"])
             columns.append(Column(field["name"], kind, may_be_null))
         self._open.discard(name)
