@@ -128,13 +128,33 @@ class Run:
         return time.monotonic() - began_s
 
     def wait_for_in_sync(self) -> None:
-        """All replicas of all partitions are in sync."""
+        """All replicas of all partitions are in sync, and every running broker knows the same leaders: a broker that
+        was cut off would otherwise answer, or serve consumers, with what it knew before."""
 
         def is_in_sync() -> bool:
-            partitions = self.partitions()
-            return bool(partitions) and all(len(each.isr_nodes) == len(each.replica_nodes) for each in partitions)
+            views = [self._view_of(node_id) for node_id, broker in self.cluster.brokers.items() if broker.is_running]
+            leaders = [
+                {key: (each.leader_id, each.leader_epoch) for key, each in view.partitions.items()} for view in views
+            ]
+            return (
+                bool(leaders[0])
+                and all(each == leaders[0] for each in leaders)
+                and all(
+                    len(each.isr_nodes) == len(each.replica_nodes)
+                    for view in views
+                    for each in view.partitions.values()
+                )
+            )
 
         self.wait_for("all replicas are in sync", is_in_sync)
+
+    def _view_of(self, node_id: int) -> View:
+        """Without partitions, if the broker does not answer."""
+        try:
+            with WireClient(self.cluster.brokers[node_id].port) as client:
+                return View(client.call(MetadataRequest(topics=None), MetadataResponse, 12))
+        except OSError:
+            return View(MetadataResponse(brokers=[], topics=[]))
 
     def wait_for_acknowledgements(self, after_s: float) -> None:
         """Of every partition, later than this moment."""
