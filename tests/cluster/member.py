@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from odradek.configuration.broker_configs import BrokerConfig
 from odradek.configuration.listeners import Endpoint
@@ -15,14 +14,12 @@ from odradek.host.host import Host
 from odradek.metadata.store import StoreError
 from odradek.server.cluster_member import ClusterMember
 from odradek.server.node import Node
-from tests.replication.machine import LIFE, Life, LivingClock, ServerConnection, answer_of
-from tests.simulation.simulated_disk import SimulatedDisk
+from tests.replication.machine import ServerConnection, answer_of
 from tests.simulation.simulated_host import InlineBackground, InlineWorkers, SimulatedEntropy
+from tests.simulation.simulated_process import Life, LivingClock, SimulatedProcess
 from tests.simulation.simulated_zookeeper import SimulatedSession
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-
     from odradek.host.zookeeper import ZooKeeperSettings
     from odradek.metadata.image import MetadataImage
     from odradek.replica.partition_table import PartitionTable
@@ -34,7 +31,7 @@ T = TypeVar("T")
 PORT = 9092
 
 
-class Member:
+class Member(SimulatedProcess):
     def __init__(
         self,
         node_id: int,
@@ -44,39 +41,16 @@ class Member:
         chance: random.Random,
         properties: dict[str, str],
     ) -> None:
-        self.node_id = node_id
-        self.name = f"broker-{node_id}"
+        super().__init__(node_id, f"broker-{node_id}", network, clock, chance)
         self._ensemble = ensemble
-        self._network = network
-        self._clock = clock
-        self._chance = chance
         self._boot = 1
         self._config = BrokerConfig.from_properties(
             {"node.id": str(node_id), "log.dirs": "/data", "zookeeper.connect": "simulated:2181", **properties}
         )
-        self.disk = SimulatedDisk(clock.now_ms)
-        self.life: Life | None = None
         self.node: Node | None = None
         self.session: SimulatedSession | None = None
-        self.is_ready = False
-        self.errors: list[BaseException] = []
 
     # Life
-
-    @property
-    def is_alive(self) -> bool:
-        return self.life is not None
-
-    def start(self) -> None:
-        assert self.life is None
-        self.life = Life()
-        self._context = contextvars.copy_context()
-        self._context.run(LIFE.set, self.life)
-        self.spawn(self._run(self.life))
-
-    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A task that ends with this life of the broker."""
-        return self._context.run(asyncio.ensure_future, work)
 
     async def stop(self) -> None:
         """A controlled shutdown; a broker that is killed meanwhile is killed."""
@@ -94,37 +68,18 @@ class Member:
         node.release_waiting_requests()
         await node.stop()
 
-    def kill(self) -> None:
-        """The process dies; the operating system keeps what it wrote."""
-        self._end()
-        self.disk.kill()
-
     def lose_power(self) -> None:
-        self._end()
-        self.disk.crash(self._chance)
+        super().lose_power()
         self._boot += 1
 
     def _end(self) -> None:
-        assert self.life is not None
-        self.is_ready = False
-        self._network.crash(self.name)
-        self.life.end()
+        super()._end()
         if self.session is not None:
             self.session.abandon()
-        self.life = self.node = None
+        self.node = None
 
-    async def _run(self, life: Life) -> None:
-        try:
-            await self._live(life)
-        except asyncio.CancelledError:
-            raise
-        except StoreError:  # ZooKeeper did not answer at the start: the process ends
-            if self.life is life:
-                self.kill()
-        except BaseException as problem:
-            if self.life is life:
-                self.errors.append(problem)
-            raise
+    def _may_end_with(self, problem: BaseException) -> bool:
+        return isinstance(problem, StoreError)  # ZooKeeper did not answer at the start
 
     async def _live(self, life: Life) -> None:
         clock = LivingClock(self._clock, life)

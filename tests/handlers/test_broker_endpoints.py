@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from odradek.configuration.listeners import Endpoint
+from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.topic_decisions import Assignment, NewTopic
 from odradek.handlers.context import RequestContext
 from odradek.handlers.leader_hints import add_leader_hints, add_produce_leader_hints
@@ -32,6 +33,7 @@ CLIENT_ENDPOINT = {"PLAINTEXT": Endpoint("elsewhere", 9093)}
 def cluster(simulated: SimulatedBroker) -> SimulatedBroker:
     """Four brokers, and one topic with a partition that each of them leads. Its name makes it the groups' topic."""
     controller = simulated.services.controller
+    assert isinstance(controller, LocalControllerChannel)
 
     async def prepare() -> None:
         await controller.register_broker(BrokerImage(WITHOUT_LISTENER, {"INTERNAL": Endpoint("hidden", 9094)}))

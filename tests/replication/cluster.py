@@ -32,10 +32,11 @@ from odradek.protocol.messages.produce import (
 )
 from tests.handlers.requests import batch
 from tests.replication.invariants import Invariants, Violation, stored_batches
-from tests.replication.machine import CONTROLLER, Machine, tag_tasks
+from tests.replication.machine import CONTROLLER, Machine
 from tests.replication.tiny_controller import TinyController
 from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
 from tests.simulation.simulated_network import SimulatedNetwork
+from tests.simulation.simulated_process import tag_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import random
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -21,70 +20,22 @@ from odradek.replica.partition_table import PartitionTable
 from odradek.replica.replication import Replication
 from odradek.security.authorizer import AllowAll
 from tests.replication.tiny_controller import MIN_IN_SYNC, PORT, TinyController, machine_of
-from tests.simulation.simulated_disk import SimulatedDisk
 from tests.simulation.simulated_host import InlineBackground, InlineWorkers, SimulatedEntropy
+from tests.simulation.simulated_process import Life, LivingClock, SimulatedProcess
 from tests.wire import decode_response, encode_request
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
-    from odradek.host.clock import Timer
     from odradek.metadata.image import MetadataImage
     from odradek.protocol.schema import Request, Response
-    from tests.simulation.simulated_clock import SimulatedClock, SimulatedLoop
+    from tests.simulation.simulated_clock import SimulatedClock
     from tests.simulation.simulated_network import SimulatedNetwork
 
 R = TypeVar("R", bound="Response")
 T = TypeVar("T")
 CONTROLLER = "controller"
-LIFE: contextvars.ContextVar[Life | None] = contextvars.ContextVar("life", default=None)
-
-
-class Life:
-    """From a start of the broker to its end. Its tasks and timers end with it."""
-
-    def __init__(self) -> None:
-        self.is_over = False
-        self.tasks: dict[asyncio.Task[Any], None] = {}
-
-    def end(self) -> None:
-        self.is_over = True
-        for task in tuple(self.tasks):
-            task.cancel()
-
-
-def tag_tasks(loop: SimulatedLoop) -> None:
-    """Each task belongs to the life of the broker whose code began it."""
-
-    def factory(loop: Any, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.Task(coroutine, loop=loop, **options)
-        life = LIFE.get()
-        if life is not None:
-            life.tasks[task] = None
-            task.add_done_callback(lambda done: life.tasks.pop(done, None))
-        return task
-
-    loop.set_task_factory(factory)
-
-
-class LivingClock:
-    def __init__(self, clock: SimulatedClock, life: Life) -> None:
-        self._clock = clock
-        self._life = life
-
-    def now_ms(self) -> int:
-        return self._clock.now_ms()
-
-    def monotonic_ms(self) -> float:
-        return self._clock.monotonic_ms()
-
-    def call_after(self, delay_ms: float, callback: Callable[[], None]) -> Timer:
-        def call() -> None:
-            if not self._life.is_over:
-                callback()
-
-        return self._clock.call_after(delay_ms, call)
 
 
 class AppliedMetadata:
@@ -146,7 +97,7 @@ async def answer_of(dispatcher: Dispatcher, frame: memoryview, client: ClientCon
     return b"".join(bytes(part) if isinstance(part, bytes | bytearray | memoryview) else part.read() for part in answer)
 
 
-class Machine:
+class Machine(SimulatedProcess):
     def __init__(
         self,
         node_id: int,
@@ -156,13 +107,8 @@ class Machine:
         chance: random.Random,
         properties: dict[str, str],
     ) -> None:
-        self.node_id = node_id
-        self.name = machine_of(node_id)
+        super().__init__(node_id, machine_of(node_id), network, clock, chance)
         self._controller = controller
-        self._network = network
-        self._clock = clock
-        self._chance = chance
-        self.disk = SimulatedDisk(clock.now_ms)
         self.config = BrokerConfig.from_properties(
             {
                 "node.id": str(node_id),
@@ -176,59 +122,18 @@ class Machine:
                 **properties,
             }
         )
-        self.life: Life | None = None
         self.has_lost_records = False
-        self.is_ready = False
         self.broker_epoch = -1
-        self.errors: list[BaseException] = []
         self._client = ClientConnection("PLAINTEXT", "client")
 
     # Life
 
-    @property
-    def is_alive(self) -> bool:
-        return self.life is not None
-
-    def start(self) -> None:
-        assert self.life is None
-        self.life = Life()
-        self._context = contextvars.copy_context()
-        self._context.run(LIFE.set, self.life)
-        self.spawn(self._run())
-
-    def spawn(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """A task that ends with this life of the broker."""
-        return self._context.run(asyncio.ensure_future, work)
-
-    def kill(self) -> None:
-        """The process dies; the operating system keeps what it wrote."""
-        self._end()
-        self.disk.kill()
-
     def lose_power(self) -> None:
-        self._end()
-        self.disk.crash(self._chance)
+        super().lose_power()
         self.has_lost_records = True
 
-    def _end(self) -> None:
-        assert self.life is not None
-        self.is_ready = False
-        self._network.crash(self.name)
-        self.life.end()
-        self.life = None
-
-    async def _run(self) -> None:
-        try:
-            await self._live()
-        except asyncio.CancelledError:
-            raise
-        except BaseException as problem:
-            self.errors.append(problem)
-            raise
-
-    async def _live(self) -> None:
-        life, controller = self.life, self._controller
-        assert life is not None
+    async def _live(self, life: Life) -> None:
+        controller = self._controller
         clock = LivingClock(self._clock, life)
         chances = [random.Random(self._chance.getrandbits(64)) for _ in range(3)]
         host = Host(

@@ -64,9 +64,6 @@ class ControllerChannel(Protocol):
     async def allocate_producer_ids(self, count: int) -> int:
         """The first of `count` ids that are never allocated again."""
 
-    async def register_broker(self, broker: BrokerImage) -> int:
-        """The broker epoch. Only the broker of a cluster of one registers so; others do it in ZooKeeper."""
-
     async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus: ...
 
     async def shut_down_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus: ...
@@ -134,6 +131,7 @@ class LocalControllerChannel:
         return first_id
 
     async def register_broker(self, broker: BrokerImage) -> int:
+        """The broker epoch of the only broker of its cluster; others register in ZooKeeper."""
         return await self._applied(self._controller.cluster.register_broker(broker))
 
     async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:

@@ -15,16 +15,17 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_clients import Reachability
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.host.logs import get_logger
+from odradek.metadata.broker_addresses import broker_address
 from odradek.metadata.store import StoreError
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from odradek.client.broker_address import BrokerAddress
     from odradek.client.broker_client import BrokerClient
     from odradek.client.broker_clients import BrokerClients
     from odradek.controller.controller import Controller
@@ -103,12 +104,12 @@ class FailureDetector:
     def _others(self, image: MetadataImage) -> list[BrokerAddress]:
         """Registrations that are not fenced: of all other brokers for the controller, of the controller for others."""
         return [
-            BrokerAddress(broker.node_id, broker.broker_epoch, endpoint.host, endpoint.port)
+            address
             for broker in image.brokers.values()
             if broker.node_id != self._node_id
             and not broker.is_fenced
             and image.controller_id in (self._node_id, broker.node_id)
-            and (endpoint := broker.endpoints.get(self._listener_name)) is not None
+            and (address := broker_address(broker, self._listener_name)) is not None
         ]
 
     async def _watch(self, address: BrokerAddress) -> None:

@@ -43,7 +43,7 @@ class Reassignment(NamedTuple):
         return without(self.replicas, self.adding)
 
     def is_complete(self, in_sync: Sequence[int]) -> bool:
-        """Whether the replicas to be removed are no longer needed: all new ones are in sync, and all that stay if there
+        """Whether the replicas to be removed may be removed: all new ones are in sync, and all that stay if there
         will be fewer replicas than before."""
         staying = without(in_sync, self.removing)
         needed = self.target if len(self.adding) < len(self.removing) else self.adding

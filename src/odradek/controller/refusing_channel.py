@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.client_quotas import QuotaAlteration
-    from odradek.metadata.entities import BrokerImage
     from odradek.protocol.refusal import Refusal
 
 
@@ -67,9 +66,6 @@ class RefusingChannel:
         return refuse_quota_changes(alterations, self._refusal)
 
     async def allocate_producer_ids(self, count: int) -> int:
-        self._raise()
-
-    async def register_broker(self, broker: BrokerImage) -> int:
         self._raise()
 
     async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:

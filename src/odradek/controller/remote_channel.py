@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.client_quotas import QuotaAlteration
-    from odradek.metadata.entities import BrokerImage, PartitionImage
+    from odradek.metadata.entities import PartitionImage
     from odradek.protocol.schema import Request, Response
 
 T = TypeVar("T")
@@ -106,9 +106,6 @@ class ClusterControllerChannel:
             return response.producer_id_start
 
         return await self._ask(lambda channel: channel.allocate_producer_ids(count), remotely)
-
-    async def register_broker(self, broker: BrokerImage) -> int:
-        raise NotImplementedError("brokers of a cluster register in ZooKeeper")
 
     async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
         request = BrokerHeartbeatRequest(broker_id=node_id, broker_epoch=broker_epoch)

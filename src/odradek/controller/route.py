@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_connection import BrokerUnavailable
+from odradek.metadata.broker_addresses import broker_address
 from odradek.metadata.store import StoreError
 
 if TYPE_CHECKING:
@@ -71,11 +71,9 @@ class ControllerRoute:
     def client(self, purpose: str) -> BrokerClient:
         """A connection to the controller; `BrokerUnavailable` when the metadata names none that can be reached."""
         image = self._cache.image
-        broker = image.brokers.get(image.controller_id)
-        endpoint = None if broker is None else broker.endpoints.get(self._listener_name)
-        if broker is None or endpoint is None or broker.node_id == self._cache.broker_config.node_id:
+        address = broker_address(image.brokers.get(image.controller_id), self._listener_name)
+        if address is None or address.node_id == self._cache.broker_config.node_id:
             raise BrokerUnavailable("the metadata names no controller that can be reached", may_have_arrived=False)
-        address = BrokerAddress(broker.node_id, broker.broker_epoch, endpoint.host, endpoint.port)
         return self._clients.to(address, purpose)
 
     def deadline(self, timeout_ms: float) -> Deadline:

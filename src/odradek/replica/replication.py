@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_connection import BrokerUnavailable
 from odradek.configuration.broker_config_table import RACK_AWARE_SELECTOR
 from odradek.host.logs import get_logger
+from odradek.metadata.broker_addresses import broker_address
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from odradek.replica.fetch_request_session import PartitionKey
@@ -29,6 +29,7 @@ from odradek.replica.replication_throttle import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from odradek.client.broker_address import BrokerAddress
     from odradek.client.broker_clients import BrokerClients
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.host.clock import Clock, Timer
@@ -230,11 +231,7 @@ class Replication:
         return fetcher
 
     def _address(self, node_id: int) -> BrokerAddress | None:
-        broker = self._brokers.get(node_id)
-        endpoint = None if broker is None else broker.endpoints.get(self._broker_config().inter_broker_listener_name)
-        if broker is None or endpoint is None:
-            return None
-        return BrokerAddress(node_id, broker.broker_epoch, endpoint.host, endpoint.port)
+        return broker_address(self._brokers.get(node_id), self._broker_config().inter_broker_listener_name)
 
     # In-sync sets
 

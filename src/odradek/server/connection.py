@@ -192,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         unprocessed bytes, so that a closed socket is noticed at once."""
         is_paused = has_unread and (self._waiting is not None or bool(self._writer.unsent))
         if is_paused and self._client.waiting_replica_fetch is not None:
-            self._client.waiting_replica_fetch.finish()  # the follower has news
+            self._client.waiting_replica_fetch.finish()  # the follower has sent another request
         if is_paused is self._is_paused or self._transport.is_closing():
             return
         self._is_paused = is_paused

@@ -39,7 +39,7 @@ class RunningCluster:
         self, brokers: int = 3, properties: Mapping[str, Property] | None = None, *, has_network: bool = True
     ) -> None:
         self._directory = tempfile.mkdtemp(prefix="odradek-cluster-")
-        self._properties = {**_replicated(brokers), **(properties or {})}
+        self._properties = {**replication_properties(min(brokers, 3), min(brokers, 2)), **(properties or {})}
         self._count = brokers
         self._network = ClusterNetwork() if has_network else None
         self.zookeeper = RunningZooKeeper(port=find_stable_port(), data_directory=self._path("zookeeper"))
@@ -159,9 +159,8 @@ def _listeners(broker_port: int, client_port: int) -> str:
     return f"{BROKER_LISTENER}://127.0.0.1:{broker_port},PLAINTEXT://127.0.0.1:{client_port}"
 
 
-def _replicated(brokers: int) -> dict[str, Property]:
-    replicas = min(brokers, 3)
-    in_sync = min(brokers, 2)
+def replication_properties(replicas: int, in_sync: int) -> dict[str, Property]:
+    """The number of replicas of all topics, and how many of them must have a record before it is acknowledged."""
     properties: dict[str, Property] = {"default.replication.factor": replicas, "min.insync.replicas": in_sync}
     for topic in REPLICATED_TOPICS:
         properties[f"{topic}.replication.factor"] = replicas

@@ -8,9 +8,9 @@ import threading
 
 import click
 
-from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.commands import command
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, properties_argument
 
 
 @command(
@@ -25,13 +25,7 @@ from odradek.cli.framework.options import format_option
         ),
     ]
 )
-@click.argument(
-    "properties",
-    cls=OptionalArgument,
-    metavar="SERVER.PROPERTIES",
-    required=False,
-    type=click.Path(exists=True, dir_okay=False),
-)
+@properties_argument
 @click.option(
     "--override",
     "overrides",
@@ -80,7 +74,7 @@ def broker(
 
 def run_processes(properties: str | None, overrides: tuple[str, ...], count: int, *, as_json: bool) -> None:
     from odradek.cli.broker.supervisor import Supervisor  # noqa: PLC0415 - one broker does not need it
-    from odradek.server.main import configure_processes  # noqa: PLC0415
+    from odradek.server.main import configure_processes  # noqa: PLC0415 - help does not need it
 
     settings = configure_processes(properties, overrides, count)
     arguments = [*([properties] if properties else []), *(f"--override={each}" for each in overrides)]

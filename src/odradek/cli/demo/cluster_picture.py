@@ -58,7 +58,7 @@ def draw(
     now_s: float,
 ) -> RenderableType:
     from rich.console import Group  # noqa: PLC0415 - only the live picture needs rich
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - help does not need it
 
     partitions = {each.index: each for each in state.of_topics([topic])} if state is not None else {}
     replicas = max((len(each.replicas) for each in partitions.values()), default=0)

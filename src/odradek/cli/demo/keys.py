@@ -15,7 +15,7 @@ class Keys:
         self._saved: list[Any] | None = None
         if sys.stdin.isatty():
             import termios  # noqa: PLC0415 - not on every system
-            import tty  # noqa: PLC0415
+            import tty  # noqa: PLC0415 - not on every system
 
             self._saved = termios.tcgetattr(sys.stdin)
             tty.setcbreak(sys.stdin)

@@ -10,10 +10,13 @@ import click
 from odradek.cli.demo.local_broker import check_port
 from odradek.cli.framework.failure import Failure, without_prefix
 from odradek.testing import BrokerError, RunningBroker, RunningZooKeeper
+from odradek.testing.running_cluster import replication_properties
 from odradek.testing.running_zookeeper import ZooKeeperDidNotStart
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from odradek.testing.running_broker import Property
 
 REPLICAS = 3
 SESSION_TIMEOUT_MS = 3000  # the death of a controller is noticed after this time
@@ -27,19 +30,6 @@ brokers_option = click.option(
     metavar="N",
     help="Brokers on consecutive ports; more than one with a ZooKeeper, which needs Java.",
 )
-
-
-def cluster_properties(count: int) -> dict[str, int]:
-    """Three replicas where there are as many brokers, and two of them must have a record before it is acknowledged."""
-    replicas = min(count, REPLICAS)
-    return {
-        "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
-        "default.replication.factor": replicas,
-        "offsets.topic.replication.factor": replicas,
-        "transaction.state.log.replication.factor": replicas,
-        "min.insync.replicas": max(replicas - 1, 1),
-        "transaction.state.log.min.isr": max(replicas - 1, 1),
-    }
 
 
 class LocalCluster:
@@ -61,8 +51,12 @@ class LocalCluster:
             self._zookeeper.start()
         except ZooKeeperDidNotStart as problem:
             raise Failure(f"ZooKeeper did not start: {without_prefix(str(problem))}") from None
-        properties: dict[str, str | int] = dict(cluster_properties(self._count))
-        properties["zookeeper.connect"] = self._zookeeper.connect
+        replicas = min(self._count, REPLICAS)
+        properties = {
+            **replication_properties(replicas, in_sync=max(replicas - 1, 1)),
+            "zookeeper.connect": self._zookeeper.connect,
+            "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
+        }
         self.brokers = {node_id: self._broker(node_id, properties) for node_id in range(1, self._count + 1)}
         with ThreadPoolExecutor(len(self.brokers)) as pool:
             for node_id, started in {each: pool.submit(self.brokers[each].start) for each in self.brokers}.items():
@@ -73,7 +67,7 @@ class LocalCluster:
                     raise Failure(f"broker {node_id} did not start: {last_line or error}") from None
         return self
 
-    def _broker(self, node_id: int, properties: Mapping[str, str | int]) -> RunningBroker:
+    def _broker(self, node_id: int, properties: Mapping[str, Property]) -> RunningBroker:
         return RunningBroker(
             {"node.id": node_id, **properties},
             port=self._port + node_id - 1 if self._port else 0,

@@ -7,7 +7,20 @@ from typing import Any, TypeVar
 
 import click
 
+from odradek.cli.framework.commands import OptionalArgument
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def properties_argument(function: F) -> F:
+    """The properties file of a broker, passed to the command as `properties`."""
+    return click.argument(
+        "properties",
+        cls=OptionalArgument,
+        metavar="SERVER.PROPERTIES",
+        required=False,
+        type=click.Path(exists=True, dir_okay=False),
+    )(function)
 
 
 def format_option(function: F) -> F:

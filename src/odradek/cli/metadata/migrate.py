@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from odradek.cli.framework.commands import OptionalArgument, command
+from odradek.cli.framework.commands import command
 from odradek.cli.framework.confirmation import confirm, yes_option
 from odradek.cli.framework.executable import command_name
 from odradek.cli.framework.failure import Failure
-from odradek.cli.framework.options import format_option
+from odradek.cli.framework.options import format_option, properties_argument
 from odradek.cli.framework.output import count_text, print_json, say
 
 if TYPE_CHECKING:
@@ -26,13 +26,7 @@ if TYPE_CHECKING:
         ("what would be moved", "odradek metadata migrate server.properties --to zk:2181/odradek --dry-run"),
     ]
 )
-@click.argument(
-    "properties",
-    cls=OptionalArgument,
-    metavar="SERVER.PROPERTIES",
-    required=False,
-    type=click.Path(exists=True, dir_okay=False),
-)
+@properties_argument
 @click.option(
     "--to", "connect", metavar="HOST:PORT/CHROOT", help="The cluster's ZooKeeper. Default: zookeeper.connect."
 )

@@ -60,7 +60,7 @@ def preview(
     require_spark()
     from odradek.cli.pipeline.sql import SETTINGS, print_table  # noqa: PLC0415
     from odradek.pipelines.spark.failures import PipelineError  # noqa: PLC0415
-    from odradek.pipelines.spark.previewing import follow as followed  # noqa: PLC0415
+    from odradek.pipelines.spark.previewing import follow as followed  # noqa: PLC0415 - as above
     from odradek.pipelines.spark.previewing import preview as previewed  # noqa: PLC0415
 
     def show(answer: Answer) -> None:

@@ -7,10 +7,9 @@ import inspect
 from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.client.broker_connection import BrokerUnavailable
 from odradek.coordinator.transactions.outbox import Outbox
 from odradek.coordinator.transactions.peers import MARKERS
-from odradek.host.logs import get_logger
+from odradek.coordinator.transactions.transaction_records import by_topic
 from odradek.protocol.control_records import ControlRecordType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.write_txn_markers import (
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.transactions.transaction import TransactionVersion
     from odradek.protocol.control_records import EndTransactionMarker
     from odradek.protocol.topic_partition import TopicPartition
-
-log = get_logger(__name__)
 
 TIMEOUT_MS = 10_000.0
 MARKERS_PER_REQUEST = 1_000
@@ -77,13 +74,8 @@ class ClusterMarkers:
         for item in items:
             by_marker[item.marker, item.version].append(item)
         request = WriteTxnMarkersRequest(markers=[_encode(*key, group) for key, group in by_marker.items()])
-        try:
-            client = self._peers.client(address, MARKERS)
-            response = await client.call(request, WriteTxnMarkersResponse, timeout_ms=TIMEOUT_MS)
-        except BrokerUnavailable as problem:
-            log.debug("transaction markers could not be sent", broker=address.node_id, reason=str(problem))
-            self.give_up(items)
-            return
+        client = self._peers.client(address, MARKERS)
+        response = await client.call(request, WriteTxnMarkersResponse, timeout_ms=TIMEOUT_MS)
         for group, answer in zip(by_marker.values(), response.markers, strict=False):
             outcomes = _outcomes(answer)
             for item in group:
@@ -96,15 +88,12 @@ class ClusterMarkers:
 
 
 def _encode(marker: EndTransactionMarker, version: TransactionVersion, items: Sequence[_Marker]) -> WritableTxnMarker:
-    by_topic: defaultdict[str, list[int]] = defaultdict(list)
-    for item in items:
-        topic, index = item.partition
-        by_topic[topic].append(index)
+    topics = by_topic(item.partition for item in items)
     return WritableTxnMarker(
         producer_id=marker.producer_id,
         producer_epoch=marker.producer_epoch,
         transaction_result=marker.type is ControlRecordType.COMMIT,
-        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=indexes) for topic, indexes in by_topic.items()],
+        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()],
         coordinator_epoch=marker.coordinator_epoch,
         transaction_version=version,
     )

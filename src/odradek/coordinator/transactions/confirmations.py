@@ -3,15 +3,13 @@ of the partition asks it, in this process or on another broker."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from odradek.client.broker_connection import BrokerUnavailable
 from odradek.coordinator.runtime.waiting_response import WaitingResponse, map_answer
 from odradek.coordinator.transactions.outbox import Outbox
 from odradek.coordinator.transactions.peers import CONFIRMATIONS
 from odradek.coordinator.transactions.transaction import TransactionVersion
-from odradek.host.logs import get_logger
+from odradek.coordinator.transactions.transaction_records import by_topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
@@ -29,8 +27,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.transactions.transaction import ProducerIdentity
     from odradek.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResult
     from odradek.protocol.topic_partition import TopicPartition
-
-log = get_logger(__name__)
 
 TIMEOUT_MS = 5_000.0  # the producer repeats its request, also to wait for another coordinator
 QUESTIONS_PER_REQUEST = 500
@@ -110,13 +106,8 @@ class ClusterConfirmations:
 
     async def send(self, address: BrokerAddress, items: Sequence[_Sent]) -> None:
         request = AddPartitionsToTxnRequest(transactions=[_encode(item.question) for item in items])
-        try:
-            client = self._peers.client(address, CONFIRMATIONS)
-            response = await client.call(request, AddPartitionsToTxnResponse, timeout_ms=TIMEOUT_MS)
-        except BrokerUnavailable as problem:
-            log.debug("a transaction coordinator is not reached", broker=address.node_id, reason=str(problem))
-            self.give_up(items)
-            return
+        client = self._peers.client(address, CONFIRMATIONS)
+        response = await client.call(request, AddPartitionsToTxnResponse, timeout_ms=TIMEOUT_MS)
         for item, result in zip(items, response.results_by_transaction, strict=False):
             found = _errors(result)
             item.answer({each: found.get(each, ErrorCode.UNKNOWN_SERVER_ERROR) for each in item.question.partitions})
@@ -130,15 +121,13 @@ class ClusterConfirmations:
 
 
 def _encode(question: Question) -> AddPartitionsToTxnTransaction:
-    by_topic: defaultdict[str, list[int]] = defaultdict(list)
-    for topic, index in question.partitions:
-        by_topic[topic].append(index)
+    topics = by_topic(question.partitions)
     return AddPartitionsToTxnTransaction(
         transactional_id=question.transactional_id,
         producer_id=question.producer.producer_id,
         producer_epoch=question.producer.epoch,
         verify_only=not question.joins,
-        topics=[AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in by_topic.items()],
+        topics=[AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in topics.items()],
     )
 
 

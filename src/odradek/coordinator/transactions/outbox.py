@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from odradek.client.broker_connection import BrokerUnavailable
+from odradek.host.logs import get_logger
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
 
     from odradek.client.broker_address import BrokerAddress
+
+log = get_logger(__name__)
 
 T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
@@ -15,10 +20,10 @@ T_contra = TypeVar("T_contra", contravariant=True)
 
 class Courier(Protocol[T_contra]):
     async def send(self, address: BrokerAddress, items: Sequence[T_contra]) -> None:
-        """One request. Every item gets its answer, or its failure, before this returns."""
+        """One request. Every item gets its answer before this returns. `BrokerUnavailable` if there is none."""
 
     def give_up(self, items: Sequence[T_contra]) -> None:
-        """This broker stops: the items are not sent, or their answers not waited for."""
+        """The broker was not reached, or this one stops: the items get no answer."""
 
 
 class Outbox(Generic[T]):
@@ -46,7 +51,11 @@ class Outbox(Generic[T]):
             while waiting:
                 sending = waiting[: self._most_items]
                 del waiting[: self._most_items]
-                await self._courier.send(address, sending)
+                try:
+                    await self._courier.send(address, sending)
+                except BrokerUnavailable as problem:
+                    log.debug("a broker is not reached", broker=address.node_id, reason=str(problem))
+                    self._courier.give_up(sending)
                 sending = []
         finally:
             del self._waiting[address]

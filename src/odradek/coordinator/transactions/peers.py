@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.client.broker_address import BrokerAddress
 from odradek.client.broker_connection import BrokerUnavailable
+from odradek.metadata.broker_addresses import broker_address
 
 if TYPE_CHECKING:
+    from odradek.client.broker_address import BrokerAddress
     from odradek.client.broker_client import BrokerClient
     from odradek.client.broker_clients import BrokerClients
     from odradek.metadata.cache import MetadataCache
@@ -31,10 +32,7 @@ class Peers(NamedTuple):
     def address(self, node_id: int) -> BrokerAddress | None:
         """None for a broker that is not registered, or fenced."""
         broker = self.metadata.image.brokers.get(node_id)
-        endpoint = None if broker is None else broker.endpoints.get(self.listener_name)
-        if broker is None or endpoint is None or broker.is_fenced:
-            return None
-        return BrokerAddress(node_id, broker.broker_epoch, endpoint.host, endpoint.port)
+        return None if broker is None or broker.is_fenced else broker_address(broker, self.listener_name)
 
     def follow(self, before: MetadataImage, after: MetadataImage) -> None:
         """A broker that was fenced may not answer for long: what it led has other leaders, which are asked instead."""

@@ -1,0 +1,18 @@
+"""Where the brokers of an image are reached by other brokers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.client.broker_address import BrokerAddress
+
+if TYPE_CHECKING:
+    from odradek.metadata.entities import BrokerImage
+
+
+def broker_address(broker: BrokerImage | None, listener_name: str) -> BrokerAddress | None:
+    """None for a broker that is not registered, or has no such listener."""
+    endpoint = None if broker is None else broker.endpoints.get(listener_name)
+    if broker is None or endpoint is None:
+        return None
+    return BrokerAddress(broker.node_id, broker.broker_epoch, endpoint.host, endpoint.port)
