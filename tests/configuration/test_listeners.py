@@ -11,6 +11,7 @@ from odradek.configuration.listeners import (
     parse_listeners,
     parse_protocol_map,
 )
+from odradek.security.protocols import SecurityProtocol
 
 
 @pytest.mark.parametrize(
@@ -69,7 +70,10 @@ def test_ipv4_and_ipv6_may_share_a_port_and_so_may_free_ports() -> None:
 
 
 def test_protocol_map_is_parsed() -> None:
-    assert parse_protocol_map("a:plaintext, B:SASL_SSL") == {"A": "PLAINTEXT", "B": "SASL_SSL"}
+    assert parse_protocol_map("a:plaintext, B:SASL_SSL") == {
+        "A": SecurityProtocol.PLAINTEXT,
+        "B": SecurityProtocol.SASL_SSL,
+    }
 
 
 def advertise(listeners: str, advertised: str = "", **bound_ports: int) -> dict[str, Endpoint]:

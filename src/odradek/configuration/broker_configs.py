@@ -16,7 +16,7 @@ from odradek.configuration.listeners import (
     Listener,
     check_advertised_listeners,
     check_listen_addresses,
-    check_protocols,
+    listener_protocols,
     parse_listeners,
     parse_protocol_map,
     without_controllers,
@@ -25,6 +25,8 @@ from odradek.configuration.topic_config_table import TOPIC_CONFIGS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from odradek.security.protocols import SecurityProtocol
 
 T = TypeVar("T")
 DEFAULT_NODE_ID = 0
@@ -58,6 +60,7 @@ class BrokerConfig:
     topic_defaults: Mapping[str, Value]
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
+    listener_protocols: Mapping[str, SecurityProtocol]
     inter_broker_listener_name: str
     listener_max_connections: Mapping[str, int]
     """`listener.name.<listener>.max.connections`, where it is set."""
@@ -153,6 +156,9 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
         topic_defaults=topic_defaults,
         listeners=listeners,
         advertised_listeners=advertised,
+        listener_protocols=listener_protocols(
+            listeners, parse_protocol_map(cast("str", values["listener.security.protocol.map"]))
+        ),
         inter_broker_listener_name=_resolve_inter_broker_listener(listeners, values),
         listener_max_connections=_resolve_listener_max_connections(listeners, texts),
         log_dirs=_resolve_log_dirs(values),
@@ -212,7 +218,6 @@ def _resolve_listeners(
     entries = cast("tuple[str, ...]", values["listeners"])
     listeners, dropped = without_controllers(parse_listeners("listeners", entries), controllers)
     check_listen_addresses(listeners, ",".join(entries))
-    check_protocols(listeners, parse_protocol_map(cast("str", values["listener.security.protocol.map"])))
     advertised_entries = cast("tuple[str, ...] | None", values["advertised.listeners"]) or ()
     advertised, _ = without_controllers(parse_listeners("advertised.listeners", advertised_entries), controllers)
     check_advertised_listeners(advertised, listeners, ",".join(advertised_entries))

@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.configuration.config_types import ConfigError
+from odradek.security.protocols import SecurityProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-SUPPORTED_PROTOCOLS = ("PLAINTEXT",)
+SUPPORTED_PROTOCOLS = (SecurityProtocol.PLAINTEXT,)
 WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 
 _LISTENER = re.compile(r"(?P<name>\w+)://(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^\[\]:/]*)):(?P<port>-?[0-9]+)", re.ASCII)
@@ -82,23 +82,27 @@ def check_advertised_listeners(advertised: Sequence[Listener], listeners: Sequen
             )
 
 
-def parse_protocol_map(text: str) -> dict[str, str]:
+def parse_protocol_map(text: str) -> dict[str, SecurityProtocol]:
     """`listener.security.protocol.map`: which protocol each listener speaks."""
-    protocols: dict[str, str] = {}
+    protocols: dict[str, SecurityProtocol] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, separator, protocol = (part.strip() for part in entry.rpartition(":"))
-        if not separator or protocol.upper() not in SECURITY_PROTOCOLS:
+        if not separator or protocol.upper() not in SecurityProtocol.__members__:
             raise ConfigError(
                 "listener.security.protocol.map",
                 text,
-                f"expected NAME:PROTOCOL pairs separated by commas, with one of {', '.join(SECURITY_PROTOCOLS)}",
+                "expected NAME:PROTOCOL pairs separated by commas, with one of "
+                f"{', '.join(SecurityProtocol.__members__)}",
             )
-        protocols[name.upper()] = protocol.upper()
+        protocols[name.upper()] = SecurityProtocol[protocol.upper()]
     return protocols
 
 
-def check_protocols(listeners: Sequence[Listener], protocols: Mapping[str, str]) -> None:
-    """Only listeners in use matter: Kafka's sample files map many that are not."""
+def listener_protocols(
+    listeners: Sequence[Listener], protocols: Mapping[str, SecurityProtocol]
+) -> dict[str, SecurityProtocol]:
+    """The protocol of each listener. Only listeners in use matter: Kafka's sample files map many that are not."""
+    chosen: dict[str, SecurityProtocol] = {}
     for listener in listeners:
         protocol = protocols.get(listener.name)
         if protocol is None:
@@ -112,9 +116,11 @@ def check_protocols(listeners: Sequence[Listener], protocols: Mapping[str, str])
             raise ConfigError(
                 "listeners",
                 listener.name,
-                f"this listener speaks {protocol}, which Odradek does not support; "
-                f"supported: {', '.join(SUPPORTED_PROTOCOLS)}",
+                f"this listener speaks {protocol.value}, which Odradek does not support; "
+                f"supported: {', '.join(each.value for each in SUPPORTED_PROTOCOLS)}",
             )
+        chosen[listener.name] = protocol
+    return chosen
 
 
 def without_controllers(
