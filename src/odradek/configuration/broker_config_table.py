@@ -10,6 +10,7 @@ within five seconds. Listeners cannot change while the broker runs. The properti
 from odradek.configuration.config_table import read_table
 from odradek.configuration.config_types import Value
 from odradek.configuration.coordinator_config_table import COORDINATOR_CONFIGS
+from odradek.configuration.sasl_config_table import SASL_CONFIGS
 from odradek.configuration.topic_config_table import gzip_level
 
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
@@ -202,4 +203,4 @@ zookeeper.set.acl BOOLEAN false - -
     {"gzip-level": gzip_level, "replica-selector": replica_selector},
 )
 
-BROKER_CONFIGS = dict(sorted({**SERVER_CONFIGS, **COORDINATOR_CONFIGS}.items()))
+BROKER_CONFIGS = dict(sorted({**SERVER_CONFIGS, **COORDINATOR_CONFIGS, **SASL_CONFIGS}.items()))

@@ -21,6 +21,7 @@ from odradek.configuration.listeners import (
     parse_protocol_map,
     without_controllers,
 )
+from odradek.configuration.sasl_listeners import SaslListener, is_sasl_property, resolve_sasl_listeners
 from odradek.configuration.topic_config_table import TOPIC_CONFIGS
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class BrokerConfig:
     inter_broker_listener_name: str
     listener_max_connections: Mapping[str, int]
     """`listener.name.<listener>.max.connections`, where it is set."""
+    sasl_listeners: Mapping[str, SaslListener]
     log_dirs: tuple[str, ...]
     ignored_properties: tuple[IgnoredProperty, ...]
 
@@ -106,6 +108,11 @@ class BrokerConfig:
     replica_fetch_wait_max_ms = _Setting[int]("replica.fetch.wait.max.ms")
     replica_selector_class = _Setting["str | None"]("replica.selector.class")
     replica_socket_timeout_ms = _Setting[int]("replica.socket.timeout.ms")
+    failed_authentication_delay_ms = _Setting[int]("connection.failed.authentication.delay.ms")
+    delegation_token_secret_key = _Setting["str | None"]("delegation.token.secret.key")
+    delegation_token_max_lifetime_ms = _Setting[int]("delegation.token.max.lifetime.ms")
+    delegation_token_expiry_time_ms = _Setting[int]("delegation.token.expiry.time.ms")
+    delegation_token_expiry_check_interval_ms = _Setting[int]("delegation.token.expiry.check.interval.ms")
     producer_id_expiration_ms = _Setting[int]("producer.id.expiration.ms")
     producer_id_expiration_check_interval_ms = _Setting[int]("producer.id.expiration.check.interval.ms")
 
@@ -148,6 +155,7 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
         IgnoredProperty("listeners", f"{listener.name} is a KRaft controller's listener; Odradek has no use for it")
         for listener in dropped
     ]
+    protocols = listener_protocols(listeners, parse_protocol_map(cast("str", values["listener.security.protocol.map"])))
     return BrokerConfig(
         static_values=static,
         dynamic_default_values=default,
@@ -156,11 +164,10 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
         topic_defaults=topic_defaults,
         listeners=listeners,
         advertised_listeners=advertised,
-        listener_protocols=listener_protocols(
-            listeners, parse_protocol_map(cast("str", values["listener.security.protocol.map"]))
-        ),
+        listener_protocols=protocols,
         inter_broker_listener_name=_resolve_inter_broker_listener(listeners, values),
         listener_max_connections=_resolve_listener_max_connections(listeners, texts),
+        sasl_listeners=resolve_sasl_listeners(protocols, texts),
         log_dirs=_resolve_log_dirs(values),
         ignored_properties=tuple(ignored),
     )
@@ -193,7 +200,7 @@ def _ignored_properties(static: Mapping[str, str]) -> list[IgnoredProperty]:
             if name.startswith(_NOT_YET):
                 ignored.append(IgnoredProperty(name, "Kafka setting for a feature that Odradek does not have; ignored"))
             continue
-        if base_name(name) == "max.connections":
+        if base_name(name) == "max.connections" or is_sasl_property(base_name(name)):
             continue
         if not is_known(name):
             raise UnknownPropertyError(name, known_names())

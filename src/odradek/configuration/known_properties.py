@@ -40,7 +40,6 @@ DOUBLE cluster-wide
 INT read-only
     add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
     alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
-    connection.failed.authentication.delay.ms
     controller.quorum.append.linger.ms controller.quorum.election.backoff.max.ms
     controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
     controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
@@ -59,7 +58,7 @@ INT read-only
     replica.socket.receive.buffer.bytes replication.quota.window.num
     replication.quota.window.size.seconds sasl.login.connect.timeout.ms sasl.login.read.timeout.ms
     sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.nbf.seconds
-    sasl.oauthbearer.clock.skew.seconds sasl.server.max.receive.size share.coordinator.append.linger.ms
+    share.coordinator.append.linger.ms
     share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
     share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
     share.coordinator.state.topic.num.partitions share.coordinator.state.topic.prune.interval.ms
@@ -73,22 +72,22 @@ INT cluster-wide
     remote.log.reader.threads share.coordinator.cached.buffer.max.bytes
 LIST read-only
     controller.listener.names controller.quorum.bootstrap.servers controller.quorum.voters early.start.listeners
-    kafka.metrics.reporters process.roles sasl.oauthbearer.expected.audience
+    kafka.metrics.reporters process.roles
 LIST per-broker
-    cordoned.log.dirs sasl.enabled.mechanisms sasl.kerberos.principal.to.local.rules ssl.cipher.suites
+    cordoned.log.dirs sasl.kerberos.principal.to.local.rules ssl.cipher.suites
     ssl.enabled.protocols
 LIST cluster-wide
     config.providers metric.reporters
 LONG read-only
-    connections.max.reauth.ms controller.performance.always.log.threshold.ms
-    controller.performance.sample.period.ms delegation.token.expiry.check.interval.ms
-    delegation.token.expiry.time.ms delegation.token.max.lifetime.ms internal.metadata.delete.delay.millis
+    controller.performance.always.log.threshold.ms
+    controller.performance.sample.period.ms
+    internal.metadata.delete.delay.millis
     log.dir.failure.timeout.ms log.initial.task.delay.ms
     metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms metadata.log.segment.ms
     metadata.max.retention.bytes metadata.max.retention.ms metrics.sample.window.ms queued.max.request.bytes
     remote.log.index.file.cache.ttl.ms remote.log.manager.task.interval.ms
     remote.log.manager.task.retry.backoff.max.ms remote.log.manager.task.retry.backoff.ms
-    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.refresh.ms
+    sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms
     sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.ms
     server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
 LONG per-broker
@@ -98,10 +97,10 @@ LONG cluster-wide
     remote.log.index.file.cache.total.size.bytes remote.log.manager.copy.max.bytes.per.second
     remote.log.manager.fetch.max.bytes.per.second replica.alter.log.dirs.io.max.bytes.per.second
 PASSWORD read-only
-    delegation.token.secret.key sasl.oauthbearer.assertion.private.key.passphrase
+    sasl.oauthbearer.assertion.private.key.passphrase
     sasl.oauthbearer.client.credentials.client.secret
 PASSWORD per-broker
-    sasl.jaas.config ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.password
+    ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.password
     ssl.truststore.certificates ssl.truststore.password
 SHORT read-only
     share.coordinator.state.topic.min.isr share.coordinator.state.topic.replication.factor
@@ -116,12 +115,12 @@ STRING read-only
     sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.iss
     sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
     sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.template.file
-    sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.expected.issuer
-    sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name
-    sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url security.inter.broker.protocol
+    sasl.oauthbearer.client.credentials.client.id
+    sasl.oauthbearer.scope
+    sasl.oauthbearer.token.endpoint.url security.inter.broker.protocol
     security.providers ssl.principal.mapping.rules
 STRING per-broker
-    sasl.kerberos.kinit.cmd sasl.kerberos.service.name sasl.mechanism.inter.broker.protocol ssl.client.auth
+    sasl.kerberos.kinit.cmd sasl.kerberos.service.name ssl.client.auth
     ssl.endpoint.identification.algorithm ssl.keymanager.algorithm ssl.keystore.location ssl.keystore.type
     ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.location
     ssl.truststore.type

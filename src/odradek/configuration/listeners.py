@@ -11,7 +11,7 @@ from odradek.security.protocols import SecurityProtocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-SUPPORTED_PROTOCOLS = (SecurityProtocol.PLAINTEXT,)
+SUPPORTED_PROTOCOLS = (SecurityProtocol.PLAINTEXT, SecurityProtocol.SASL_PLAINTEXT)
 WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 
 _LISTENER = re.compile(r"(?P<name>\w+)://(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^\[\]:/]*)):(?P<port>-?[0-9]+)", re.ASCII)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from odradek.controller.metadata_writer import Decided
     from odradek.controller.reassignment_decisions import NewReplicas, ReassignmentResult
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
+    from odradek.controller.scram_decisions import ScramAlteration, ScramResult
+    from odradek.controller.token_decisions import TokenRequest, TokenResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.client_quotas import QuotaAlteration
@@ -60,6 +62,10 @@ class ControllerChannel(Protocol):
     async def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]: ...
+
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[ScramResult]: ...
+
+    async def change_delegation_token(self, request: TokenRequest) -> TokenResult: ...
 
     async def allocate_producer_ids(self, count: int) -> int:
         """The first of `count` ids that are never allocated again."""
@@ -125,6 +131,12 @@ class LocalControllerChannel:
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]:
         return await self._applied(self._controller.alter_client_quotas(alterations, validate_only=validate_only))
+
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[ScramResult]:
+        return await self._applied(self._controller.alter_scram_credentials(alterations))
+
+    async def change_delegation_token(self, request: TokenRequest) -> TokenResult:
+        return await self._applied(self._controller.change_delegation_token(request))
 
     async def allocate_producer_ids(self, count: int) -> int:
         first_id, _ = await self._controller.allocate_producer_ids(count)

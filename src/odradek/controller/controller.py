@@ -19,6 +19,8 @@ from odradek.controller.results import (
     refuse_quota_changes,
     refuse_topics,
 )
+from odradek.controller.scram_decisions import decide_scram_alterations, refuse_scram_alterations
+from odradek.controller.token_decisions import decide_token_request, refuse_token_request
 from odradek.controller.topic_decisions import decide_new_leader_epochs
 from odradek.controller.topic_deletion import decide_deletions
 from odradek.metadata.changes import ControllerElected
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.metadata_writer import Decided
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
+    from odradek.controller.scram_decisions import ScramAlteration, ScramResult
+    from odradek.controller.token_decisions import TokenRequest, TokenResult
     from odradek.controller.topic_decisions import Cluster, NewPartitions, NewTopic
     from odradek.host.entropy import Entropy
     from odradek.metadata.changes import Change
@@ -124,6 +128,12 @@ class Controller:
         return await self._decide(
             request_decisions.decide_quota_changes, alterations, refuse_quota_changes, validate_only=validate_only
         )
+
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> Decided[list[ScramResult]]:
+        return await self._decide(decide_scram_alterations, alterations, refuse_scram_alterations)
+
+    async def change_delegation_token(self, request: TokenRequest) -> Decided[TokenResult]:
+        return await self._decide(decide_token_request, request, refuse_token_request)
 
     async def allocate_producer_ids(self, count: int) -> Decided[int]:
         """The first of `count` ids that are never allocated again, also not after a crash. `ControllerFenced` when

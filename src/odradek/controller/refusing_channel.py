@@ -14,6 +14,8 @@ from odradek.controller.results import (
     refuse_quota_changes,
     refuse_topics,
 )
+from odradek.controller.scram_decisions import refuse_scram_alterations
+from odradek.controller.token_decisions import refuse_token_request
 from odradek.metadata.store import StoreError
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from odradek.controller.leader_election import ElectionKind
     from odradek.controller.reassignment_decisions import NewReplicas
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
+    from odradek.controller.scram_decisions import ScramAlteration, ScramResult
+    from odradek.controller.token_decisions import TokenRequest, TokenResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.client_quotas import QuotaAlteration
     from odradek.protocol.refusal import Refusal
@@ -64,6 +68,12 @@ class RefusingChannel:
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]:
         return refuse_quota_changes(alterations, self._refusal)
+
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[ScramResult]:
+        return refuse_scram_alterations(alterations, self._refusal)
+
+    async def change_delegation_token(self, request: TokenRequest) -> TokenResult:
+        return refuse_token_request(request, self._refusal)
 
     async def allocate_producer_ids(self, count: int) -> int:
         self._raise()

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from odradek.controller.reassignment_decisions import NewReplicas, ReassignmentResult
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
     from odradek.controller.route import ControllerRoute
+    from odradek.controller.scram_decisions import ScramAlteration, ScramResult
+    from odradek.controller.token_decisions import TokenRequest, TokenResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.client_quotas import QuotaAlteration
@@ -194,6 +196,12 @@ class ClusterControllerChannel:
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]:
         return await self._handler_channel().alter_client_quotas(alterations, validate_only=validate_only)
+
+    async def alter_scram_credentials(self, alterations: Sequence[ScramAlteration]) -> list[ScramResult]:
+        return await self._handler_channel().alter_scram_credentials(alterations)
+
+    async def change_delegation_token(self, request: TokenRequest) -> TokenResult:
+        return await self._handler_channel().change_delegation_token(request)
 
     async def unregister_broker(self, node_id: int) -> Refusal | None:
         return await self._handler_channel().unregister_broker(node_id)

@@ -13,7 +13,7 @@ from odradek.security.authorizer import Authorizer, Operation, Resource, Resourc
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.controller.channel import ControllerChannel
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from odradek.protocol.framing import RequestHeader
     from odradek.replica.partition_table import PartitionTable
     from odradek.replica.waiting_requests import WaitingFetch
+    from odradek.security.authentication import Authentication, Mechanisms
 
 CLUSTER_NAME = "kafka-cluster"  # the one cluster resource's name in Kafka's authorization model
 
@@ -44,15 +45,34 @@ class ClientConnection:
     """The peer of one connection: its address, its listener, and its principal.
 
     `waiting_replica_fetch` is the fetch of a follower that waits for records. It is answered early when the follower
-    sends another request, which otherwise would wait for it."""
+    sends another request, which otherwise would wait for it.
 
-    __slots__ = ("host", "listener_name", "principal", "waiting_replica_fetch")
+    `authentication` is None on a listener without SASL. While `is_restricted`, it is asked about each request. The
+    connection is closed after an answer with `closes_after_answer`."""
+
+    __slots__ = (
+        "authentication",
+        "closes_after_answer",
+        "host",
+        "is_restricted",
+        "listener_name",
+        "principal",
+        "waiting_replica_fetch",
+    )
 
     def __init__(self, listener_name: str, host: str) -> None:
         self.listener_name = listener_name
         self.host = host
         self.principal: Principal = ANONYMOUS
         self.waiting_replica_fetch: WaitingFetch | None = None
+        self.authentication: Authentication | None = None
+        self.is_restricted = False
+        self.closes_after_answer = False
+
+    @property
+    def is_authenticated(self) -> bool:
+        """Whether every request may come: the listener asks for no SASL, or the client has authenticated."""
+        return self.authentication is None or self.authentication.principal is not None
 
 
 class RequestForwarder(Protocol):
@@ -77,6 +97,8 @@ class Services:
     transactions: TransactionCoordinator
     authorizer: Authorizer
     advertised_apis: AdvertisedApis
+    sasl_mechanisms: Callable[[str], Mechanisms] | None = None
+    """The mechanisms of a SASL listener, by its name."""
     apis: Mapping[int, Api] = field(default_factory=dict)
     forwarder: RequestForwarder | None = None
     """None for a single broker, which decides itself."""

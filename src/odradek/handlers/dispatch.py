@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
+from odradek.handlers.authentication_failure import answer_raw_token
 from odradek.handlers.context import CloseConnection, RequestContext
 from odradek.handlers.unsupported_features import API_KEYS
 from odradek.host.logs import get_logger
 from odradek.protocol.framing import RequestHeader, decode_request_header
 from odradek.protocol.malformed import MalformedMessage
 from odradek.protocol.schema import Response
+from odradek.security.authentication import Authentication
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from odradek.handlers.context import ClientConnection, RequestForwarder, Services
 
 log = get_logger(__name__)
+
+API_KEY_BYTES = 2  # at the start of every request
 
 __all__ = ["API_VERSIONS_KEY", "Answer", "Dispatcher", "LaterAnswer"]
 
@@ -76,6 +80,10 @@ class Dispatcher:
         Raises MalformedMessage or CloseConnection when the connection must be closed without an answer. The frame's
         memory is not read after this has returned.
         """
+        if connection.is_restricted:
+            token = self._check_authentication(frame, connection)
+            if token is not None:
+                return token
         header = decode_request_header(frame, self._flexible_from)
         api = self._apis.get(header.api_key)
         if api is None:
@@ -104,6 +112,32 @@ class Dispatcher:
         if isinstance(response, WaitingResponse):
             return LaterAnswer(api, header, response)
         return _answer_later(api, header, response)
+
+    def begin_connection(self, connection: ClientConnection) -> None:
+        """Called once for each connection: a client of a SASL listener must authenticate first."""
+        services = self._services
+        protocol = services.config.listener_protocols.get(connection.listener_name)
+        if protocol is not None and protocol.has_sasl:
+            if services.sasl_mechanisms is None:
+                raise RuntimeError("a SASL listener needs mechanisms")
+            connection.authentication = Authentication(services.sasl_mechanisms(connection.listener_name))
+            connection.is_restricted = True
+
+    def _check_authentication(self, frame: memoryview, connection: ClientConnection) -> Awaitable[Answer] | Answer:
+        """CloseConnection when the request must not come at this point; the answer to a token without a header; None
+        when the request may be handled."""
+        authentication = connection.authentication
+        if authentication is None:
+            return None
+        if authentication.expects_raw_token:
+            return answer_raw_token(authentication, bytes(frame), connection, self._services)
+        if len(frame) < API_KEY_BYTES:
+            raise MalformedMessage("the request has no API key")
+        api_key = int.from_bytes(frame[:API_KEY_BYTES], "big", signed=True)
+        refusal = authentication.refuse(api_key, self._services.host.clock.monotonic_ms())
+        if refusal is not None:
+            raise CloseConnection(refusal)
+        return None
 
     async def _forward(
         self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, forwarder: RequestForwarder

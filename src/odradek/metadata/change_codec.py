@@ -17,6 +17,7 @@ from odradek.metadata import changes as change_types
 from odradek.metadata.entities import BrokerImage, TopicImage
 from odradek.metadata.partition_codec import decode_partitions, encode_partitions
 from odradek.metadata.topic_names import is_internal
+from odradek.metadata.user_codec import USER_TAGS, decode_user_change, encode_user_change
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def _encode_change(out: bytearray, change: Change) -> None:
         case change_types.ControllerElected(controller_id, controller_epoch):
             out.append(_CONTROLLER_ELECTED)
             out += _INT32.pack(controller_id) + _INT32.pack(controller_epoch)
+        case _ if isinstance(change, change_types.UserChange):
+            encode_user_change(out, change)
         case _:
             assert_never(change)
 
@@ -187,6 +190,8 @@ def _decode_change(reader: _Reader) -> Change:
         return change_types.BrokerRemoved(reader.int32(), reader.int64())
     if tag == _CONTROLLER_ELECTED:
         return change_types.ControllerElected(reader.int32(), reader.int32())
+    if tag in USER_TAGS:
+        return decode_user_change(tag, reader)
     raise MalformedMessage(f"{tag} is not the tag of a change")
 
 
@@ -223,14 +228,17 @@ class _Reader:
         return uuid.UUID(bytes=self._take(_UUID_BYTES))
 
     def text(self) -> str:
-        return self._take(int.from_bytes(self._take(4), "big")).decode()
+        return self.binary().decode()
+
+    def binary(self) -> bytes:
+        return self._take(int.from_bytes(self._take(4), "big"))
 
     def optional_text(self) -> str | None:
         return self.text() if self.flag() else None
 
     def values(self, read: Callable[[], V]) -> dict[str, V | None]:
         values: dict[str, V | None] = {}
-        for _ in range(self._count(smallest_bytes=5)):
+        for _ in range(self.count(smallest_bytes=5)):
             name = self.text()
             values[name] = read() if self.flag() else None
         return values
@@ -250,13 +258,13 @@ class _Reader:
         if flags > _FENCED | _SHUTTING_DOWN:
             raise MalformedMessage(f"broker {node_id} has unknown flags {flags}")
         endpoints = {}
-        for _ in range(self._count(smallest_bytes=12)):
+        for _ in range(self.count(smallest_bytes=12)):
             listener = self.text()
             endpoints[listener] = Endpoint(self.text(), self.int32())
         is_fenced, is_shutting_down = bool(flags & _FENCED), bool(flags & _SHUTTING_DOWN)
         return BrokerImage(node_id, endpoints, rack, broker_epoch, is_fenced, is_shutting_down)
 
-    def _count(self, smallest_bytes: int) -> int:
+    def count(self, smallest_bytes: int) -> int:
         count = int.from_bytes(self._take(4), "big")
         if count * smallest_bytes > len(self._data) - self.position:
             raise MalformedMessage(f"{count} entries do not fit into the rest of the data")

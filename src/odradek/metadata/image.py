@@ -21,8 +21,10 @@ from odradek.metadata.changes import (
     ProducerIdsAllocated,
     TopicCreated,
     TopicDeleted,
+    UserChange,
 )
 from odradek.metadata.topic_names import collision_key
+from odradek.metadata.users import UserDraft, UserImage
 
 if TYPE_CHECKING:
     import uuid
@@ -59,6 +61,7 @@ class MetadataImage:
     configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
     client_quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
     next_producer_id: int = 0
+    users: UserImage = field(default_factory=UserImage)
 
     def topic_by_id(self, topic_id: uuid.UUID) -> TopicImage | None:
         return self.topics_by_id.get(topic_id)
@@ -94,6 +97,7 @@ class _Draft:
         self._configs: dict[ConfigResource, Mapping[str, str]] | None = None
         self._quotas: dict[QuotaEntity, Mapping[str, float]] | None = None
         self._brokers: dict[int, BrokerImage] | None = None
+        self._users: UserDraft | None = None
         self._next_producer_id = image.next_producer_id
         self._controller_id = image.controller_id
         self._controller_epoch = image.controller_epoch
@@ -120,9 +124,9 @@ class _Draft:
             case BrokerRemoved(node_id, broker_epoch):
                 self._remove_broker(node_id, broker_epoch)
             case ControllerElected(controller_id, controller_epoch):
-                if controller_epoch <= self._controller_epoch:
-                    raise InvalidChange(f"controller epoch {controller_epoch} is not above {self._controller_epoch}")
-                self._controller_id, self._controller_epoch = controller_id, controller_epoch
+                self._elect_controller(controller_id, controller_epoch)
+            case _ if isinstance(change, UserChange):
+                self._change_users(change)
             case _:
                 assert_never(change)
 
@@ -141,6 +145,8 @@ class _Draft:
             image = replace(image, client_quotas=self._quotas)
         if self._brokers is not None:
             image = replace(image, brokers=self._brokers)
+        if self._users is not None:
+            image = replace(image, users=self._users.finish())
         return replace(
             image,
             version=image.version + 1,
@@ -224,6 +230,19 @@ class _Draft:
             self._quotas[entity] = merged
         else:
             self._quotas.pop(entity, None)
+
+    def _elect_controller(self, controller_id: int, controller_epoch: int) -> None:
+        if controller_epoch <= self._controller_epoch:
+            raise InvalidChange(f"controller epoch {controller_epoch} is not above {self._controller_epoch}")
+        self._controller_id, self._controller_epoch = controller_id, controller_epoch
+
+    def _change_users(self, change: UserChange) -> None:
+        if self._users is None:
+            self._users = UserDraft(self._image.users)
+        try:
+            self._users.apply(change)
+        except ValueError as problem:
+            raise InvalidChange(str(problem)) from None
 
     def _writable_brokers(self) -> dict[int, BrokerImage]:
         if self._brokers is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.metadata.changes import ClientQuotaChanged, ConfigsChanged, ProducerIdsAllocated, TopicCreated
 from odradek.metadata.topic_names import collision_key
+from odradek.metadata.users import decide_user_migration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,6 +65,9 @@ def decide_migration(source: MetadataImage, target: MetadataImage, node_id: int)
         collisions += [f"quota {quota} of {name}" for quota in differing]
         if limits:
             changes.append(ClientQuotaChanged(entity, limits))
+    user_changes, differing = decide_user_migration(source.users, target.users)
+    changes += user_changes
+    collisions += differing
     if source.next_producer_id > target.next_producer_id:
         changes.append(ProducerIdsAllocated(source.next_producer_id))
     return Migration(

@@ -35,6 +35,7 @@ def image_as_changes(image: MetadataImage) -> list[Change]:
     changes += [TopicCreated(topic) for topic in image.topics.values()]
     changes += [ConfigsChanged(*resource, values) for resource, values in image.configs.items()]
     changes += [ClientQuotaChanged(entity, values) for entity, values in image.client_quotas.items()]
+    changes += image.users.as_changes()
     if image.next_producer_id:
         changes.append(ProducerIdsAllocated(image.next_producer_id))
     return changes

@@ -79,6 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         peer = transport.get_extra_info("peername")
         self._client = ClientConnection(self._listener.name, peer[0] if peer else "")
         self.last_active_ms = self._listener.clock.monotonic_ms()
+        self._listener.dispatcher.begin_connection(self._client)
         self._listener.connection_opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - asyncio's signature
@@ -182,7 +183,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport.abort()
 
     def _proceed(self) -> None:
-        if self.is_finishing:
+        if self.is_finishing or self._client.closes_after_answer:
             self.finish()
         else:
             self._handle_frames()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from odradek.controller.expired_tokens import ExpiredTokens
 from odradek.coordinator.groups.group_coordinator import GroupCoordinator
 from odradek.coordinator.producer_ids import ProducerIds
 from odradek.coordinator.transactions.transaction_coordinator import TransactionCoordinator
@@ -15,6 +16,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
+from odradek.handlers.sasl_listeners import SaslListeners
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import (
     LOCK_FILE,
@@ -100,6 +102,9 @@ class Node:
         table.removals.before_removal = compaction.forget
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
+        self._housekeeping.add(ExpiredTokens(channel, metadata))
+        self._sasl = SaslListeners(metadata, host)
+        self._housekeeping.add(self._sasl)
         apis = self._coordination.apis()
         services = Services(
             host=host,
@@ -112,6 +117,7 @@ class Node:
             transactions=self._transactions,
             authorizer=AllowAll(),
             advertised_apis=AdvertisedApis(apis.values()),
+            sasl_mechanisms=self._sasl.mechanisms,
             forwarder=self._coordination.forwarder,
             apis=apis,
         )
@@ -146,6 +152,7 @@ class Node:
     async def serve(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Register this broker with the addresses that its clients use, and start housekeeping."""
         config = self._config
+        await self._sasl.load_keys()
         await self._coordination.join(BrokerImage(config.node_id, endpoints, config.rack), self._table)
         self._housekeeping.start()
 
