@@ -15,15 +15,22 @@ from odradek.metadata.changes import (
     ClientQuotaChanged,
     ConfigsChanged,
     ControllerElected,
+    DelegationTokenChanged,
+    DelegationTokenRemoved,
     PartitionsAdded,
     PartitionsChanged,
     ProducerIdsAllocated,
+    ScramCredentialChanged,
+    StandInKeyChosen,
     TopicCreated,
     TopicDeleted,
 )
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.topic_names import is_internal
+from odradek.security.delegation_tokens import DelegationToken
+from odradek.security.principals import Principal
+from odradek.security.scram_credentials import ScramCredential, ScramMechanism
 
 if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
@@ -89,13 +96,35 @@ def broker_change(draw: st.DrawFn, image: MetadataImage) -> Change:
 
 
 @st.composite
+def user_change(draw: st.DrawFn, image: MetadataImage) -> Change:
+    kind = draw(st.sampled_from(["credential", "remove credential", "key", "token", "remove token"]))
+    secrets, times = st.binary(max_size=4), st.integers(0, 2**63 - 1)
+    if kind == "remove credential" and image.users.scram_credentials:
+        return ScramCredentialChanged(*draw(st.sampled_from(sorted(image.users.scram_credentials))), None)
+    if kind == "remove token" and image.users.delegation_tokens:
+        return DelegationTokenRemoved(draw(st.sampled_from(sorted(image.users.delegation_tokens))))
+    if kind == "key":
+        return StandInKeyChosen(draw(st.binary(min_size=1, max_size=4)))
+    if "token" in kind:
+        principals = st.builds(Principal, texts, texts)
+        renewers = st.lists(principals, max_size=2).map(tuple)
+        return DelegationTokenChanged(
+            draw(st.builds(DelegationToken, texts, principals, principals, renewers, times, times, times))
+        )
+    credential = st.builds(ScramCredential, secrets, secrets, secrets, st.integers(0, 2**31 - 1))
+    return ScramCredentialChanged(draw(texts), draw(st.sampled_from(ScramMechanism)), draw(credential))
+
+
+@st.composite
 def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
     """A change that can be applied to this image."""
-    kind = draw(st.sampled_from(["topic", "topic", "broker", "configs", "quota", "ids", "controller"]))
+    kind = draw(st.sampled_from(["topic", "topic", "broker", "configs", "quota", "ids", "controller", "user"]))
     if kind == "topic":
         return draw(topic_change(image))
     if kind == "broker":
         return draw(broker_change(image))
+    if kind == "user":
+        return draw(user_change(image))
     if kind == "configs":
         resource_type = draw(st.sampled_from([ConfigResourceType.BROKER, ConfigResourceType.GROUP]))
         values = draw(st.dictionaries(st.sampled_from("xyz"), st.none() | texts, min_size=1))

@@ -26,6 +26,7 @@ COMMANDS = {
     "config": ("odradek.cli.config:config", "Show and change settings of topics, brokers and groups."),
     "cluster": ("odradek.cli.cluster:cluster", "Show the brokers and the state of a cluster."),
     "partition": ("odradek.cli.partition:partition", "Move replicas of partitions, and elect leaders."),
+    "user": ("odradek.cli.user:user", "Add, list and remove users, and change their passwords."),
     "metadata": ("odradek.cli.metadata:metadata", "Move a single broker's metadata into a cluster's ZooKeeper."),
     "pipeline": ("odradek.cli.pipeline:pipeline", "Check, draw, test and run declared pipelines."),
     "sql": ("odradek.cli.pipeline.sql:sql", "Query topics, sources and views in SQL."),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from odradek.handlers.authentication_failures import AuthenticationFailures
 from odradek.handlers.unsupported_features import UnsupportedFeatures
 from odradek.security.authorizer import Authorizer, Operation, Resource, ResourceType, authorized_operations
 from odradek.security.principals import ANONYMOUS, Principal
@@ -103,6 +104,7 @@ class Services:
     forwarder: RequestForwarder | None = None
     """None for a single broker, which decides itself."""
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
+    authentication_failures: AuthenticationFailures = field(default_factory=AuthenticationFailures)
 
     @property
     def config(self) -> BrokerConfig:

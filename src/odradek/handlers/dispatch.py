@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
 from odradek.handlers.answers import API_VERSIONS_KEY, Answer, encode_answer, frame_response
-from odradek.handlers.authentication_failure import answer_raw_token
+from odradek.handlers.authentication_steps import answer_raw_token
 from odradek.handlers.context import CloseConnection, RequestContext
 from odradek.handlers.unsupported_features import API_KEYS
 from odradek.host.logs import get_logger

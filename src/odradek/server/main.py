@@ -14,6 +14,7 @@ from odradek.host.logs import configure_logs, get_logger
 from odradek.host.network import raise_descriptor_limit, run_on_fast_loop
 from odradek.log.log_directory import LogDirectoryError
 from odradek.metadata.store import StoreError
+from odradek.server import user_store
 from odradek.server.broker import Broker
 from odradek.server.migration import migrate
 from odradek.server.process_settings import ProcessSettings, process_settings
@@ -82,6 +83,22 @@ def migrate_metadata(properties_path: str | None, overrides: Sequence[str], *, i
         "present_topics": migration.present_topics,
         "kept_file": done.kept_file,
     }
+
+
+def add_user(
+    properties_path: str | None,
+    overrides: Sequence[str],
+    user: str,
+    password: str,
+    mechanisms: Sequence[str],
+    iterations: int,
+) -> str:
+    """Write a SCRAM user into the metadata of a broker that does not run; returns where it was written."""
+    config = configure(properties_path, overrides)
+    try:
+        return asyncio.run(user_store.add_user(config, real_host(), user, password, mechanisms, iterations))
+    except (StoreError, LogDirectoryError, OSError) as problem:
+        raise BrokerFailure(str(problem)) from problem
 
 
 def _choice(variable: str, choices: Sequence[str]) -> str:

@@ -117,7 +117,9 @@ class Cluster:
         }
 
     def _remember(self, error: KafkaError) -> None:
-        self.last_error = error
+        """The reason of a failure, such as a wrong password, is not replaced by its consequence."""
+        if self.last_error is None or error.name() not in CONNECTION_ERRORS:
+            self.last_error = error
 
     def topic_names(self, timeout_s: float = REQUEST_TIMEOUT_S) -> list[str]:
         self.check_reachable(min(timeout_s, CONNECT_TIMEOUT_S))

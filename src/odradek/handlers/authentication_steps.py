@@ -9,7 +9,6 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.handlers.context import CloseConnection
-from odradek.host.logs import get_logger
 from odradek.security.authentication import Times
 
 if TYPE_CHECKING:
@@ -19,8 +18,6 @@ if TYPE_CHECKING:
     from odradek.handlers.context import ClientConnection, Services
     from odradek.host.clock import Clock
     from odradek.security.authentication import AuthenticateStep, Authentication
-
-log = get_logger(__name__)
 
 R = TypeVar("R")
 LONGEST_REASON = 300  # characters: a user name in it comes from the client
@@ -58,9 +55,9 @@ async def _close_after_failure(reason: str, connection: ClientConnection, servic
 async def fail_authentication(answer: R, reason: str, connection: ClientConnection, services: Services) -> R:
     """The answer, after the delay. The connection is closed once it is sent."""
     authentication = connection.authentication
-    log.warning(
-        "authentication failed",
-        client=connection.host,
+    services.authentication_failures.report(
+        services.host.clock,
+        connection.host,
         listener=connection.listener_name,
         mechanism=None if authentication is None else authentication.mechanism_name,
         reason=reason[:LONGEST_REASON],
