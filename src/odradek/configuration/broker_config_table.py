@@ -198,7 +198,7 @@ zookeeper.connection.timeout.ms INT - [1,] -
 zookeeper.session.timeout.ms INT 4000 [1,] -
     After how long without a sign of life the cluster considers this broker dead.
 zookeeper.set.acl BOOLEAN false - -
-    Whether only this broker's identity (zookeeper.auth) may change the nodes that it creates in ZooKeeper.
+    Whether only this broker's identity (zookeeper.auth) may read and change the nodes that it creates in ZooKeeper.
 """,
     {"gzip-level": gzip_level, "replica-selector": replica_selector},
 )

@@ -247,7 +247,7 @@ def _new_client(servers: str, settings: ZooKeeperSettings) -> Any:
     from kazoo.client import KazooClient  # noqa: PLC0415 - an extra
     from kazoo.handlers.threading import SequentialThreadingHandler  # noqa: PLC0415
     from kazoo.retry import KazooRetry  # noqa: PLC0415
-    from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE  # noqa: PLC0415
+    from kazoo.security import CREATOR_ALL_ACL  # noqa: PLC0415
 
     logger = logging.getLogger("kazoo")
     logger.setLevel(logging.ERROR)  # changes of the session are logged here
@@ -266,7 +266,7 @@ def _new_client(servers: str, settings: ZooKeeperSettings) -> Any:
             sasl_options={"mechanism": "DIGEST-MD5", "username": user, "password": password}
             if scheme == "sasl"
             else None,
-            default_acl=CREATOR_ALL_ACL + READ_ACL_UNSAFE if settings.restricts_access else None,
+            default_acl=CREATOR_ALL_ACL if settings.restricts_access else None,  # the nodes hold credentials
             logger=logger,
         )
     except ValueError as problem:
