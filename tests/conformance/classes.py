@@ -11,6 +11,7 @@ CLASSES = [
     "org.apache.kafka.tools.DeleteRecordsCommandTest",
     "org.apache.kafka.tools.GroupsCommandTest",
     "org.apache.kafka.tools.LogDirsCommandTest",
+    "org.apache.kafka.tools.UserScramCredentialsCommandTest",
     "org.apache.kafka.clients.producer.ProducerCompressionTest",
     "kafka.server.JoinGroupRequestTest",
     "kafka.server.TxnOffsetCommitRequestTest",
@@ -42,7 +43,6 @@ NOT_RUN = {
     "kafka.server.ShareGroupDescribeRequestTest": _SHARE_GROUPS,
     "org.apache.kafka.clients.admin.ClientTelemetryTest": "needs client telemetry (KIP-714)",
     "org.apache.kafka.clients.consumer.ShareConsumerTest": _SHARE_GROUPS,
-    "org.apache.kafka.tools.UserScramCredentialsCommandTest": "needs SCRAM",
 }
 
 # Class and test of CLASSES that fail, with the reason. The list is exact: a test that passes must be removed from it.

@@ -1,5 +1,5 @@
-"""Conversations with a SASL listener, correct ones and others, and what a broker answers to each message: error codes and
-texts, or that it closes the connection. The same on Odradek and on Apache Kafka."""
+"""Conversations with a SASL listener, correct ones and others, and what a broker answers to each message: error codes
+and texts, or that it closes the connection. The same on Odradek and on Apache Kafka."""
 
 from __future__ import annotations
 

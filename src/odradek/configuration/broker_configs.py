@@ -109,6 +109,7 @@ class BrokerConfig:
     replica_selector_class = _Setting["str | None"]("replica.selector.class")
     replica_socket_timeout_ms = _Setting[int]("replica.socket.timeout.ms")
     failed_authentication_delay_ms = _Setting[int]("connection.failed.authentication.delay.ms")
+    sasl_server_max_receive_size = _Setting[int]("sasl.server.max.receive.size")
     delegation_token_secret_key = _Setting["str | None"]("delegation.token.secret.key")
     delegation_token_max_lifetime_ms = _Setting[int]("delegation.token.max.lifetime.ms")
     delegation_token_expiry_time_ms = _Setting[int]("delegation.token.expiry.time.ms")
