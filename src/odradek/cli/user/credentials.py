@@ -46,6 +46,7 @@ def credential_options(function: F) -> F:
 def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
     """The credentials of these users, or of all. A named user that does not exist has none."""
     found: dict[str, Any]
+    futures: Any  # one for each name, or one for all users
     if names:
         futures = cluster.admin().describe_user_scram_credentials(list(names), request_timeout=REQUEST_TIMEOUT_S)
         found = {
@@ -54,8 +55,8 @@ def read_users(cluster: Cluster, names: Sequence[str] = ()) -> list[Credential]:
             if (described := _unless_missing(cluster, future, name)) is not None
         }
     else:
-        future = cluster.admin().describe_user_scram_credentials(request_timeout=REQUEST_TIMEOUT_S)
-        found = cluster.finish(future, "users")
+        futures = cluster.admin().describe_user_scram_credentials(request_timeout=REQUEST_TIMEOUT_S)
+        found = cluster.finish(futures, "users")
     return sorted(
         Credential(name, info.mechanism.name.replace("_", "-"), info.iterations)
         for name, described in found.items()
