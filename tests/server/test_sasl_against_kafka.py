@@ -26,6 +26,7 @@ class SecuredKafka(ApacheKafka):
         self._properties |= {
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port},SASL_PLAINTEXT://127.0.0.1:{self.sasl_port},"
             f"CONTROLLER://127.0.0.1:{self._controller_port}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
             "listener.name.sasl_plaintext.plain.sasl.jaas.config": PLAIN_LINE,
             "listener.name.sasl_plaintext.scram-sha-256.sasl.jaas.config": SCRAM_LINE,
