@@ -10,12 +10,14 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.client.broker_connection import BrokerConnection, BrokerUnavailable
+from odradek.client.login import authenticate
 from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.client.broker_address import BrokerAddress
+    from odradek.client.login import Login
     from odradek.host.connecting import Network
     from odradek.host.frame_buffer import ReceiveBuffers
     from odradek.protocol.schema import Request, Response
@@ -36,8 +38,11 @@ class BrokerClient:
         network: Network,
         client_id: str,
         buffers: ReceiveBuffers,
+        login: Login | None = None,
     ) -> None:
         self.address = address
+        self._login = login
+        self._login_expires_s: float | None = None  # by the time of the event loop
         self._network = network
         self._client_id = client_id.encode()
         self._buffers = buffers
@@ -129,9 +134,10 @@ class BrokerClient:
         if self._is_closed:
             raise self._unavailable("is not reached by this client any more", may_have_arrived=False)
         if self._opening is None:
-            if self._connection is not None:
-                return self._connection
-            self._opening = asyncio.ensure_future(self._open())
+            connection, expires_s = self._connection, self._login_expires_s
+            if connection is not None and (expires_s is None or asyncio.get_running_loop().time() < expires_s):
+                return connection
+            self._opening = asyncio.ensure_future(self._open() if connection is None else self._renew(connection))
             self._opening.add_done_callback(self._opened)
         try:
             return await asyncio.shield(self._opening)
@@ -153,6 +159,7 @@ class BrokerClient:
                 answer: ApiVersionsResponse = await connection.send(
                     ApiVersionsRequest(), FIRST_VERSION, ApiVersionsResponse, _unchanged, in_place=False
                 )
+                await self._log_in(connection)
         except TimeoutError:
             if self._connection is not None:
                 self._connection.end("the connection could not be opened in time")
@@ -160,9 +167,28 @@ class BrokerClient:
         except OSError as problem:
             raise self._unavailable(str(problem), may_have_arrived=False) from problem
         except BrokerUnavailable as problem:
+            if self._connection is not None:
+                self._connection.end(str(problem))
             raise self._unavailable(str(problem), may_have_arrived=False) from problem
         connection.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
         return connection
+
+    async def _renew(self, connection: BrokerConnection) -> BrokerConnection:
+        """Authenticate again on an open connection, before its session expires."""
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_MS / 1000):
+                await self._log_in(connection)
+        except (TimeoutError, BrokerUnavailable) as problem:
+            connection.end("authentication could not be renewed")
+            raise self._unavailable(str(problem) or "did not answer in time", may_have_arrived=False) from problem
+        return connection
+
+    async def _log_in(self, connection: BrokerConnection) -> None:
+        if self._login is None:
+            return
+        renewal_ms = await authenticate(connection, self._login)
+        loop = asyncio.get_running_loop()
+        self._login_expires_s = None if renewal_ms is None else loop.time() + renewal_ms / 1000
 
     def _opened(self, opening: asyncio.Task[BrokerConnection]) -> None:
         self._opening = None

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.client.broker_address import BrokerAddress
+    from odradek.client.login import Login
+    from odradek.host.connecting import Network
     from odradek.host.host import Host
 
 
@@ -30,8 +32,13 @@ class Reachability(enum.Enum):
 class BrokerClients:
     """Invariant: of the registrations of one broker, only the newest that was asked for has clients."""
 
-    def __init__(self, host: Host, client_id: str) -> None:
+    def __init__(
+        self, host: Host, client_id: str, secured_network: Network | None = None, login: Login | None = None
+    ) -> None:
+        """`secured_network` has TLS, if the listener of brokers does, and `login` SASL."""
         self._network = host.network
+        self._secured_network = secured_network or host.network
+        self._login = login
         self._client_id = client_id
         self._buffers = ReceiveBuffers()
         self._clients: dict[tuple[int, str], BrokerClient] = {}
@@ -53,7 +60,9 @@ class BrokerClients:
         key = node_id, purpose
         client = self._clients.get(key)
         if client is None:
-            client = self._clients[key] = BrokerClient(address, self._network, self._client_id, self._buffers)
+            client = self._clients[key] = BrokerClient(
+                address, self._secured_network, self._client_id, self._buffers, self._login
+            )
         return client
 
     def forget(self, node_id: int) -> None:

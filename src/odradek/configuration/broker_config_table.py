@@ -10,6 +10,7 @@ within five seconds. Listeners cannot change while the broker runs. The properti
 from odradek.configuration.config_table import read_table
 from odradek.configuration.config_types import Value
 from odradek.configuration.coordinator_config_table import COORDINATOR_CONFIGS
+from odradek.configuration.tls_config_table import TLS_CONFIGS
 from odradek.configuration.topic_config_table import gzip_level
 
 LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
@@ -63,7 +64,7 @@ inter.broker.listener.name STRING - - -
 leader.imbalance.check.interval.seconds LONG 300 [1,] -
     How often partitions are given back to their preferred leaders.
 listener.security.protocol.map STRING SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT - -
-    Which security protocol each listener speaks. PLAINTEXT is the only one so far.
+    Which security protocol each listener speaks.
 listeners LIST PLAINTEXT://127.0.0.1:9092 - -
     The addresses this broker listens on, as NAME://host:port; an empty host means every interface.
 log.cleaner.backoff.ms LONG 15000 [0,] cluster
@@ -202,4 +203,4 @@ zookeeper.set.acl BOOLEAN false - -
     {"gzip-level": gzip_level, "replica-selector": replica_selector},
 )
 
-BROKER_CONFIGS = dict(sorted({**SERVER_CONFIGS, **COORDINATOR_CONFIGS}.items()))
+BROKER_CONFIGS = dict(sorted({**SERVER_CONFIGS, **COORDINATOR_CONFIGS, **TLS_CONFIGS}.items()))

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from odradek.configuration.broker_config_table import BROKER_CONFIGS
+from odradek.configuration.broker_credentials import broker_credentials
 from odradek.configuration.config_types import ConfigDefinition, ConfigError, Value
 from odradek.configuration.known_properties import KNOWN_PROPERTIES, UnknownPropertyError, base_name, is_known
 from odradek.configuration.listeners import (
@@ -21,12 +22,16 @@ from odradek.configuration.listeners import (
     parse_protocol_map,
     without_controllers,
 )
+from odradek.configuration.tls_config_table import TLS_CONFIGS
+from odradek.configuration.tls_settings import principal_mapping_rules, tls_settings
 from odradek.configuration.topic_config_table import TOPIC_CONFIGS
+from odradek.security.tls.settings import ClientAuth
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from odradek.security.protocols import SecurityProtocol
+    from odradek.security.tls.settings import TlsSettings
 
 T = TypeVar("T")
 DEFAULT_NODE_ID = 0
@@ -114,6 +119,31 @@ class BrokerConfig:
         text = self.dynamic_broker_values.get(name, self.dynamic_default_values.get(name))
         return None if text is None else int(text)
 
+    @property
+    def texts(self) -> dict[str, str]:
+        """All properties that are set, as text; of several values the one that applies. With secrets."""
+        return {**self.static_values, **self.dynamic_default_values, **self.dynamic_broker_values}
+
+    def listener_tls(self, listener: str) -> TlsSettings:
+        return tls_settings(self.texts, listener, has_sasl=self.listener_protocols[listener].has_sasl)
+
+    def principal_mapping_rules(self, listener: str) -> str:
+        return principal_mapping_rules(self.texts, listener)
+
+    def open_listeners(self) -> list[str]:
+        """The listeners that accept clients of other machines without authentication."""
+        return [
+            listener.name
+            for listener in self.listeners
+            if not listener.is_loopback and not self._authenticates(listener.name)
+        ]
+
+    def _authenticates(self, listener: str) -> bool:
+        protocol = self.listener_protocols[listener]
+        return protocol.has_sasl or (
+            protocol.has_tls and self.listener_tls(listener).client_auth is ClientAuth.REQUIRED
+        )
+
     @classmethod
     def from_properties(cls, properties: Mapping[str, str]) -> BrokerConfig:
         """Raises `ConfigError` for the first property that is unknown, malformed or at odds with another."""
@@ -142,12 +172,17 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
     topic_defaults = {name: _topic_default(definition, values) for name, definition in TOPIC_CONFIGS.items()}
     _check_log_defaults(topic_defaults)
     _check_offsets_topic(values)
-    _check_zookeeper(static, values)
+    _check_zookeeper(values)
     listeners, advertised, dropped = _resolve_listeners(static, values)
     ignored += [
         IgnoredProperty("listeners", f"{listener.name} is a KRaft controller's listener; Odradek has no use for it")
         for listener in dropped
     ]
+    protocols = listener_protocols(listeners, parse_protocol_map(cast("str", values["listener.security.protocol.map"])))
+    _check_tls(protocols, texts)
+    between_brokers = _resolve_inter_broker_listener(listeners, static, values)
+    if values["zookeeper.connect"] and protocols[between_brokers].has_sasl:
+        broker_credentials(texts, between_brokers)
     return BrokerConfig(
         static_values=static,
         dynamic_default_values=default,
@@ -156,10 +191,8 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
         topic_defaults=topic_defaults,
         listeners=listeners,
         advertised_listeners=advertised,
-        listener_protocols=listener_protocols(
-            listeners, parse_protocol_map(cast("str", values["listener.security.protocol.map"]))
-        ),
-        inter_broker_listener_name=_resolve_inter_broker_listener(listeners, values),
+        listener_protocols=protocols,
+        inter_broker_listener_name=between_brokers,
         listener_max_connections=_resolve_listener_max_connections(listeners, texts),
         log_dirs=_resolve_log_dirs(values),
         ignored_properties=tuple(ignored),
@@ -193,7 +226,7 @@ def _ignored_properties(static: Mapping[str, str]) -> list[IgnoredProperty]:
             if name.startswith(_NOT_YET):
                 ignored.append(IgnoredProperty(name, "Kafka setting for a feature that Odradek does not have; ignored"))
             continue
-        if base_name(name) == "max.connections":
+        if base_name(name) == "max.connections" or base_name(name) in TLS_CONFIGS:
             continue
         if not is_known(name):
             raise UnknownPropertyError(name, known_names())
@@ -224,9 +257,26 @@ def _resolve_listeners(
     return listeners, advertised, dropped
 
 
-def _resolve_inter_broker_listener(listeners: tuple[Listener, ...], values: Mapping[str, Value]) -> str:
+def _check_tls(protocols: Mapping[str, SecurityProtocol], texts: Mapping[str, str]) -> None:
+    for listener, protocol in protocols.items():
+        if protocol.has_tls:
+            tls_settings(texts, listener, has_sasl=protocol.has_sasl)
+            principal_mapping_rules(texts, listener)
+
+
+def _resolve_inter_broker_listener(
+    listeners: tuple[Listener, ...], static: Mapping[str, str], values: Mapping[str, Value]
+) -> str:
     chosen = cast("str | None", values["inter.broker.listener.name"])
     names = [listener.name for listener in listeners]
+    by_protocol = "security.inter.broker.protocol"
+    if by_protocol in static:
+        if chosen is not None:
+            raise ConfigError(by_protocol, static[by_protocol], "set this or inter.broker.listener.name, not both")
+        protocol = cast("str", values[by_protocol])
+        if protocol not in names:
+            raise ConfigError(by_protocol, protocol, f"must be one of the listeners: {', '.join(names)}")
+        return protocol
     if chosen is None:
         return "PLAINTEXT" if "PLAINTEXT" in names else names[0]
     if chosen.upper() not in names:
@@ -292,12 +342,15 @@ def _check_offsets_topic(values: Mapping[str, Value]) -> None:
         raise ConfigError(name, values[name], problem.reason) from None
 
 
-def _check_zookeeper(static: Mapping[str, str], values: Mapping[str, Value]) -> None:
+def _check_zookeeper(values: Mapping[str, Value]) -> None:
     """Settings that protect the cluster are refused when they would have no effect."""
     auth = cast("str | None", values["zookeeper.auth"])
     if auth is not None and not re.fullmatch(r"(digest|sasl):[^:]+:.+", auth):
         raise ConfigError("zookeeper.auth", "[hidden]", "expected digest:user:password or sasl:user:password")
     if values["zookeeper.set.acl"] and auth is None:
         raise ConfigError("zookeeper.set.acl", "true", "needs an identity: set zookeeper.auth")
-    if static.get("zookeeper.ssl.client.enable", "").strip().lower() == "true":
-        raise ConfigError("zookeeper.ssl.client.enable", "true", "TLS to ZooKeeper is not supported")
+    for store in ("keystore", "truststore"):
+        name = f"zookeeper.ssl.{store}.type"
+        kind = cast("str | None", values[name])
+        if values["zookeeper.ssl.client.enable"] and values[f"zookeeper.ssl.{store}.location"] and kind != "PEM":
+            raise ConfigError(name, kind, "stores for ZooKeeper must be PEM files: convert it, and set PEM")

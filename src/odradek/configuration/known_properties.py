@@ -75,8 +75,7 @@ LIST read-only
     controller.listener.names controller.quorum.bootstrap.servers controller.quorum.voters early.start.listeners
     kafka.metrics.reporters process.roles sasl.oauthbearer.expected.audience
 LIST per-broker
-    cordoned.log.dirs sasl.enabled.mechanisms sasl.kerberos.principal.to.local.rules ssl.cipher.suites
-    ssl.enabled.protocols
+    cordoned.log.dirs sasl.enabled.mechanisms sasl.kerberos.principal.to.local.rules
 LIST cluster-wide
     config.providers metric.reporters
 LONG read-only
@@ -101,8 +100,7 @@ PASSWORD read-only
     delegation.token.secret.key sasl.oauthbearer.assertion.private.key.passphrase
     sasl.oauthbearer.client.credentials.client.secret
 PASSWORD per-broker
-    sasl.jaas.config ssl.key.password ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.password
-    ssl.truststore.certificates ssl.truststore.password
+    sasl.jaas.config
 SHORT read-only
     share.coordinator.state.topic.min.isr share.coordinator.state.topic.replication.factor
 SHORT per-broker
@@ -118,13 +116,12 @@ STRING read-only
     sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.template.file
     sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.expected.issuer
     sasl.oauthbearer.jwks.endpoint.url sasl.oauthbearer.scope sasl.oauthbearer.scope.claim.name
-    sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url security.inter.broker.protocol
-    security.providers ssl.principal.mapping.rules
+    sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
+    security.providers
 STRING per-broker
-    sasl.kerberos.kinit.cmd sasl.kerberos.service.name sasl.mechanism.inter.broker.protocol ssl.client.auth
-    ssl.endpoint.identification.algorithm ssl.keymanager.algorithm ssl.keystore.location ssl.keystore.type
-    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.location
-    ssl.truststore.type
+    sasl.kerberos.kinit.cmd sasl.kerberos.service.name sasl.mechanism.inter.broker.protocol
+    ssl.keymanager.algorithm
+    ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
 STRING cluster-wide
     max.connections.per.ip.overrides
 """
@@ -142,11 +139,8 @@ _FORMER = """
     unstable.metadata.versions.enable zookeeper.clientCnxnSocket
     zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
     zookeeper.metadata.migration.min.batch.size
-    zookeeper.ssl.cipher.suites zookeeper.ssl.client.enable zookeeper.ssl.crl.enable
-    zookeeper.ssl.enabled.protocols zookeeper.ssl.endpoint.identification.algorithm
-    zookeeper.ssl.keystore.location zookeeper.ssl.keystore.password zookeeper.ssl.keystore.type
-    zookeeper.ssl.ocsp.enable zookeeper.ssl.protocol zookeeper.ssl.truststore.location
-    zookeeper.ssl.truststore.password zookeeper.ssl.truststore.type
+    zookeeper.ssl.cipher.suites zookeeper.ssl.crl.enable zookeeper.ssl.enabled.protocols zookeeper.ssl.ocsp.enable
+    zookeeper.ssl.protocol zookeeper.ssl.truststore.password
 """
 
 # Prefixes of the settings of listeners, plug-ins and security mechanisms; the rest of the name is free.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +12,7 @@ from odradek.security.protocols import SecurityProtocol
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-SUPPORTED_PROTOCOLS = (SecurityProtocol.PLAINTEXT,)
+SUPPORTED_PROTOCOLS = (SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL)
 WILDCARD_HOSTS = frozenset({"", "0.0.0.0", "::", "0:0:0:0:0:0:0:0"})
 
 _LISTENER = re.compile(r"(?P<name>\w+)://(?:\[(?P<ipv6>[^\]]*)\]|(?P<host>[^\[\]:/]*)):(?P<port>-?[0-9]+)", re.ASCII)
@@ -28,6 +29,16 @@ class Listener(NamedTuple):
     @property
     def is_wildcard(self) -> bool:
         return self.host in WILDCARD_HOSTS
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False  # another name, or every interface
 
 
 class Endpoint(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from odradek.client.broker_clients import BrokerClients
 from odradek.client.broker_connection import BrokerUnavailable
@@ -18,20 +18,22 @@ from odradek.coordinator.transactions.peers import Peers
 from odradek.handlers.forwarding import Forwarder
 from odradek.handlers.registry import build_cluster_registry
 from odradek.host.logs import get_logger
-from odradek.host.zookeeper import ZooKeeperError, ZooKeeperSettings
+from odradek.host.zookeeper import ZooKeeperError, ZooKeeperSettings, ZooKeeperTls
 from odradek.log.log_directory import encode_uuid
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.store import StoreError
 from odradek.metadata.zookeeper_store import ZooKeeperStore
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
 from odradek.replica.replication import Replication
+from odradek.server.broker_login import BrokerLogin
 from odradek.server.last_registration import read_previous_epoch, write_epoch
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.handlers.api import Api
+    from odradek.host.connecting import Network
     from odradek.host.host import Host
     from odradek.metadata.entities import BrokerImage
     from odradek.metadata.image import MetadataImage
@@ -55,11 +57,26 @@ def zookeeper_settings(config: BrokerConfig) -> ZooKeeperSettings:
         or max(config.zookeeper_session_timeout_ms, CONNECTION_TIMEOUT_MS),
         auth=config.zookeeper_auth or "",
         restricts_access=config.zookeeper_set_acl,
+        tls=zookeeper_tls(config),
+    )
+
+
+def zookeeper_tls(config: BrokerConfig) -> ZooKeeperTls | None:
+    values = cast("Mapping[str, str | None]", config.values)
+    if not values["zookeeper.ssl.client.enable"]:
+        return None
+    return ZooKeeperTls(
+        trusted=values["zookeeper.ssl.truststore.location"],
+        key_and_certificate=values["zookeeper.ssl.keystore.location"],
+        key_password=values["zookeeper.ssl.keystore.password"],
+        checks_host_name=bool(values["zookeeper.ssl.endpoint.identification.algorithm"]),
     )
 
 
 class ClusterMember:
-    def __init__(self, config: BrokerConfig, host: Host, first_directory: str) -> None:
+    def __init__(
+        self, config: BrokerConfig, host: Host, first_directory: str, broker_network: Network | None = None
+    ) -> None:
         settings = zookeeper_settings(config)
         try:
             session = host.connect_zookeeper(settings)
@@ -75,8 +92,11 @@ class ClusterMember:
         self.metadata = MetadataCache(self.store, config, host.clock)
         self.election = Election(session, self.store, config, host)
         self.membership = Membership(session, self.store.claims, host.clock, self._after_registration)
-        self._clients = BrokerClients(host, f"odradek-{config.node_id}")
         listener = config.inter_broker_listener_name
+        login = None
+        if config.listener_protocols[listener].has_sasl:
+            login = BrokerLogin(lambda: self.metadata.broker_config, host)
+        self._clients = BrokerClients(host, f"odradek-{config.node_id}", broker_network, login)
         route = ControllerRoute(self.metadata, self._clients, host.clock, listener, lambda: self.election.controller)
         self.channel = ClusterControllerChannel(route, self.metadata)
         self._session = BrokerSession(self.channel, config.node_id, lambda: self.membership.broker_epoch)

@@ -15,6 +15,7 @@ from odradek.handlers.dispatch import LaterAnswer
 from odradek.host.frame_buffer import FrameBuffer, InvalidFrameSize
 from odradek.host.logs import get_logger
 from odradek.host.network import SocketWriter
+from odradek.host.tls_connection import TlsConnection
 from odradek.protocol.malformed import MalformedMessage
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from odradek.host.clock import Clock
     from odradek.host.frame_buffer import ReceiveBuffers
     from odradek.host.network import ShortAnswers
+    from odradek.security.principals import Principal
 
 log = get_logger(__name__)
 
@@ -42,6 +44,9 @@ class ConnectionOwner(Protocol):
     def connection_opened(self, connection: Connection) -> None: ...
 
     def connection_closed(self, connection: Connection) -> None: ...
+
+    def principal_of(self, certificate: bytes | None) -> Principal:
+        """`ValueError` for a certificate that names no principal."""
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -73,8 +78,12 @@ class Connection(asyncio.BufferedProtocol):
         # uvloop's transport has the methods of asyncio.Transport, but not the base class.
         self._transport = cast("asyncio.Transport", transport)
         listener = self._listener
-        self._writer = SocketWriter(
-            transport, listener.loop, listener.short_answers, self._output_progressed, self._output_failed
+        self._writer = (
+            transport.open_writer(listener.short_answers, self._output_progressed, self._output_failed)
+            if isinstance(transport, TlsConnection)
+            else SocketWriter(
+                transport, listener.loop, listener.short_answers, self._output_progressed, self._output_failed
+            )
         )
         peer = transport.get_extra_info("peername")
         self._client = ClientConnection(self._listener.name, peer[0] if peer else "")
@@ -98,6 +107,14 @@ class Connection(asyncio.BufferedProtocol):
         self._writer.close()
         self._frames.release()
         self._listener.connection_closed(self)
+
+    # --- TLS
+
+    def connection_secured(self, peer_certificate: bytes | None) -> None:
+        try:
+            self._client.principal = self._listener.principal_of(peer_certificate)
+        except ValueError as problem:
+            self._refuse(str(problem))
 
     @property
     def client_host(self) -> str:

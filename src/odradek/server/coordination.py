@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.transactions.peers import Peers
     from odradek.handlers.api import Api
     from odradek.handlers.forwarding import Forwarder
+    from odradek.host.connecting import Network
     from odradek.host.host import Host
     from odradek.metadata.entities import BrokerImage
     from odradek.metadata.store import MetadataStore
@@ -88,7 +89,9 @@ class SingleBroker:
         await self.controller.stop_writing()
 
 
-def coordination(config: BrokerConfig, host: Host, first_directory: str) -> Coordination:
+def coordination(
+    config: BrokerConfig, host: Host, first_directory: str, broker_network: Network | None = None
+) -> Coordination:
     if config.zookeeper_connect:
-        return ClusterMember(config, host, first_directory)
+        return ClusterMember(config, host, first_directory, broker_network)
     return SingleBroker(config, host, first_directory)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.host.frame_buffer import ReceiveBuffers
 from odradek.host.logs import get_logger
 from odradek.host.network import bind, bound_port, start_serving
+from odradek.security.principals import ANONYMOUS
 from odradek.server.connection import Connection
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from odradek.handlers.dispatch import Dispatcher
     from odradek.host.clock import Clock, Timer
     from odradek.host.network import ShortAnswers
+    from odradek.security.principals import Principal
     from odradek.server.connection_limits import ConnectionLimits
+    from odradek.server.listener_tls import ListenerTls
 
 log = get_logger(__name__)
 
@@ -37,8 +40,10 @@ class Listener:
         *,
         largest_frame_bytes: int,
         idle_limit_ms: int,
+        tls: ListenerTls | None = None,
     ) -> None:
         self.name = name
+        self._tls = tls
         self.clock = clock
         self._limits = limits
         self.largest_frame_bytes = largest_frame_bytes
@@ -56,8 +61,9 @@ class Listener:
         self, host: str, port: int, *, backlog: int, send_buffer_bytes: int | None, receive_buffer_bytes: int | None
     ) -> None:
         """Binds the address without accepting connections."""
+        tls = self._tls
         self._server = await bind(
-            lambda: Connection(self),
+            (lambda: Connection(self)) if tls is None else (lambda: tls.wrap(Connection(self), self.loop)),
             host,
             port,
             backlog=backlog,
@@ -90,6 +96,9 @@ class Listener:
         self._limits.closed(self.name, connection.client_host)
         if not self._connections:
             self._all_closed.set()
+
+    def principal_of(self, certificate: bytes | None) -> Principal:
+        return ANONYMOUS if self._tls is None else self._tls.principal_of(certificate)
 
     def finish(self) -> None:
         """Stops accepting connections and requests; requests in flight are answered."""

@@ -32,20 +32,24 @@ from odradek.security.authorizer import AllowAll
 from odradek.server.coordination import coordination
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.listeners import Endpoint
+    from odradek.host.connecting import Network
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
+    from odradek.metadata.image import MetadataImage
 
 log = get_logger(__name__)
 
 
 class Node:
-    def __init__(self, config: BrokerConfig, host: Host) -> None:
+    def __init__(self, config: BrokerConfig, host: Host, broker_network: Network | None = None) -> None:
+        """`broker_network` is the network of connections to other brokers, if it is not the host's own."""
         self._config = config
         self._host = host
+        self._broker_network = broker_network
         self.fatal_failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done when the broker cannot continue: the reason, and what to do."""
 
@@ -55,7 +59,7 @@ class Node:
         paths = [host.disk.absolute_path(path) for path in config.log_dirs]
         first_directory = paths[0]
         await host.workers.run(_prepare_directory, first_directory, host)
-        self._coordination = coordination(config, host, first_directory)
+        self._coordination = coordination(config, host, first_directory, self._broker_network)
         try:
             await self._start(paths)
         except BaseException:
@@ -142,6 +146,15 @@ class Node:
     def broker_config(self) -> BrokerConfig:
         """The current configuration: some settings change at run time."""
         return self._metadata.broker_config
+
+    def follow_settings(self, follower: Callable[[], Awaitable[None]]) -> None:
+        """Call after each change of settings. The answer to the request that made it waits for the follower."""
+
+        async def follow(before: MetadataImage, after: MetadataImage) -> None:
+            if after.configs is not before.configs:
+                await follower()
+
+        self._metadata.subscribe(follow)
 
     async def serve(self, endpoints: Mapping[str, Endpoint]) -> None:
         """Register this broker with the addresses that its clients use, and start housekeeping."""
