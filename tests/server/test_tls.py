@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaException, Producer
 
 from odradek.cli.client.kafka_admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from odradek.testing.running_broker import RunningBroker
@@ -142,6 +142,13 @@ def test_altered_location_is_served_when_the_answer_comes(
     entry = ConfigEntry(
         "listener.name.ssl.ssl.keystore.location", str(other), incremental_operation=AlterConfigOpType.SET
     )
+    missing = ConfigEntry(
+        "listener.name.ssl.ssl.keystore.location", "/none.pem", incremental_operation=AlterConfigOpType.SET
+    )
+    refused = ConfigResource(ResourceType.BROKER, "0", incremental_configs=[missing])
+    with pytest.raises(KafkaException, match="No such file"):
+        admin.incremental_alter_configs([refused])[refused].result(PATIENCE_S)
+    assert served_serial(running, files) == before
     resource = ConfigResource(ResourceType.BROKER, "0", incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(PATIENCE_S)
     assert served_serial(running, files) != before

@@ -63,6 +63,11 @@ class RequestForwarder(Protocol):
     ) -> Answer: ...
 
 
+class SettingsCheck(Protocol):
+    async def __call__(self, config: BrokerConfig, /) -> str | None:
+        """Why this broker cannot use a configuration; None if it can."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Services:
     """The services of a broker that handlers use."""
@@ -80,6 +85,7 @@ class Services:
     apis: Mapping[int, Api] = field(default_factory=dict)
     forwarder: RequestForwarder | None = None
     """None for a single broker, which decides itself."""
+    check_settings: SettingsCheck | None = None
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
 
     @property

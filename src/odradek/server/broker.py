@@ -30,7 +30,7 @@ class Broker:
         self._config = config
         self._host = host
         self._certificates = Certificates(config, host)
-        self._node = Node(config, host, self._certificates.broker_network)
+        self._node = Node(config, host, self._certificates.broker_network, self._certificates.refusal)
         self._listeners: list[Listener] = []
         self.ready_line = ""
         self.ready_facts: dict[str, object] = {}

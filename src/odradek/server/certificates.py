@@ -71,6 +71,14 @@ class Certificates:
         for listener, context in self._contexts:
             await context.refresh(config.listener_tls(listener))
 
+    async def refusal(self, config: BrokerConfig) -> str | None:
+        """Why a context cannot be made with these settings; None if all can, or are the present ones."""
+        for listener, context in self._contexts:
+            reason = await context.refusal(config.listener_tls(listener))
+            if reason is not None:
+                return reason
+        return None
+
     def _schedule(self) -> None:
         self._timer = self._host.clock.call_after(CHECK_INTERVAL_MS, self._check)
 

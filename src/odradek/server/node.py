@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
     from odradek.configuration.broker_configs import BrokerConfig
     from odradek.configuration.listeners import Endpoint
+    from odradek.handlers.context import SettingsCheck
     from odradek.host.connecting import Network
     from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
@@ -45,11 +46,18 @@ log = get_logger(__name__)
 
 
 class Node:
-    def __init__(self, config: BrokerConfig, host: Host, broker_network: Network | None = None) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        host: Host,
+        broker_network: Network | None = None,
+        check_settings: SettingsCheck | None = None,
+    ) -> None:
         """`broker_network` is the network of connections to other brokers, if it is not the host's own."""
         self._config = config
         self._host = host
         self._broker_network = broker_network
+        self._check_settings = check_settings
         self.fatal_failure: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         """Done when the broker cannot continue: the reason, and what to do."""
 
@@ -118,6 +126,7 @@ class Node:
             advertised_apis=AdvertisedApis(apis.values()),
             forwarder=self._coordination.forwarder,
             apis=apis,
+            check_settings=self._check_settings,
         )
         self.dispatcher = Dispatcher(apis, services)
 

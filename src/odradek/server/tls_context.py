@@ -64,6 +64,16 @@ class RefreshedContext:
         self._reported = ""
         log.info("certificate replaced", purpose=self._purpose)
 
+    async def refusal(self, settings: TlsSettings) -> str | None:
+        """Why a context cannot be made with other settings than the present ones."""
+        if settings == self._settings:
+            return None
+        try:
+            await self._host.workers.run(self._load, settings)
+        except StoreProblem as problem:
+            return str(problem)
+        return None
+
     def _load(self, settings: TlsSettings) -> tuple[FileVersions, ssl.SSLContext]:
         versions = file_versions(settings, self._host.disk)  # before they are read: a later change is noticed
         return versions, self._make(settings, self._host.disk.read_file)
