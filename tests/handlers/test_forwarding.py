@@ -41,7 +41,7 @@ from tests.wire import encode_request
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.security.authorizer import Client
+    from odradek.security.authorizer import Client, ResourceType
 
 CONTROLLER, OTHER = 0, 1
 
@@ -101,6 +101,11 @@ def test_every_api_that_the_controller_decides_is_forwarded(cluster: TwoBrokers)
 
 class OnlyAlice:
     """Brokers may do everything on their listener, Alice may create topics from her address, no one else anything."""
+
+    uses_acls = False
+
+    def allows_any(self, client: Client, operation: Operation, resource_type: ResourceType) -> bool:
+        return False
 
     def allows(self, client: Client, operation: Operation, resource: Resource) -> bool:
         if operation is Operation.CLUSTER_ACTION:

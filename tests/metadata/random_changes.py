@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from odradek.configuration.config_types import ConfigResourceType
 from odradek.configuration.listeners import Endpoint
 from odradek.metadata.changes import (
+    AclsAdded,
+    AclsRemoved,
     BrokerRegistered,
     BrokerRemoved,
     Change,
@@ -24,6 +26,8 @@ from odradek.metadata.changes import (
 from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
 from odradek.metadata.snapshot import empty_image
 from odradek.metadata.topic_names import is_internal
+from odradek.security.acls.bindings import AclBinding, PatternType, Permission
+from odradek.security.authorizer import Operation, ResourceType
 
 if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
@@ -89,9 +93,29 @@ def broker_change(draw: st.DrawFn, image: MetadataImage) -> Change:
 
 
 @st.composite
+def acl_change(draw: st.DrawFn, image: MetadataImage) -> Change:
+    present = list(image.acls.bindings)
+    drawn = st.builds(
+        AclBinding,
+        st.sampled_from(ResourceType),
+        texts,
+        st.sampled_from(PatternType),
+        texts,
+        texts,
+        st.sampled_from(Operation),
+        st.sampled_from(Permission),
+    )
+    is_removal = draw(st.booleans())
+    if present and is_removal:
+        return AclsRemoved(tuple(draw(st.lists(st.sampled_from(present), min_size=1, unique=True))))
+    new = st.lists(drawn.filter(lambda each: each not in present), min_size=1, max_size=3, unique=True)
+    return AclsAdded(tuple(draw(new)))
+
+
+@st.composite
 def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
     """A change that can be applied to this image."""
-    kind = draw(st.sampled_from(["topic", "topic", "broker", "configs", "quota", "ids", "controller"]))
+    kind = draw(st.sampled_from(["topic", "topic", "broker", "configs", "quota", "acl", "ids", "controller"]))
     if kind == "topic":
         return draw(topic_change(image))
     if kind == "broker":
@@ -105,6 +129,8 @@ def any_change(draw: st.DrawFn, image: MetadataImage) -> Change:
         entity = draw(st.frozensets(parts, min_size=1, max_size=1))
         quotas = st.dictionaries(st.sampled_from("xyz"), st.none() | st.floats(0, 1e9), min_size=1)
         return ClientQuotaChanged(entity, draw(quotas))
+    if kind == "acl":
+        return draw(acl_change(image))
     if kind == "ids":
         return ProducerIdsAllocated(image.next_producer_id + draw(st.integers(1, 1000)))
     return ControllerElected(draw(st.integers(0, 5)), image.controller_epoch + draw(st.integers(1, 3)))

@@ -24,12 +24,35 @@ def replica_selector(value: Value) -> str | None:
     )
 
 
+STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+_AUTHORIZERS = (
+    STANDARD_AUTHORIZER,
+    "kafka.security.authorizer.AclAuthorizer",
+    "kafka.security.auth.SimpleAclAuthorizer",
+)
+
+
+def authorizer(value: Value) -> str | None:
+    """Kafka's authorizers of all versions; all of them mean the access control lists of this broker."""
+    return None if value == "" or value in _AUTHORIZERS else f"must be empty or {STANDARD_AUTHORIZER}"
+
+
+def super_users(value: Value) -> str | None:
+    names = [name.strip() for name in str(value or "").split(";")]
+    malformed = [name for name in names if name and ":" not in name]
+    return "must be principals such as User:admin, separated by semicolons" if malformed else None
+
+
 SERVER_CONFIGS = read_table(
     """
 advertised.listeners LIST - - -
     The addresses that clients connect to; by default those of `listeners`.
 absent.broker.replacement.ms LONG -1 [-1,] cluster
     Odradek's own: after how long replicas of a broker that is away are made on other brokers; -1 never does.
+allow.everyone.if.no.acl.found BOOLEAN false - internal
+    Whether everyone may access a resource for which there are no access control lists.
+authorizer.class.name STRING "" authorizer -
+    The class of Kafka's authorizer turns on access control lists; without it every client may do everything.
 auto.create.topics.enable BOOLEAN true - -
     Whether asking for a topic that does not exist creates it.
 auto.leader.rebalance.enable BOOLEAN true - -
@@ -184,6 +207,8 @@ socket.request.max.bytes INT 104857600 [1,] -
     The largest request that is read; a larger one closes the connection.
 socket.send.buffer.bytes INT 102400 - -
     The send buffer of each connection's socket; -1 leaves it to the operating system.
+super.users STRING - super-users internal
+    Principals that may do everything, such as User:admin, separated by semicolons.
 unclean.leader.election.enable BOOLEAN false - cluster
     Default of the topic setting unclean.leader.election.enable.
 unclean.leader.election.interval.ms LONG 300000 [1,] -
@@ -199,7 +224,12 @@ zookeeper.session.timeout.ms INT 4000 [1,] -
 zookeeper.set.acl BOOLEAN false - -
     Whether only this broker's identity (zookeeper.auth) may change the nodes that it creates in ZooKeeper.
 """,
-    {"gzip-level": gzip_level, "replica-selector": replica_selector},
+    {
+        "authorizer": authorizer,
+        "gzip-level": gzip_level,
+        "replica-selector": replica_selector,
+        "super-users": super_users,
+    },
 )
 
 BROKER_CONFIGS = dict(sorted({**SERVER_CONFIGS, **COORDINATOR_CONFIGS}.items()))

@@ -108,7 +108,7 @@ SHORT read-only
 SHORT per-broker
     sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
 STRING read-only
-    authorizer.class.name group.share.persister.class.name metadata.log.dir metrics.recording.level
+    group.share.persister.class.name metadata.log.dir metrics.recording.level
     remote.log.metadata.manager.class.name remote.log.metadata.manager.class.path
     remote.log.metadata.manager.impl.prefix remote.log.metadata.manager.listener.name
     remote.log.storage.manager.class.name remote.log.storage.manager.class.path
@@ -131,14 +131,14 @@ STRING cluster-wide
 
 # Properties of Kafka 3.x and earlier that Kafka 4 removed.
 _FORMER = """
-    allow.everyone.if.no.acl.found auto.include.jmx.reporter broker.id.generation.enable
+    auto.include.jmx.reporter broker.id.generation.enable
     control.plane.listener.name controlled.shutdown.max.retries controlled.shutdown.retry.backoff.ms
     delegation.token.master.key eligible.leader.replicas.enable group.coordinator.new.enable
     inter.broker.protocol.version leader.imbalance.per.broker.percentage log.message.downconversion.enable
     log.message.format.version log.message.timestamp.difference.max.ms offsets.commit.required.acks
     password.encoder.cipher.algorithm password.encoder.iterations password.encoder.key.length
     password.encoder.keyfactory.algorithm password.encoder.old.secret password.encoder.secret
-    quota.consumer.default quota.producer.default reserved.broker.max.id super.users
+    quota.consumer.default quota.producer.default reserved.broker.max.id
     unstable.metadata.versions.enable zookeeper.clientCnxnSocket
     zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
     zookeeper.metadata.migration.min.batch.size

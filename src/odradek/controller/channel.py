@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Awaitable, Mapping, Sequence
 
+    from odradek.controller.acl_decisions import AclDeletion
     from odradek.controller.cluster_controller import BrokerStatus
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.controller import Controller
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from odradek.metadata.client_quotas import QuotaAlteration
     from odradek.metadata.entities import BrokerImage, PartitionImage
     from odradek.protocol.refusal import Refusal
+    from odradek.security.acls.bindings import AclBinding, AclFilter
 
 T = TypeVar("T")
 
@@ -60,6 +62,10 @@ class ControllerChannel(Protocol):
     async def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]: ...
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> list[Refusal | None]: ...
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]: ...
 
     async def allocate_producer_ids(self, count: int) -> int:
         """The first of `count` ids that are never allocated again."""
@@ -125,6 +131,12 @@ class LocalControllerChannel:
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]:
         return await self._applied(self._controller.alter_client_quotas(alterations, validate_only=validate_only))
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> list[Refusal | None]:
+        return await self._applied(self._controller.create_acls(bindings))
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]:
+        return await self._applied(self._controller.delete_acls(filters))
 
     async def allocate_producer_ids(self, count: int) -> int:
         first_id, _ = await self._controller.allocate_producer_ids(count)

@@ -10,6 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.controller import request_decisions
+from odradek.controller.acl_decisions import (
+    decide_acl_creations,
+    decide_acl_deletions,
+    refuse_acl_creations,
+    refuse_acl_deletions,
+)
 from odradek.controller.cluster_controller import ClusterController
 from odradek.controller.metadata_writer import MetadataWriter
 from odradek.controller.request_writer import write_request
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.controller.acl_decisions import AclDeletion
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.metadata_writer import Decided
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
     from odradek.metadata.store import MetadataStore
     from odradek.protocol.refusal import Refusal
+    from odradek.security.acls.bindings import AclBinding, AclFilter
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -124,6 +132,12 @@ class Controller:
         return await self._decide(
             request_decisions.decide_quota_changes, alterations, refuse_quota_changes, validate_only=validate_only
         )
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> Decided[list[Refusal | None]]:
+        return await self._decide(decide_acl_creations, bindings, refuse_acl_creations)
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> Decided[list[AclDeletion]]:
+        return await self._decide(decide_acl_deletions, filters, refuse_acl_deletions)
 
     async def allocate_producer_ids(self, count: int) -> Decided[int]:
         """The first of `count` ids that are never allocated again, also not after a crash. `ControllerFenced` when

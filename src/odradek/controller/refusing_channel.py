@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
+from odradek.controller.acl_decisions import AclDeletion, refuse_acl_creations, refuse_acl_deletions
 from odradek.controller.cluster_controller import BrokerStatus
 from odradek.controller.in_sync_decisions import InSyncResult
 from odradek.controller.results import (
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.client_quotas import QuotaAlteration
     from odradek.protocol.refusal import Refusal
+    from odradek.security.acls.bindings import AclBinding, AclFilter
 
 
 class RefusingChannel:
@@ -64,6 +66,12 @@ class RefusingChannel:
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]:
         return refuse_quota_changes(alterations, self._refusal)
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> list[Refusal | None]:
+        return refuse_acl_creations(bindings, self._refusal)
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]:
+        return refuse_acl_deletions(filters, self._refusal)
 
     async def allocate_producer_ids(self, count: int) -> int:
         self._raise()

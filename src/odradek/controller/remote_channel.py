@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from odradek.client.broker_client import BrokerClient
+    from odradek.controller.acl_decisions import AclDeletion
     from odradek.controller.channel import ControllerChannel
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.election_decisions import ElectionResult
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from odradek.metadata.client_quotas import QuotaAlteration
     from odradek.metadata.entities import PartitionImage
     from odradek.protocol.schema import Request, Response
+    from odradek.security.acls.bindings import AclBinding, AclFilter
 
 T = TypeVar("T")
 R = TypeVar("R", bound="Response")
@@ -194,6 +196,12 @@ class ClusterControllerChannel:
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False
     ) -> list[QuotaResult]:
         return await self._handler_channel().alter_client_quotas(alterations, validate_only=validate_only)
+
+    async def create_acls(self, bindings: Sequence[AclBinding]) -> list[Refusal | None]:
+        return await self._handler_channel().create_acls(bindings)
+
+    async def delete_acls(self, filters: Sequence[AclFilter]) -> list[AclDeletion]:
+        return await self._handler_channel().delete_acls(filters)
 
     async def unregister_broker(self, node_id: int) -> Refusal | None:
         return await self._handler_channel().unregister_broker(node_id)

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.handlers.unsupported_features import UnsupportedFeatures
-from odradek.security.authorizer import Authorizer, Operation, Resource, ResourceType, authorized_operations
+from odradek.security.audit.events import ANY_NAME, Actor, Audit, NoAudit
+from odradek.security.authorizer import (
+    CLUSTER_NAME,
+    Authorizer,
+    Operation,
+    Resource,
+    ResourceType,
+    authorized_operations,
+)
 from odradek.security.principals import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -29,8 +37,6 @@ if TYPE_CHECKING:
     from odradek.protocol.framing import RequestHeader
     from odradek.replica.partition_table import PartitionTable
     from odradek.replica.waiting_requests import WaitingFetch
-
-CLUSTER_NAME = "kafka-cluster"  # the one cluster resource's name in Kafka's authorization model
 
 _TOPIC = ResourceType.TOPIC  # looking up an attribute of an enum is slow
 _new_tuple = tuple.__new__  # half the time of a NamedTuple's constructor
@@ -78,6 +84,7 @@ class Services:
     authorizer: Authorizer
     advertised_apis: AdvertisedApis
     apis: Mapping[int, Api] = field(default_factory=dict)
+    audit: Audit = field(default_factory=NoAudit)
     forwarder: RequestForwarder | None = None
     """None for a single broker, which decides itself."""
     unsupported_features: UnsupportedFeatures = field(default_factory=UnsupportedFeatures)
@@ -95,20 +102,47 @@ class Services:
 class RequestContext:
     """The services, client, API version and client id of one request."""
 
-    __slots__ = ("api_version", "client_id", "connection", "services")
+    __slots__ = ("api_name", "api_version", "client_id", "connection", "services")
 
     def __init__(
-        self, services: Services, connection: ClientConnection, api_version: int, client_id: str | None
+        self,
+        services: Services,
+        connection: ClientConnection,
+        api_version: int,
+        client_id: str | None,
+        api_name: str = "",
     ) -> None:
         self.services = services
         self.connection = connection
         self.api_version = api_version
         self.client_id = client_id
+        self.api_name = api_name
 
-    def allows(self, operation: Operation, resource_type: ResourceType, resource_name: str) -> bool:
-        """Whether this request's client may perform the operation; every handler asks here."""
+    def allows(
+        self, operation: Operation, resource_type: ResourceType, resource_name: str, *, logs: bool = True
+    ) -> bool:
+        """Whether this request's client may perform the operation; every handler asks here. A denial is written to the
+        audit log, except where the client has not asked for the resource: in lists, and if another right will do."""
         resource = _new_tuple(Resource, (resource_type, resource_name))
-        return self.services.authorizer.allows(self.connection, operation, resource)
+        if self.services.authorizer.allows(self.connection, operation, resource):
+            return True
+        if logs:
+            self.services.audit.denied(self.actor, operation, resource)
+        return False
+
+    @property
+    def actor(self) -> Actor:
+        """Who sent this request, from where, for the audit log."""
+        connection = self.connection
+        return Actor(
+            str(connection.principal), connection.host, connection.listener_name, self.client_id, self.api_name
+        )
+
+    def authorized_cluster_operations(self) -> int:
+        """Of the cluster. Without Describe a client learns nothing of its other rights."""
+        if not self.allows_on_cluster(Operation.DESCRIBE):
+            return 0
+        return self.authorized_operations(ResourceType.CLUSTER, CLUSTER_NAME)
 
     def authorized_operations(self, resource_type: ResourceType, resource_name: str) -> int:
         """All operations that the client may perform on a resource, one bit for each."""
@@ -120,8 +154,15 @@ class RequestContext:
             feature, self.services.host.clock, client=self.connection.host, client_id=self.client_id
         )
 
-    def allows_on_cluster(self, operation: Operation) -> bool:
-        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+    def allows_on_cluster(self, operation: Operation, *, logs: bool = True) -> bool:
+        return self.allows(operation, ResourceType.CLUSTER, CLUSTER_NAME, logs=logs)
 
-    def allows_on_topic(self, operation: Operation, topic: str) -> bool:
-        return self.allows(operation, _TOPIC, topic)
+    def allows_on_any(self, operation: Operation, resource_type: ResourceType) -> bool:
+        """Whether there can be a resource of the type on which the client may perform the operation."""
+        if self.services.authorizer.allows_any(self.connection, operation, resource_type):
+            return True
+        self.services.audit.denied(self.actor, operation, Resource(resource_type, ANY_NAME))
+        return False
+
+    def allows_on_topic(self, operation: Operation, topic: str, *, logs: bool = True) -> bool:
+        return self.allows(operation, _TOPIC, topic, logs=logs)

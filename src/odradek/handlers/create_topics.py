@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
-    may_create_all = context.allows_on_cluster(Operation.CREATE)
+    may_create_all = context.allows_on_cluster(Operation.CREATE, logs=False)
     allowed: list[CreatableTopic] = []
     refused: list[CreatableTopic] = []
     for topic in request.topics:
@@ -34,7 +34,7 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     results = await context.services.controller.create_topics(
         [_new_topic(topic) for topic in allowed], validate_only=request.validate_only
     )
-    return CreateTopicsResponse(topics=[_describe(result, request.validate_only) for result in results] + [
+    return CreateTopicsResponse(topics=[_describe(result, request.validate_only, context) for result in results] + [
         CreatableTopicResult(
             name=topic.name,
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -54,15 +54,24 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _describe(result: TopicResult, validate_only: bool) -> CreatableTopicResult:
+def _describe(result: TopicResult, validate_only: bool, context: RequestContext) -> CreatableTopicResult:
     topic = result.topic
     if topic is None:
         return CreatableTopicResult(
             name=result.name or "", error_code=result.error, error_message=result.message, configs=[]
         )
+    topic_id = NO_TOPIC_ID if validate_only else topic.topic_id
+    if not context.allows_on_topic(Operation.DESCRIBE_CONFIGS, topic.name, logs=False):
+        return CreatableTopicResult(
+            name=topic.name,
+            topic_id=topic_id,
+            error_message=None,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+            configs=[],
+        )
     return CreatableTopicResult(
         name=topic.name,
-        topic_id=NO_TOPIC_ID if validate_only else topic.topic_id,
+        topic_id=topic_id,
         error_message=None,
         num_partitions=len(topic.partitions),
         replication_factor=len(topic.partitions[0].replicas),

@@ -60,7 +60,9 @@ def handle(request: DescribeTopicPartitionsRequest, context: RequestContext) -> 
 def _names(request: DescribeTopicPartitionsRequest, context: RequestContext) -> list[str]:
     if request.topics:
         return sorted({topic.name for topic in request.topics})
-    return sorted(name for name in context.services.image.topics if context.allows_on_topic(Operation.DESCRIBE, name))
+    return sorted(
+        name for name in context.services.image.topics if context.allows_on_topic(Operation.DESCRIBE, name, logs=False)
+    )
 
 
 def _is_valid(cursor: Cursor, request: DescribeTopicPartitionsRequest) -> bool:

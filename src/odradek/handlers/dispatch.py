@@ -92,7 +92,7 @@ class Dispatcher:
         if api.is_forwarded and self._services.forwarder is not None:
             return self._forward(api, header, bytes(frame), connection, self._services.forwarder)
         request = api.request.decode(frame, header.body_position, version)
-        context = RequestContext(self._services, connection, version, header.client_id)
+        context = RequestContext(self._services, connection, version, header.client_id, api.name)
         try:
             response = api.handle(request, context)
             if response is None or isinstance(response, Response):

@@ -73,7 +73,7 @@ class _Appends:
         self.verdicts = verdicts  # on transactional batches; None for a request without a transactional id
         self.acks = request.acks
         self.has_errors = False  # of which some may need a leader hint
-        self.refusal = _request_refusal(request, context)
+        self.refusal = None if request.acks in LEGAL_ACKS else ErrorCode.INVALID_REQUIRED_ACKS
         self.takes_zstd = context.api_version >= FIRST_VERSION_WITH_ZSTD
         self.refused: list[Refused] = []
         # Appended batches that may not be acknowledged: the partition, the end offset of the batch, and the answer.
@@ -84,15 +84,26 @@ def handle(
     request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
     """Answers at once if every batch is committed, which is so with one in-sync replica and no flush due."""
-    if request.transactional_id is not None:
+    if request.transactional_id is not None and _has_transactional_batch(request):
         return _handle_transactional(request, request.transactional_id, context)
     return _append_all(request, context, None)
+
+
+def _has_transactional_batch(request: ProduceRequest) -> bool:
+    """A request may name a transactional id and carry no batch of a transaction: the id then means nothing."""
+    return any(
+        data.records is not None and is_transactional(data.records)
+        for topic in request.topic_data
+        for data in topic.partition_data
+    )
 
 
 def _handle_transactional(
     request: ProduceRequest, transactional_id: str, context: RequestContext
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-    if _request_refusal(request, context) is not None:
+    if not may_write(context, transactional_id):
+        return _refuse_all(request, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.acks not in LEGAL_ACKS:
         return _append_all(request, context, {})
     uses_topic_ids = context.api_version >= FIRST_VERSION_WITH_TOPIC_IDS
     batches: list[tuple[Partition, memoryview]] = []
@@ -185,13 +196,19 @@ async def _answer_when_flushed(answers: list[TopicProduceResponse], appends: _Ap
     return _answer(answers, appends)
 
 
-def _request_refusal(request: ProduceRequest, context: RequestContext) -> ErrorCode | None:
-    """The error of every append of this request."""
-    if request.acks not in LEGAL_ACKS:
-        return ErrorCode.INVALID_REQUIRED_ACKS
-    if request.transactional_id is not None and not may_write(context, request.transactional_id):
-        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    return None
+def _refuse_all(request: ProduceRequest, error: ErrorCode) -> ProduceResponse | None:
+    answers = [
+        TopicProduceResponse(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partition_responses=[_refused(data.index, error) for data in topic.partition_data],
+        )
+        for topic in request.topic_data
+    ]
+    if request.acks == NO_ACKNOWLEDGEMENT:
+        _close_on_error(answers)
+        return None
+    return ProduceResponse(responses=answers)
 
 
 def _find_topic(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 async def handle(request: WriteTxnMarkersRequest, context: RequestContext) -> WriteTxnMarkersResponse:
-    is_allowed = is_broker(context) or context.allows_on_cluster(Operation.ALTER)
+    is_allowed = context.allows_on_cluster(Operation.ALTER, logs=False) or is_broker(context)
     refusal = None if is_allowed else ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     appended = [_append(each, refusal, context) for each in request.markers]
     return WriteTxnMarkersResponse(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from odradek.configuration.config_types import ConfigResourceType
     from odradek.metadata.client_quotas import QuotaEntity
     from odradek.metadata.entities import BrokerImage, PartitionImage, TopicImage
+    from odradek.security.acls.bindings import AclBinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,20 @@ class ControllerElected:
     controller_epoch: int
 
 
+@dataclass(frozen=True, slots=True)
+class AclsAdded:
+    """None of the rules exists."""
+
+    bindings: tuple[AclBinding, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AclsRemoved:
+    """Each of the rules exists."""
+
+    bindings: tuple[AclBinding, ...]
+
+
 Change = (
     TopicCreated
     | TopicDeleted
@@ -105,4 +120,6 @@ Change = (
     | BrokerRegistered
     | BrokerRemoved
     | ControllerElected
+    | AclsAdded
+    | AclsRemoved
 )

@@ -9,6 +9,7 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+from odradek.configuration.config_types import ConfigError
 from odradek.host.host import real_host
 from odradek.host.logs import configure_logs, get_logger
 from odradek.host.network import raise_descriptor_limit, run_on_fast_loop
@@ -42,7 +43,7 @@ def run_broker(properties_path: str | None, overrides: Sequence[str], *, as_json
     raise_descriptor_limit()
     try:
         run_on_fast_loop(lambda: _serve(config, as_json=as_json))
-    except (StoreError, LogDirectoryError, OSError) as problem:
+    except (ConfigError, StoreError, LogDirectoryError, OSError) as problem:
         raise BrokerFailure(str(problem)) from problem
 
 

@@ -28,7 +28,7 @@ from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.retention import Retention
-from odradek.security.authorizer import AllowAll
+from odradek.server.access_control import build_authorizer, check_access_of_brokers
 from odradek.server.coordination import coordination
 
 if TYPE_CHECKING:
@@ -83,6 +83,7 @@ class Node:
         try:
             # After the directories are locked: a broker without a cluster fences every other controller.
             await self._coordination.start()
+            check_access_of_brokers(config, metadata.image.acls)
             await metadata.run_in_order(lambda: self._open_logs(table, metadata))
         except BaseException:
             await host.workers.run(_close_after_failed_start, directories)
@@ -110,7 +111,7 @@ class Node:
             producer_ids=producer_ids,
             groups=self._groups,
             transactions=self._transactions,
-            authorizer=AllowAll(),
+            authorizer=build_authorizer(config, metadata),
             advertised_apis=AdvertisedApis(apis.values()),
             forwarder=self._coordination.forwarder,
             apis=apis,
