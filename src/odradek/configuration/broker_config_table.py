@@ -4,7 +4,7 @@ Names, types, defaults and limits are Kafka 4.3's, apart from some defaults: `li
 nothing is authenticated, `log.dir` is a directory of our own, and `broker.heartbeat.interval.ms`,
 `broker.session.timeout.ms` and `zookeeper.session.timeout.ms` are shorter, so that a broker that hangs is noticed
 within five seconds. Listeners cannot change while the broker runs. The properties of ZooKeeper are Kafka 3.9's;
-`zookeeper.auth` and `absent.broker.replacement.ms` are our own.
+`zookeeper.auth`, `absent.broker.replacement.ms` and `audit.log.*` are our own.
 """
 
 from odradek.configuration.config_table import read_table
@@ -51,6 +51,14 @@ absent.broker.replacement.ms LONG -1 [-1,] cluster
     Odradek's own: after how long replicas of a broker that is away are made on other brokers; -1 never does.
 allow.everyone.if.no.acl.found BOOLEAN false - internal
     Whether everyone may access a resource for which there are no access control lists.
+audit.log.max.bytes LONG 104857600 [4096,] -
+    Odradek's own: after how many bytes the audit log continues in a new file.
+audit.log.max.files INT 10 [1,] -
+    Odradek's own: how many files of the audit log are kept, the current one included.
+audit.log.max.lines.per.second INT 1000 [1,] -
+    Odradek's own: how many lines the audit log takes; more are counted, and the count is written.
+audit.log.path STRING - - -
+    Odradek's own: the file that denied requests and changes of the cluster are written to; none by default.
 authorizer.class.name STRING "" authorizer -
     The class of Kafka's authorizer turns on access control lists; without it every client may do everything.
 auto.create.topics.enable BOOLEAN true - -

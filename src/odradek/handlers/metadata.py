@@ -134,11 +134,11 @@ def _one_topic(
     topic = image.topics.get(name)
     if topic is None and _may_create_topics(request, context) and not _allows_creation(name, context):
         return MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name)
-    if illegal_name_reason(name) is not None:
-        return MetadataResponseTopic(error_code=ErrorCode.INVALID_TOPIC_EXCEPTION, name=name)
-    if topic is None:
-        return MetadataResponseTopic(error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name=name)
-    return _describe(topic, request, context)
+    if topic is not None:
+        return _describe(topic, request, context)
+    is_legal = illegal_name_reason(name) is None
+    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal else ErrorCode.INVALID_TOPIC_EXCEPTION
+    return _with_operations(MetadataResponseTopic(error_code=error, name=name), name, request, context)
 
 
 def _describe(topic: TopicImage, request: MetadataRequest, context: RequestContext) -> MetadataResponseTopic:
@@ -161,6 +161,13 @@ def _describe(topic: TopicImage, request: MetadataRequest, context: RequestConte
             for state in (partition_state(topic, partition, context, knows_listener_errors=knows_listeners),)
         ],
     )
+    return _with_operations(described, topic.name, request, context)
+
+
+def _with_operations(
+    described: MetadataResponseTopic, name: str, request: MetadataRequest, context: RequestContext
+) -> MetadataResponseTopic:
+    """Also of a topic that does not exist: the client may have rights on its name."""
     if request.include_topic_authorized_operations:
-        described.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, topic.name)
+        described.topic_authorized_operations = context.authorized_operations(ResourceType.TOPIC, name)
     return described

@@ -142,7 +142,7 @@ def _append_all(
     for topic in request.topic_data:
         found = _find_topic(topic, uses_topic_ids, context)
         if isinstance(found, ErrorCode):
-            responses = [_refused(data.index, found) for data in topic.partition_data]
+            responses = [_refuse_without_topic(data, found, verdicts) for data in topic.partition_data]
         else:
             key, partitions = found
             responses = [_append(data, key, partitions, appends) for data in topic.partition_data]
@@ -159,6 +159,15 @@ def _append_all(
         )
         return _answer_when_committed(answers, appends, waiting)
     return _answer_when_flushed(answers, appends)
+
+
+def _refuse_without_topic(
+    data: PartitionProduceData, error: ErrorCode, verdicts: Mapping[TopicPartition, Verdict] | None
+) -> PartitionProduceResponse:
+    """The transactional id, which a batch of a transaction needs, is checked before the topic."""
+    if verdicts is None and data.records is not None and is_transactional(data.records):
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return _refused(data.index, error)
 
 
 def _answer(answers: list[TopicProduceResponse], appends: _Appends) -> ProduceResponse | None:

@@ -58,9 +58,12 @@ from odradek.handlers import (
     unregister_broker,
     write_txn_markers,
 )
+from odradek.handlers import audited_actions as actions
 from odradek.handlers.api import Api
+from odradek.handlers.audited_actions import audited
 
 if TYPE_CHECKING:
+    from odradek.handlers.audited_actions import Describe
     from odradek.protocol.schema import Request, Response
 
 
@@ -71,6 +74,7 @@ def _api(
     advertised_min_version: int | None = None,
     is_forwarded: bool = False,
     is_between_brokers: bool = False,
+    audit: Describe | None = None,
 ) -> Api:
     request: type[Request] = getattr(module, f"{name}Request")
     response: type[Response] = getattr(module, f"{name}Response")
@@ -80,7 +84,7 @@ def _api(
         name=name,
         request=request,
         response=response,
-        handle=module.handle,
+        handle=module.handle if audit is None else audited(module.handle, audit),
         min_version=smallest,
         max_version=largest,
         advertised_min_version=smallest if advertised_min_version is None else advertised_min_version,
@@ -118,9 +122,9 @@ def build_registry() -> dict[int, Api]:
         _api(describe_groups, "DescribeGroups"),
         _api(list_groups, "ListGroups"),
         _api(api_versions, "ApiVersions"),
-        _api(create_topics, "CreateTopics", is_forwarded=True),
-        _api(delete_topics, "DeleteTopics", is_forwarded=True),
-        _api(delete_records, "DeleteRecords"),
+        _api(create_topics, "CreateTopics", is_forwarded=True, audit=actions.create_topics),
+        _api(delete_topics, "DeleteTopics", is_forwarded=True, audit=actions.delete_topics),
+        _api(delete_records, "DeleteRecords", audit=actions.delete_records),
         _api(init_producer_id, "InitProducerId"),
         _api(offset_for_leader_epoch, "OffsetForLeaderEpoch"),
         _api(add_partitions_to_txn, "AddPartitionsToTxn"),
@@ -129,21 +133,26 @@ def build_registry() -> dict[int, Api]:
         _api(write_txn_markers, "WriteTxnMarkers"),
         _api(txn_offset_commit, "TxnOffsetCommit"),
         _api(describe_acls, "DescribeAcls"),
-        _api(create_acls, "CreateAcls", is_forwarded=True),
-        _api(delete_acls, "DeleteAcls", is_forwarded=True),
+        _api(create_acls, "CreateAcls", is_forwarded=True, audit=actions.create_acls),
+        _api(delete_acls, "DeleteAcls", is_forwarded=True, audit=actions.delete_acls),
         _api(describe_configs, "DescribeConfigs"),
-        _api(alter_configs, "AlterConfigs", is_forwarded=True),
+        _api(alter_configs, "AlterConfigs", is_forwarded=True, audit=actions.alter_configs),
         _api(describe_log_dirs, "DescribeLogDirs"),
-        _api(create_partitions, "CreatePartitions", is_forwarded=True),
-        _api(delete_groups, "DeleteGroups"),
-        _api(incremental_alter_configs, "IncrementalAlterConfigs", is_forwarded=True),
-        _api(offset_delete, "OffsetDelete"),
+        _api(create_partitions, "CreatePartitions", is_forwarded=True, audit=actions.create_partitions),
+        _api(delete_groups, "DeleteGroups", audit=actions.delete_groups),
+        _api(incremental_alter_configs, "IncrementalAlterConfigs", is_forwarded=True, audit=actions.alter_configs),
+        _api(offset_delete, "OffsetDelete", audit=actions.offset_delete),
         _api(describe_client_quotas, "DescribeClientQuotas"),
-        _api(alter_client_quotas, "AlterClientQuotas", is_forwarded=True),
-        _api(elect_leaders, "ElectLeaders", is_forwarded=True),
-        _api(alter_partition_reassignments, "AlterPartitionReassignments", is_forwarded=True),
+        _api(alter_client_quotas, "AlterClientQuotas", is_forwarded=True, audit=actions.alter_client_quotas),
+        _api(elect_leaders, "ElectLeaders", is_forwarded=True, audit=actions.elect_leaders),
+        _api(
+            alter_partition_reassignments,
+            "AlterPartitionReassignments",
+            is_forwarded=True,
+            audit=actions.alter_partition_reassignments,
+        ),
         _api(list_partition_reassignments, "ListPartitionReassignments", is_forwarded=True),
-        _api(unregister_broker, "UnregisterBroker", is_forwarded=True),
+        _api(unregister_broker, "UnregisterBroker", is_forwarded=True, audit=actions.unregister_broker),
         _api(describe_cluster, "DescribeCluster"),
         _api(describe_producers, "DescribeProducers"),
         _api(describe_transactions, "DescribeTransactions"),

@@ -8,11 +8,13 @@ from odradek.configuration.config_types import ConfigError
 from odradek.security.acls.authorizer import AclAuthorizer
 from odradek.security.acls.bindings import EVERYONE, Permission
 from odradek.security.acls.decisions import AccessRules
+from odradek.security.audit.log import AuditLog
 from odradek.security.authorizer import AllowAll, Operation, ResourceType
 from odradek.security.principals import ANONYMOUS
 
 if TYPE_CHECKING:
     from odradek.configuration.broker_configs import BrokerConfig
+    from odradek.host.host import Host
     from odradek.metadata.cache import MetadataCache
     from odradek.security.acls.index import AclIndex
     from odradek.security.authorizer import Authorizer
@@ -22,6 +24,19 @@ def build_authorizer(config: BrokerConfig, metadata: MetadataCache) -> Authorize
     """The metadata is loaded: no request is decided without the access control lists of the cluster."""
     rules = access_rules(config)
     return AllowAll() if rules is None else AclAuthorizer(lambda: metadata.image.acls, rules)
+
+
+def build_audit_log(config: BrokerConfig, host: Host) -> AuditLog | None:
+    path = cast("str | None", config.values["audit.log.path"])
+    if not path:
+        return None
+    return AuditLog(
+        host,
+        path,
+        max_bytes=cast("int", config.values["audit.log.max.bytes"]),
+        max_files=cast("int", config.values["audit.log.max.files"]),
+        lines_per_second=cast("int", config.values["audit.log.max.lines.per.second"]),
+    )
 
 
 def access_rules(config: BrokerConfig) -> AccessRules | None:

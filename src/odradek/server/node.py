@@ -28,7 +28,8 @@ from odradek.replica.compaction import Compaction
 from odradek.replica.housekeeping import Housekeeping
 from odradek.replica.partition_table import PartitionTable
 from odradek.replica.retention import Retention
-from odradek.server.access_control import build_authorizer, check_access_of_brokers
+from odradek.security.audit.events import NoAudit
+from odradek.server.access_control import build_audit_log, build_authorizer, check_access_of_brokers
 from odradek.server.coordination import coordination
 
 if TYPE_CHECKING:
@@ -102,6 +103,9 @@ class Node:
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
         apis = self._coordination.apis()
+        self._audit = build_audit_log(config, host)
+        if self._audit is not None:
+            await self._audit.start()
         services = Services(
             host=host,
             metadata=metadata,
@@ -112,6 +116,7 @@ class Node:
             groups=self._groups,
             transactions=self._transactions,
             authorizer=build_authorizer(config, metadata),
+            audit=NoAudit() if self._audit is None else self._audit,
             advertised_apis=AdvertisedApis(apis.values()),
             forwarder=self._coordination.forwarder,
             apis=apis,
@@ -169,6 +174,8 @@ class Node:
         await self._metadata.close()  # applies all commits before the table closes
         await self._table.close()
         await self._coordination.store.close()
+        if self._audit is not None:
+            await self._audit.close()
 
 
 def _prepare_directory(path: str, host: Host) -> None:

@@ -448,7 +448,7 @@ def _creations(names: Names) -> Iterator[Question]:
     ]
     yield Question(
         "CreatePartitions",
-        create_partitions.CreatePartitionsRequest(topics=grown, validate_only=True),
+        create_partitions.CreatePartitionsRequest(topics=grown, timeout_ms=60_000, validate_only=True),
         create_partitions.CreatePartitionsResponse,
     )
 

@@ -36,6 +36,8 @@ class Action(NamedTuple):
 
 
 class Audit(Protocol):
+    is_on: bool
+
     def denied(self, actor: Actor, operation: Operation, resource: Resource) -> None:
         """The authorizer has refused an operation."""
 
@@ -45,6 +47,8 @@ class Audit(Protocol):
 
 class NoAudit:
     """A broker without an audit log."""
+
+    is_on = False
 
     def denied(self, actor: Actor, operation: Operation, resource: Resource) -> None:
         pass
