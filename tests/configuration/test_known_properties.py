@@ -20,7 +20,7 @@ from odradek.configuration.known_properties import KNOWN_PROPERTIES, UnknownProp
         "ssl.keystore.location",
         "sasl.enabled.mechanisms",
         "listener.name.external.scram-sha-512.sasl.jaas.config",
-        "super.users",
+        "reserved.broker.max.id",
     ],
 )
 def test_names_from_old_and_new_files_are_known(name: str) -> None:

@@ -49,7 +49,7 @@ advertised.listeners LIST - - -
     The addresses that clients connect to; by default those of `listeners`.
 absent.broker.replacement.ms LONG -1 [-1,] cluster
     Odradek's own: after how long replicas of a broker that is away are made on other brokers; -1 never does.
-allow.everyone.if.no.acl.found BOOLEAN false - internal
+allow.everyone.if.no.acl.found BOOLEAN false - -
     Whether everyone may access a resource for which there are no access control lists.
 audit.log.max.bytes LONG 104857600 [4096,] -
     Odradek's own: after how many bytes the audit log continues in a new file.
@@ -215,7 +215,7 @@ socket.request.max.bytes INT 104857600 [1,] -
     The largest request that is read; a larger one closes the connection.
 socket.send.buffer.bytes INT 102400 - -
     The send buffer of each connection's socket; -1 leaves it to the operating system.
-super.users STRING - super-users internal
+super.users STRING - super-users -
     Principals that may do everything, such as User:admin, separated by semicolons.
 unclean.leader.election.enable BOOLEAN false - cluster
     Default of the topic setting unclean.leader.election.enable.

@@ -109,7 +109,7 @@ class AllowAll:
 
     def allows_any(
         self,
-        client: Client,  # noqa: ARG002
+        client: Client,  # noqa: ARG002 - the interface's signature
         operation: Operation,  # noqa: ARG002
         resource_type: ResourceType,  # noqa: ARG002
     ) -> bool:
@@ -117,7 +117,7 @@ class AllowAll:
 
     def allows(
         self,
-        client: Client,  # noqa: ARG002 - the interface's signature
+        client: Client,  # noqa: ARG002
         operation: Operation,  # noqa: ARG002
         resource: Resource,  # noqa: ARG002
     ) -> bool:

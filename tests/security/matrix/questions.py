@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.protocol.messages import (
     add_offsets_to_txn,
@@ -73,10 +73,10 @@ class Question(NamedTuple):
     version: int | None = None
 
 
-def _batch(*, transactional: bool = False) -> bytes:
-    identity = {"producer_id": NO_PRODUCER, "producer_epoch": 0, "base_sequence": 0} if transactional else {}
+def _batch(*, transactional: bool = False) -> memoryview:
+    identity: dict[str, Any] = {"producer_id": NO_PRODUCER, "producer_epoch": 0, "base_sequence": 0}
     records = [Record(offset=0, timestamp=1_700_000_000_000, key=None, value=b"value", headers=())]
-    return bytes(build_batch(records, transactional=transactional, **identity))
+    return memoryview(build_batch(records, transactional=transactional, **(identity if transactional else {})))
 
 
 def questions(names: Names, topic_id: UUID, node_id: int) -> Iterator[Question]:
@@ -93,8 +93,9 @@ def questions(names: Names, topic_id: UUID, node_id: int) -> Iterator[Question]:
 def _cluster_questions(names: Names, node_id: int) -> Iterator[Question]:
     with_operations = describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=True)
     yield Question("DescribeCluster", with_operations, describe_cluster.DescribeClusterResponse)
-    everything = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
-    filtered = {"resource_name_filter": "no-such", "principal_filter": None, "host_filter": None}
+    everything: dict[str, Any] = dict.fromkeys(("resource_type_filter", "pattern_type_filter"), 1)
+    everything |= dict.fromkeys(("operation", "permission_type"), 1)
+    filtered: dict[str, Any] = {"resource_name_filter": "no-such", "principal_filter": None, "host_filter": None}
     describe = describe_acls.DescribeAclsRequest(**everything, **filtered)
     yield Question("DescribeAcls", describe, describe_acls.DescribeAclsResponse)
     delete = delete_acls.DeleteAclsRequest(filters=[delete_acls.DeleteAclsFilter(**everything, **filtered)])
@@ -345,7 +346,7 @@ def _group_questions(names: Names, topic_id: UUID) -> Iterator[Question]:
 
 def _transaction_questions(names: Names) -> Iterator[Question]:
     transactional_id, both = names.transactional_id, (names.topic, names.missing_topic)
-    identity = {"producer_id": NO_PRODUCER, "producer_epoch": 0}
+    identity: dict[str, Any] = {"producer_id": NO_PRODUCER, "producer_epoch": 0}
     yield Question(
         "InitProducerId without transactions",
         init_producer_id.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000),

@@ -8,6 +8,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages.create_acls import AclCreation, CreateAclsRequest, CreateAclsResponse
 from odradek.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from odradek.protocol.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from odradek.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 CLOSED = "closed"
 NAMES = ("name", "topic", "group_id", "transactional_id", "key", "resource_name")
-HIDDEN = "hidden"  # another case's resource, which the client must never see
+HIDDEN = "secret"  # another case's resource, which the client must never see
 
 
 def prepare(broker: MatrixBroker) -> int:
@@ -59,7 +60,7 @@ def run_case(broker: MatrixBroker, number: int, rights: Rights, node_id: int) ->
     bindings = rights.bindings(names)
     add_acls(broker, bindings)
     if bindings:
-        broker.settle(lambda: _is_effective(broker, rights, names, node_id))
+        broker.settle(lambda: _is_effective(broker, rights, names))
     for question in questions(names, topic_id, node_id):
         try:
             response = broker.call(CLIENT_HOST, question.request, question.response, question.version)
@@ -153,11 +154,8 @@ def remove_acls(broker: MatrixBroker, bindings: Sequence[AclBinding]) -> None:
     assert all(result.error_code == ErrorCode.NONE and len(result.matching_acls) == 1 for result in results), results
 
 
-def _is_effective(broker: MatrixBroker, rights: Rights, names: Names, node_id: int) -> bool:
-    """Whether the broker, which may follow its metadata later, has the last of the rights."""
-    from odradek.protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
-
-    del node_id
+def _is_effective(broker: MatrixBroker, rights: Rights, names: Names) -> bool:
+    """Whether the broker, which may follow its metadata later, has the rights."""
     request = DescribeAclsRequest(
         resource_type_filter=1,
         resource_name_filter=None,
