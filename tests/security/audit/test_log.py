@@ -32,13 +32,20 @@ def create(simulation: Simulation, **changes: int) -> AuditLog:
     return AuditLog(simulation.host, PATH, **settings)
 
 
+async def pass_time(simulation: Simulation, duration_ms: float) -> None:
+    """Simulated time."""
+    is_over = asyncio.Event()
+    simulation.host.clock.call_after(duration_ms, is_over.set)
+    await is_over.wait()
+
+
 def test_lines_beyond_the_rate_are_counted(simulation: Simulation) -> None:
     async def run() -> None:
         log = create(simulation)
         await log.start()
         for number in range(20):
             log.performed(ACTOR, Action("Create", "Topic", f"t{number}"))
-        await asyncio.sleep(2)
+        await pass_time(simulation, 2000)
         log.denied(ACTOR, Operation.READ, Resource(ResourceType.GROUP, "g"))
         await log.close()
 
@@ -78,7 +85,7 @@ def test_lines_that_could_not_be_written_are_counted(simulation: Simulation, mon
 
         monkeypatch.setattr(log._file, "append", fail)
         log.performed(ACTOR, Action("Create", "Topic", "lost"))
-        await asyncio.sleep(1)
+        await pass_time(simulation, 1000)
         monkeypatch.setattr(log._file, "append", append)
         await log.close()
 
