@@ -6,6 +6,7 @@ CLASSES = [
     "kafka.server.DescribeGroupsRequestTest",
     "kafka.server.OffsetCommitRequestTest",
     "kafka.server.OffsetDeleteRequestTest",
+    "org.apache.kafka.tools.AclCommandTest",
     "org.apache.kafka.tools.BrokerApiVersionsCommandTest",
     "org.apache.kafka.tools.ClusterToolTest",
     "org.apache.kafka.tools.DeleteRecordsCommandTest",

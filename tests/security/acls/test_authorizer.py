@@ -69,5 +69,5 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(100):
         authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.GROUP, f"g{number}"))
         authorizer.allows(Peer(), Operation.READ, Resource(ResourceType.GROUP, "g" * (300 + number)))
-        assert len(authorizer._cache) <= 10
-    assert all(len(question[3].name) < 300 for question in authorizer._cache)
+        assert len(authorizer._cached[1]) <= 10
+    assert all(len(question[4].name) < 300 for question in authorizer._cached[1])

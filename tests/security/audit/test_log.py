@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from odradek.host.host import real_host
 from odradek.security.audit.events import Action, Actor
 from odradek.security.audit.log import AuditLog
 from odradek.security.audit.rotating_file import RotatingFile
@@ -53,6 +55,21 @@ def test_lines_beyond_the_rate_are_counted(simulation: Simulation) -> None:
     found = lines(simulation)
     assert [each.get("resource") for each in found] == ["t0", "t1", "t2", "t3", "t4", None, "g"]
     assert found[5] == {"time": found[5]["time"], "outcome": "left out", "count": 15}
+
+
+def test_a_denial_on_a_worker_thread_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+
+    async def run() -> None:
+        host = real_host()
+        log = AuditLog(host, str(path), max_bytes=4096, max_files=1, lines_per_second=10)
+        await log.start()
+        await host.workers.run(log.denied, ACTOR, Operation.READ, Resource(ResourceType.TOPIC, "t"))
+        await log.close()
+        host.workers.close()
+
+    asyncio.run(run())
+    assert json.loads(path.read_text())["resource"] == "t"
 
 
 def test_files_rotate_and_the_oldest_is_removed(simulation: Simulation) -> None:

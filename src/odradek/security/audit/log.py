@@ -14,7 +14,7 @@ from odradek.security.audit.rate_bound import RateBound
 from odradek.security.audit.rotating_file import RotatingFile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.host.clock import Timer
     from odradek.host.host import Host
@@ -42,6 +42,7 @@ class AuditLog:
 
     async def start(self) -> None:
         """OSError if the file cannot be written to."""
+        self._loop = asyncio.get_running_loop()
         await self._worker.run(self._file.open)
 
     async def close(self) -> None:
@@ -53,12 +54,23 @@ class AuditLog:
         await self._worker.run(self._file.close)
 
     def denied(self, actor: Actor, operation: Operation, resource: Resource) -> None:
-        if self._may_write():
-            self._write(denial_fields(actor, operation, resource))
+        self._on_loop(lambda: denial_fields(actor, operation, resource))
 
     def performed(self, actor: Actor, action: Action) -> None:
+        self._on_loop(lambda: action_fields(actor, action))
+
+    def _on_loop(self, fields: Callable[[], Mapping[str, object]]) -> None:
+        """A fetch of old records is authorized on a worker thread; the state of this log belongs to the event loop."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            self._loop.call_soon_threadsafe(self._accept, fields)
+        else:
+            self._accept(fields)
+
+    def _accept(self, fields: Callable[[], Mapping[str, object]]) -> None:
         if self._may_write():
-            self._write(action_fields(actor, action))
+            self._write(fields())
 
     def _may_write(self) -> bool:
         if len(self._waiting) < MOST_WAITING_LINES:
