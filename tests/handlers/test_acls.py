@@ -182,3 +182,19 @@ def test_an_administrator_cannot_claim_the_epoch_of_a_coordinator(broker: Simula
     become(broker, "alice")
     assert write(5) is ErrorCode.NONE
     assert write(6) is ErrorCode.TRANSACTION_COORDINATOR_FENCED
+
+
+def test_rules_of_others_may_change_while_a_client_writes(broker: SimulatedBroker) -> None:
+    create_topic(broker, "orders")
+    create(broker, creation())
+    others = [creation(principal=f"User:other-{number}", permission_type=2 + number % 2) for number in range(50)]
+    for number, other in enumerate(others):
+        become(broker, "admin")
+        create(broker, other)
+        become(broker, "alice")
+        assert produce(broker, "orders", batch()).error_code == ErrorCode.NONE
+        become(broker, "admin")
+        deletion = DeleteAclsFilter(**(ANYTHING | {"principal_filter": f"User:other-{number}"}))
+        broker.call(DeleteAclsRequest(filters=[deletion]), DeleteAclsResponse)
+        become(broker, "alice")
+        assert produce(broker, "orders", batch()).error_code == ErrorCode.NONE
