@@ -15,6 +15,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import ClientConnection, Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.forwarding import Forwarder
+from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_cluster_registry
 from odradek.metadata.cache import MetadataCache
 from odradek.metadata.entities import BrokerImage
@@ -71,6 +72,7 @@ class Member:
             groups=cast("Any", None),
             transactions=cast("Any", None),
             authorizer=AllowAll(),
+            quotas=QuotaEnforcement(self.config, clock),
             advertised_apis=AdvertisedApis(apis.values()),
             apis=apis,
             forwarder=Forwarder(self.route),

@@ -15,6 +15,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
+from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.handlers.registry import build_registry
 from odradek.host.host import real_host
 from odradek.host.network import ShortAnswers, run_on_fast_loop
@@ -75,6 +76,7 @@ class RealBroker:
             groups=unused,
             transactions=unused,
             authorizer=AllowAll(),
+            quotas=QuotaEnforcement(self.config, self.host.clock),
             advertised_apis=AdvertisedApis(apis.values()),
         )
         self._listener = Listener(

@@ -52,6 +52,10 @@ compression.zstd.level INT 3 [-131072,22] cluster
     Default of the topic setting compression.zstd.level.
 connections.max.idle.ms LONG 600000 - -
     After how long without a request a connection is closed; a negative number never closes it.
+controller.quota.window.num INT 11 [1,] -
+    How many samples a burst of topic changes may take under controller_mutation_rate.
+controller.quota.window.size.seconds INT 1 [1,] -
+    The time of one of these samples.
 default.replication.factor INT 1 - -
     How many replicas a topic gets when its creator does not say.
 delete.topic.enable BOOLEAN true - -
@@ -136,10 +140,14 @@ log.segment.bytes INT 1073741824 [1048576,] cluster
     Default of the topic setting segment.bytes.
 log.segment.delete.delay.ms LONG 60000 [0,] cluster
     Default of the topic setting file.delete.delay.ms.
+max.connection.creation.rate INT 2147483647 [0,] cluster
+    The most connections that the broker accepts in a second; a listener may have a value of its own.
 max.connections INT 2147483647 [0,] cluster
     The most connections that are open at one time.
 max.connections.per.ip INT 2147483647 [0,] cluster
     The most connections that are open at one time from one address.
+max.connections.per.ip.overrides STRING "" - cluster
+    Addresses with limits of their own in place of max.connections.per.ip: 10.0.0.1:100,10.0.0.2:200.
 max.incremental.fetch.session.cache.slots INT 1000 [0,] -
     How many consumers' incremental fetch sessions are remembered.
 max.request.partition.size.limit INT 2000 [1,] -
@@ -156,6 +164,10 @@ producer.id.expiration.check.interval.ms INT 600000 [1,] internal
     How often forgotten producers are looked for.
 producer.id.expiration.ms INT 86400000 [1,] cluster
     After how long without a write a producer's sequence numbers are forgotten.
+quota.window.num INT 11 [1,] -
+    How many samples the rates of client quotas are measured over.
+quota.window.size.seconds INT 1 [1,] -
+    The time of one sample of the rates of client quotas.
 replica.fetch.backoff.ms INT 1000 [0,] -
     The longest pause of a follower after its leader has refused a fetch.
 replica.fetch.max.bytes INT 1048576 [0,] -

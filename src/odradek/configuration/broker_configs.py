@@ -64,6 +64,9 @@ class BrokerConfig:
     inter_broker_listener_name: str
     listener_max_connections: Mapping[str, int]
     """`listener.name.<listener>.max.connections`, where it is set."""
+    listener_connection_rates: Mapping[str, int]
+    """`listener.name.<listener>.max.connection.creation.rate`, where it is set."""
+    max_connections_per_ip_overrides: Mapping[str, int]
     log_dirs: tuple[str, ...]
     ignored_properties: tuple[IgnoredProperty, ...]
 
@@ -85,6 +88,11 @@ class BrokerConfig:
     connections_max_idle_ms = _Setting[int]("connections.max.idle.ms")
     max_connections = _Setting[int]("max.connections")
     max_connections_per_ip = _Setting[int]("max.connections.per.ip")
+    max_connection_creation_rate = _Setting[int]("max.connection.creation.rate")
+    quota_window_num = _Setting[int]("quota.window.num")
+    quota_window_size_seconds = _Setting[int]("quota.window.size.seconds")
+    controller_quota_window_num = _Setting[int]("controller.quota.window.num")
+    controller_quota_window_size_seconds = _Setting[int]("controller.quota.window.size.seconds")
     log_flush_offset_checkpoint_interval_ms = _Setting[int]("log.flush.offset.checkpoint.interval.ms")
     log_cleaner_enable = _Setting[bool]("log.cleaner.enable")
     log_cleaner_backoff_ms = _Setting[int]("log.cleaner.backoff.ms")
@@ -160,7 +168,9 @@ def _build(static: Mapping[str, str], default: Mapping[str, str], broker: Mappin
             listeners, parse_protocol_map(cast("str", values["listener.security.protocol.map"]))
         ),
         inter_broker_listener_name=_resolve_inter_broker_listener(listeners, values),
-        listener_max_connections=_resolve_listener_max_connections(listeners, texts),
+        listener_max_connections=_resolve_of_listeners("max.connections", listeners, texts),
+        listener_connection_rates=_resolve_of_listeners("max.connection.creation.rate", listeners, texts),
+        max_connections_per_ip_overrides=_resolve_overrides(cast("str", values["max.connections.per.ip.overrides"])),
         log_dirs=_resolve_log_dirs(values),
         ignored_properties=tuple(ignored),
     )
@@ -193,7 +203,7 @@ def _ignored_properties(static: Mapping[str, str]) -> list[IgnoredProperty]:
             if name.startswith(_NOT_YET):
                 ignored.append(IgnoredProperty(name, "Kafka setting for a feature that Odradek does not have; ignored"))
             continue
-        if base_name(name) == "max.connections":
+        if base_name(name) in ("max.connections", "max.connection.creation.rate"):
             continue
         if not is_known(name):
             raise UnknownPropertyError(name, known_names())
@@ -234,9 +244,21 @@ def _resolve_inter_broker_listener(listeners: tuple[Listener, ...], values: Mapp
     return chosen.upper()
 
 
-def _resolve_listener_max_connections(listeners: tuple[Listener, ...], texts: Mapping[str, str]) -> dict[str, int]:
-    definition = BROKER_CONFIGS["max.connections"]
-    names = {listener.name: f"listener.name.{listener.name.lower()}.max.connections" for listener in listeners}
+def _resolve_overrides(text: str) -> dict[str, int]:
+    """`max.connections.per.ip.overrides`: addresses with their limits, as in `10.0.0.1:100,fd00::1:200`."""
+    overrides = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        address, _, limit = entry.rpartition(":")
+        if not address or not limit.strip().isdigit():
+            raise ConfigError("max.connections.per.ip.overrides", text, "expected address:limit, separated by commas")
+        overrides[address.strip()] = int(limit)
+    return overrides
+
+
+def _resolve_of_listeners(setting: str, listeners: tuple[Listener, ...], texts: Mapping[str, str]) -> dict[str, int]:
+    """The values of a setting that listeners have of their own."""
+    definition = BROKER_CONFIGS[setting]
+    names = {listener.name: f"listener.name.{listener.name.lower()}.{setting}" for listener in listeners}
     return {
         listener: cast("int", replace(definition, name=name).parse(texts[name]))
         for listener, name in names.items()

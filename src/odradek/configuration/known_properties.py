@@ -44,15 +44,14 @@ INT read-only
     controller.quorum.append.linger.ms controller.quorum.election.backoff.max.ms
     controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
     controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms
-    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.quota.window.num
-    controller.quota.window.size.seconds controller.socket.timeout.ms
+    controller.quorum.request.timeout.ms controller.quorum.retry.backoff.ms controller.socket.timeout.ms
     delete.records.purgatory.purge.interval.requests fetch.purgatory.purge.interval.requests
     group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.threads
     group.share.initialize.retry.interval.ms initial.broker.registration.timeout.ms
     internal.metadata.log.segment.bytes internal.metadata.max.batch.size.in.bytes
     kafka.metrics.polling.interval.secs metadata.log.segment.bytes metadata.max.idle.interval.ms
     metrics.num.samples num.replica.alter.log.dirs.threads producer.purgatory.purge.interval.requests
-    queued.max.requests quota.window.num quota.window.size.seconds remote.log.manager.copy.quota.window.num
+    queued.max.requests remote.log.manager.copy.quota.window.num
     remote.log.manager.copy.quota.window.size.seconds remote.log.manager.fetch.quota.window.num
     remote.log.manager.fetch.quota.window.size.seconds remote.log.manager.thread.pool.size
     remote.log.metadata.custom.metadata.max.bytes remote.log.reader.max.pending.tasks
@@ -67,7 +66,7 @@ INT read-only
     share.fetch.purgatory.purge.interval.requests telemetry.max.bytes
 INT cluster-wide
     background.threads group.coordinator.cached.buffer.max.bytes log.cleaner.io.buffer.size log.cleaner.threads
-    max.connection.creation.rate num.io.threads num.network.threads num.recovery.threads.per.data.dir
+    num.io.threads num.network.threads num.recovery.threads.per.data.dir
     num.replica.fetchers remote.fetch.max.wait.ms remote.log.manager.copier.thread.pool.size
     remote.log.manager.expiration.thread.pool.size remote.log.manager.follower.thread.pool.size
     remote.log.reader.threads share.coordinator.cached.buffer.max.bytes
@@ -125,8 +124,6 @@ STRING per-broker
     ssl.endpoint.identification.algorithm ssl.keymanager.algorithm ssl.keystore.location ssl.keystore.type
     ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.location
     ssl.truststore.type
-STRING cluster-wide
-    max.connections.per.ip.overrides
 """
 
 # Properties of Kafka 3.x and earlier that Kafka 4 removed.

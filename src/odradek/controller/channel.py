@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from odradek.controller.reassignment_decisions import list_reassignments
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
@@ -38,15 +39,27 @@ class ControllerChannel(Protocol):
         """A channel to the controller, if it is in this process and may decide."""
 
     async def create_topics(
-        self, requests: Sequence[NewTopic], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]: ...
 
     async def delete_topics(
-        self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]: ...
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]: ...
 
     async def alter_configs(
@@ -100,16 +113,36 @@ class LocalControllerChannel:
     def local(self) -> ControllerChannel | None:
         return self if self._controller.is_active else None
 
-    async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
-        return await self._applied(self._controller.create_topics(requests, validate_only=validate_only))
+    async def create_topics(
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
+        return await self._applied(
+            self._controller.create_topics(requests, validate_only=validate_only, mutations=mutations)
+        )
 
-    async def delete_topics(self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()) -> list[TopicResult]:
-        return await self._applied(self._controller.delete_topics(names, topic_ids))
+    async def delete_topics(
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
+        return await self._applied(self._controller.delete_topics(names, topic_ids, mutations=mutations))
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]:
-        return await self._applied(self._controller.create_partitions(requests, validate_only=validate_only))
+        return await self._applied(
+            self._controller.create_partitions(requests, validate_only=validate_only, mutations=mutations)
+        )
 
     async def alter_configs(
         self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False

@@ -22,6 +22,7 @@ from odradek.controller.results import (
 from odradek.controller.topic_decisions import decide_new_leader_epochs
 from odradek.controller.topic_deletion import decide_deletions
 from odradek.metadata.changes import ControllerElected
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
@@ -80,28 +81,46 @@ class Controller:
         await self._writer.stop_writing()
 
     async def create_topics(
-        self, requests: Sequence[NewTopic], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> Decided[list[TopicResult]]:
         return await self._decide(
-            request_decisions.decide_topic_creations, requests, refuse_topics, validate_only=validate_only
+            lambda requests, cluster: request_decisions.decide_topic_creations(requests, cluster, mutations),
+            requests,
+            refuse_topics,
+            validate_only=validate_only,
         )
 
     async def delete_topics(
-        self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> Decided[list[TopicResult]]:
         return await self._decide(
             lambda _, cluster: decide_deletions(
-                cluster.image, names, topic_ids, is_enabled=cluster.config.delete_topic_enable
+                cluster.image, names, topic_ids, mutations, is_enabled=cluster.config.delete_topic_enable
             ),
             None,
             lambda _, refusal: refuse_deletions(names, topic_ids, refusal),
         )
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> Decided[list[TopicResult]]:
         return await self._decide(
-            request_decisions.decide_partition_additions, requests, refuse_topics, validate_only=validate_only
+            lambda requests, cluster: request_decisions.decide_partition_additions(requests, cluster, mutations),
+            requests,
+            refuse_topics,
+            validate_only=validate_only,
         )
 
     async def alter_configs(

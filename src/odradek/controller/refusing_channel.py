@@ -15,6 +15,7 @@ from odradek.controller.results import (
     refuse_topics,
 )
 from odradek.metadata.store import StoreError
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
@@ -39,14 +40,30 @@ class RefusingChannel:
     def local(self) -> None:
         return None
 
-    async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
+    async def create_topics(
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
         return refuse_topics(requests, self._refusal)
 
-    async def delete_topics(self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()) -> list[TopicResult]:
+    async def delete_topics(
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
         return refuse_deletions(names, topic_ids, self._refusal)
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]:
         return refuse_topics(requests, self._refusal)
 

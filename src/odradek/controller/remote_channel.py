@@ -29,6 +29,7 @@ from odradek.protocol.messages.broker_heartbeat import BrokerHeartbeatRequest, B
 from odradek.protocol.messages.create_topics import CreateTopicsResponse
 from odradek.protocol.refusal import Refusal
 from odradek.protocol.sentinels import NO_BROKER_EPOCH
+from odradek.security.quotas.mutation_quota import UNLIMITED_MUTATIONS, MutationQuota
 
 if TYPE_CHECKING:
     import uuid
@@ -75,11 +76,18 @@ class ClusterControllerChannel:
 
     # What the broker itself asks
 
-    async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
+    async def create_topics(
+        self,
+        requests: Sequence[NewTopic],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
+        """Quotas are those of this broker, so that they apply if the controller is in this process."""
         deadline = self._route.deadline(TIMEOUT_MS)
 
         async def locally(channel: ControllerChannel) -> list[TopicResult]:
-            return _checked(await channel.create_topics(requests, validate_only=validate_only))
+            return _checked(await channel.create_topics(requests, validate_only=validate_only, mutations=mutations))
 
         async def remotely(client: BrokerClient) -> list[TopicResult]:
             request = create_topics_request(requests, TIMEOUT_MS, validate_only=validate_only)
@@ -172,13 +180,24 @@ class ClusterControllerChannel:
     def _handler_channel(self) -> ControllerChannel:
         return self.local() or self._not_controller
 
-    async def delete_topics(self, names: Sequence[str] = (), topic_ids: Sequence[uuid.UUID] = ()) -> list[TopicResult]:
-        return await self._handler_channel().delete_topics(names, topic_ids)
+    async def delete_topics(
+        self,
+        names: Sequence[str] = (),
+        topic_ids: Sequence[uuid.UUID] = (),
+        *,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
+    ) -> list[TopicResult]:
+        return await self._handler_channel().delete_topics(names, topic_ids, mutations=mutations)
 
     async def create_partitions(
-        self, requests: Sequence[NewPartitions], *, validate_only: bool = False
+        self,
+        requests: Sequence[NewPartitions],
+        *,
+        validate_only: bool = False,
+        mutations: MutationQuota = UNLIMITED_MUTATIONS,
     ) -> list[TopicResult]:
-        return await self._handler_channel().create_partitions(requests, validate_only=validate_only)
+        channel = self._handler_channel()
+        return await channel.create_partitions(requests, validate_only=validate_only, mutations=mutations)
 
     async def alter_configs(
         self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False

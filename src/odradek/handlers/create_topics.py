@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from odradek.handlers.context import RequestContext
 
 
+FIRST_VERSION_WITH_STRICT_QUOTA = 6
+
+
 async def handle(request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
     may_create_all = context.allows_on_cluster(Operation.CREATE)
     allowed: list[CreatableTopic] = []
@@ -31,17 +34,20 @@ async def handle(request: CreateTopicsRequest, context: RequestContext) -> Creat
     for topic in request.topics:
         may_create = may_create_all or context.allows_on_topic(Operation.CREATE, topic.name)
         (allowed if may_create else refused).append(topic)
+    mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
     results = await context.services.controller.create_topics(
-        [_new_topic(topic) for topic in allowed], validate_only=request.validate_only
+        [_new_topic(topic) for topic in allowed], validate_only=request.validate_only, mutations=mutations
     )
-    return CreateTopicsResponse(topics=[_describe(result, request.validate_only) for result in results] + [
+    answers = [_describe(result, request.validate_only) for result in results]
+    answers += [
         CreatableTopicResult(
             name=topic.name,
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             error_message="Authorization failed.",
         )
         for topic in refused
-    ])  # fmt: skip
+    ]
+    return CreateTopicsResponse(throttle_time_ms=mutations.throttle_ms, topics=answers)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from odradek.handlers.context import RequestContext
 
+FIRST_VERSION_WITH_STRICT_QUOTA = 5
 FIRST_VERSION_WITH_TOPIC_IDS = 6
 
 
@@ -31,8 +32,10 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
     else:
         for name in request.topic_names:
             _classify(name, NO_TOPIC_ID, context, names, topic_ids, refused)
-    results = await context.services.controller.delete_topics(names, topic_ids)
+    mutations = context.mutation_quota(strict_from=FIRST_VERSION_WITH_STRICT_QUOTA)
+    results = await context.services.controller.delete_topics(names, topic_ids, mutations=mutations)
     return DeleteTopicsResponse(
+        throttle_time_ms=mutations.throttle_ms,
         responses=refused
         + [
             DeletableTopicResult(
@@ -42,7 +45,7 @@ async def handle(request: DeleteTopicsRequest, context: RequestContext) -> Delet
                 error_message=result.message,
             )
             for result in results
-        ]
+        ],
     )
 
 

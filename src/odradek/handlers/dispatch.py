@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from odradek.handlers.api import Api
     from odradek.handlers.context import ClientConnection, RequestForwarder, Services
+    from odradek.handlers.quota_enforcement import RequestMeter
 
 log = get_logger(__name__)
 
@@ -31,12 +32,13 @@ class LaterAnswer:
     """The answer to a request that waits for a coordinator. A connection takes it with `then`, which needs no task;
     anyone else can await it."""
 
-    __slots__ = ("_api", "_header", "_response")
+    __slots__ = ("_api", "_header", "_meter", "_response")
 
-    def __init__(self, api: Api, header: RequestHeader, response: WaitingResponse) -> None:
+    def __init__(self, api: Api, header: RequestHeader, response: WaitingResponse, meter: RequestMeter | None) -> None:
         self._api = api
         self._header = header
         self._response = response
+        self._meter = meter
 
     def then(self, receive: Callable[[Answer | Awaitable[Answer] | CloseConnection], None]) -> None:
         """Pass the answer on when it comes; or that the connection must be closed; or, if the request has to wait for
@@ -48,10 +50,12 @@ class LaterAnswer:
 
     def _encode(self, response: Any) -> Answer | Awaitable[Answer] | CloseConnection:
         if response is not None and not isinstance(response, (Response, Exception)):
-            return _answer_later(self._api, self._header, response)
+            return _answer_later(self._api, self._header, response, self._meter)
         try:
             if isinstance(response, Exception):
                 raise response
+            if self._meter is not None:
+                self._meter.finish(response)
             return encode_answer(self._api, self._header, response)
         except CloseConnection as closing:
             return closing
@@ -59,7 +63,7 @@ class LaterAnswer:
             return _failed(self._api, self._header, problem)
 
     def __await__(self) -> Generator[Any, None, Answer]:
-        return _answer_later(self._api, self._header, self._response).__await__()
+        return _answer_later(self._api, self._header, self._response, self._meter).__await__()
 
 
 class Dispatcher:
@@ -68,6 +72,7 @@ class Dispatcher:
     def __init__(self, apis: Mapping[int, Api], services: Services) -> None:
         self._apis = apis
         self._services = services
+        self._quotas = services.quotas
         self._flexible_from = {key: api.request.flexible_from for key, api in apis.items()}.get
 
     def handle(self, frame: memoryview, connection: ClientConnection) -> Answer | Awaitable[Answer]:
@@ -89,27 +94,44 @@ class Dispatcher:
                 )
             # A client with newer versions gets the supported ones in the format of version 0 (KIP-511).
             return frame_response(header.correlation_id, self._services.advertised_apis.unsupported_version(), 0, False)
+        meter = self._quotas.begin(api, header, connection, len(frame)) if self._quotas.is_active else None
         if api.is_forwarded and self._services.forwarder is not None:
-            return self._forward(api, header, bytes(frame), connection, self._services.forwarder)
+            return self._forward(api, header, bytes(frame), connection, self._services.forwarder, meter)
         request = api.request.decode(frame, header.body_position, version)
-        context = RequestContext(self._services, connection, version, header.client_id)
+        context = RequestContext(self._services, connection, version, header.client_id, meter)
         try:
             response = api.handle(request, context)
             if response is None or isinstance(response, Response):
+                if meter is not None:
+                    meter.finish(response)
                 return encode_answer(api, header, response)
         except CloseConnection:
             raise
         except Exception as problem:
             raise _failed(api, header, problem) from problem
+        if meter is not None:
+            meter.pause()
         if isinstance(response, WaitingResponse):
-            return LaterAnswer(api, header, response)
-        return _answer_later(api, header, response)
+            return LaterAnswer(api, header, response, meter)
+        return _answer_later(api, header, response, meter)
 
     async def _forward(
-        self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, forwarder: RequestForwarder
+        self,
+        api: Api,
+        header: RequestHeader,
+        frame: bytes,
+        connection: ClientConnection,
+        forwarder: RequestForwarder,
+        meter: RequestMeter | None,
     ) -> Answer:
         try:
-            return await forwarder.answer(api, header, frame, connection, self._services)
+            answering = forwarder.answer(api, header, frame, connection, self._services)
+            if meter is None:
+                return await answering
+            meter.pause()
+            answer: Answer = await meter.measured(answering)
+            meter.finish_encoded(header, answer)
+            return answer
         except (CloseConnection, MalformedMessage):
             raise
         except Exception as problem:
@@ -124,11 +146,13 @@ class Dispatcher:
             )
 
 
-async def _answer_later(api: Api, header: RequestHeader, awaited: Awaitable[Any]) -> Answer:
+async def _answer_later(api: Api, header: RequestHeader, awaited: Awaitable[Any], meter: RequestMeter | None) -> Answer:
     try:
-        response = await awaited
+        response = await (awaited if meter is None else meter.measured(awaited))
         if response is not None and not isinstance(response, Response):
             response = await response  # it waited for a coordinator, and waits for something else
+        if meter is not None:
+            meter.finish(response)
         return encode_answer(api, header, response)
     except CloseConnection:
         raise

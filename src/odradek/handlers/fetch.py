@@ -1,7 +1,7 @@
 """Fetch, versions 4 to 18: records of several partitions, from an offset on, as slices of the segment files.
 
-Departures from Kafka: clients are not throttled. A follower must name its leader epoch, which Kafka's followers do from
-version 9.
+Departures from Kafka: a follower must name its leader epoch, which Kafka's followers do from version 9. Quotas count
+the bytes of the records and an estimate of the rest of the response.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from odradek.handlers.closest_replica import accepts_followers, client_rack, names_no_rack, preferred_replica
+from odradek.handlers.fetch_quota import charge_consumer
 from odradek.handlers.leader_hints import add_leader_hints
 from odradek.handlers.replica_fetch import (
     Replica,
@@ -74,6 +75,8 @@ class _Round:
         self.results: list[tuple[FetchedPartition, Partition | None, FetchResult]] = []
         self.size_bytes = 0
         self.remaining_bytes = min(request.max_bytes, context.services.config.fetch_max_bytes)
+        if replica is None and context.meter is not None:
+            self.remaining_bytes = min(self.remaining_bytes, context.meter.largest_fetch_bytes)
         self.replica = replica
         self.isolation = client_isolation(request.isolation_level) if replica is None else FetchIsolation.LOG_END
         self.accepts_followers = replica is None and accepts_followers(request, context)
@@ -110,6 +113,8 @@ def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Aw
     if isinstance(session, ErrorCode):
         return FetchResponse(error_code=session)
     if replica is not None and replica.is_allowed:
+        if context.meter is not None:
+            context.meter.exempt()
         context.services.fetch_sessions.watch_for(session, replica.node_id, replica.broker_epoch)
     round_ = _read_on_loop(request, context, session, replica)
     if round_.needs_disk:
@@ -336,6 +341,10 @@ def _allows_reading(context: RequestContext, topic: str | UUID) -> bool:
 
 
 def _respond(request: FetchRequest, context: RequestContext, session: FetchSession, round_: _Round) -> FetchResponse:
+    if context.meter is not None and round_.replica is None:
+        withheld = charge_consumer(context, context.meter, session, round_.size_bytes, len(round_.results))
+        if withheld is not None:
+            return withheld
     topics: list[FetchableTopicResponse] = []
     last_topic: object = None
     is_committed_only = request.isolation_level == READ_COMMITTED

@@ -71,7 +71,12 @@ async def _create_then_answer(
     services = context.services
     if OFFSETS_TOPIC in missing:
         await services.groups.topic.ensure()  # it has settings of its own, also when it is created here
-    ordinary = [NewTopic(name=name) for name in dict.fromkeys(missing) if name != OFFSETS_TOPIC]
+    mutations = context.mutation_quota(strict_from=0)
+    ordinary = [
+        NewTopic(name=name)
+        for name in dict.fromkeys(missing)
+        if name != OFFSETS_TOPIC and mutations.allows(services.config.num_partitions)
+    ]
     if ordinary:
         await services.controller.create_topics(ordinary)
     return _answer(request, context)

@@ -1,6 +1,8 @@
 """Produce, versions 3 to 13: append one batch to each named partition, without reading its records.
 
-Departures from Kafka: of a request without a transactional id, only the transactional batches are refused, not all.
+Departures from Kafka: of a request without a transactional id, only the transactional batches are refused, not all. To
+write to a coordinator's topic it is not enough to claim the client id of Kafka's admin client: the client must also be
+allowed to alter the cluster.
 """
 
 from __future__ import annotations
@@ -215,7 +217,7 @@ def _find_topic(
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if partitions is None:
         return key, {}
-    if is_internal(name) and context.client_id != ADMIN_CLIENT_ID:
+    if is_internal(name) and not (context.client_id == ADMIN_CLIENT_ID and context.allows_on_cluster(Operation.ALTER)):
         return ErrorCode.INVALID_TOPIC_EXCEPTION
     return key, partitions
 

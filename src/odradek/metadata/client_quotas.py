@@ -1,4 +1,4 @@
-"""Quotas of users, client ids and addresses: checked, stored and described, but not enforced.
+"""Quotas of users, client ids and addresses: checked, stored and described. `security/quotas` enforces them.
 
 An entity is a set of (type, name) pairs; a name of None means the default for that type.
 """

@@ -50,6 +50,7 @@ class Broker:
                 short_answers,
                 largest_frame_bytes=config.socket_request_max_bytes,
                 idle_limit_ms=config.connections_max_idle_ms,
+                needs_authentication=config.listener_protocols[address.name].has_sasl,
             )
             await listener.bind(
                 address.host,
@@ -75,7 +76,7 @@ class Broker:
         endpoints = advertised_endpoints(config.listeners, config.advertised_listeners, bound_ports, name)
         await node.serve(endpoints)
         for listener in self._listeners:
-            await listener.serve(node.dispatcher, lambda: node.broker_config)
+            await listener.serve(node.dispatcher, lambda: node.broker_config, node.quotas.connections)
         addresses = ", ".join(f"{endpoint.host}:{endpoint.port}" for endpoint in endpoints.values())
         log_dirs = ", ".join(config.log_dirs)
         self.ready_line = f"odradek broker {config.node_id} is ready on {addresses} (data in {log_dirs})"

@@ -15,6 +15,7 @@ from odradek.handlers.api import AdvertisedApis
 from odradek.handlers.context import Services
 from odradek.handlers.dispatch import Dispatcher
 from odradek.handlers.fetch_sessions import FetchSessions
+from odradek.handlers.quota_enforcement import QuotaEnforcement
 from odradek.host.logs import get_logger
 from odradek.log.log_directory import (
     LOCK_FILE,
@@ -101,6 +102,9 @@ class Node:
         self._housekeeping.add(compaction)
         self._housekeeping.add(Retention(table, host))
         apis = self._coordination.apis()
+        self.quotas = quotas = QuotaEnforcement(config, host.clock)
+        quotas.load(metadata.image)
+        metadata.subscribe(quotas.follow)
         services = Services(
             host=host,
             metadata=metadata,
@@ -111,6 +115,7 @@ class Node:
             groups=self._groups,
             transactions=self._transactions,
             authorizer=AllowAll(),
+            quotas=quotas,
             advertised_apis=AdvertisedApis(apis.values()),
             forwarder=self._coordination.forwarder,
             apis=apis,
