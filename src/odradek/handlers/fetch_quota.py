@@ -18,8 +18,8 @@ PARTITION_RESPONSE_BYTES = 60  # of a response without its records, for each par
 def charge_consumer(
     context: RequestContext, meter: RequestMeter, session: FetchSession, records_bytes: int, partition_count: int
 ) -> FetchResponse | None:
-    """Charges the consumer for a response; None if it may have it. Otherwise the empty response that it gets, so that it
-    fetches the same again after its throttle time."""
+    """Charges the consumer for a response; returns None if it may have it. Otherwise returns the empty response that it
+    gets, so that it fetches the same again after its throttle time."""
     if not meter.charge_fetch(records_bytes + partition_count * PARTITION_RESPONSE_BYTES):
         return None
     if session.is_incremental:
