@@ -23,6 +23,7 @@ CLASSES = [
     "org.apache.kafka.clients.consumer.ConsumerTopicCreationTest",
     "org.apache.kafka.tools.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest",
     "org.apache.kafka.tools.ConfigCommandIntegrationTest",
+    "org.apache.kafka.server.quota.ClientQuotasRequestTest",
     "kafka.server.ListGroupsRequestTest",
     "kafka.server.ConsumerGroupHeartbeatRequestTest",
     "kafka.server.ConsumerProtocolMigrationTest",
@@ -47,6 +48,14 @@ NOT_RUN = {
 
 # Class and test of CLASSES that fail, with the reason. The list is exact: a test that passes must be removed from it.
 KNOWN_FAILURES = {
+    (
+        "org.apache.kafka.server.quota.ClientQuotasRequestTest",
+        "testAlterIpQuotasRequest()[1]",
+    ): "reads the connection quotas of a broker in the same process; the requests are those of the other tests",
+    (
+        "org.apache.kafka.server.quota.ClientQuotasRequestTest",
+        "testClientQuotasForScramUsers()[1]",
+    ): "needs AlterUserScramCredentials",
     (
         "kafka.server.ApiVersionsRequestTest",
         "testApiVersionsRequestValidationV0()[1]",

@@ -53,15 +53,19 @@ def target() -> Iterator[RunningBroker]:
 
 @pytest.fixture(autouse=True)
 def unharmed(target: RunningBroker) -> Iterator[None]:
-    """Each test leaves as many descriptors and as much memory, and others are served meanwhile."""
+    """Each test leaves as many connections and as much memory, and others are served meanwhile."""
     process = psutil.Process(target.pid)
-    descriptors, memory = process.num_fds(), process.memory_info().rss
+
+    def connections() -> int:
+        return len(process.net_connections("tcp"))
+
+    before, memory = connections(), process.memory_info().rss
     with WireClient(target.port) as witness:
         witness.socket.settimeout(PATIENCE_S)
         greet(witness)
         yield
         assert error_of(produce_as(witness, "wire", "plain", batch())) is ErrorCode.NONE
-    eventually(lambda: process.num_fds() <= descriptors + 2, "the end of the connections")
+    eventually(lambda: connections() <= before, "the end of the connections")
     assert process.memory_info().rss - memory < MOST_GROWTH_BYTES
 
 
@@ -156,8 +160,8 @@ def bomb(codec: Compression, size_bytes: int) -> bytearray:
     """A batch whose header is right and whose records decompress to `size_bytes` zeros."""
     zeros = bytes(size_bytes)
     packed = {
-        Compression.GZIP: lambda: gzip.compress(zeros, 9),
-        Compression.ZSTD: lambda: bytes(cramjam.zstd.compress(zeros, level=19)),
+        Compression.GZIP: lambda: gzip.compress(zeros, 6),
+        Compression.ZSTD: lambda: bytes(cramjam.zstd.compress(zeros)),
         Compression.LZ4: lambda: bytes(cramjam.lz4.compress(zeros)),
         Compression.SNAPPY: lambda: bytes(cramjam.snappy.compress_raw(zeros)),
     }[codec]()
@@ -168,16 +172,16 @@ def bomb(codec: Compression, size_bytes: int) -> bytearray:
     return made
 
 
-@pytest.mark.parametrize("topic", ["compacted", "recompressed"])
 @pytest.mark.parametrize(
-    ("codec", "size_bytes"),
+    ("topic", "codec", "size_bytes"),
     [
-        (Compression.GZIP, 200 * MEBIBYTE),
-        (Compression.ZSTD, 400 * MEBIBYTE),
-        (Compression.LZ4, 100 * MEBIBYTE),
-        (Compression.SNAPPY, 15 * MEBIBYTE),
+        ("compacted", Compression.GZIP, 100 * MEBIBYTE),
+        ("compacted", Compression.ZSTD, 100 * MEBIBYTE),
+        ("compacted", Compression.LZ4, 100 * MEBIBYTE),
+        ("compacted", Compression.SNAPPY, 17 * MEBIBYTE),
+        ("recompressed", Compression.GZIP, 100 * MEBIBYTE),
+        ("recompressed", Compression.SNAPPY, 17 * MEBIBYTE),
     ],
-    ids=lambda value: value.name if isinstance(value, Compression) else "",
 )
 def test_records_that_decompress_to_a_multiple_are_refused(
     attacker: WireClient, topic: str, codec: Compression, size_bytes: int

@@ -171,6 +171,13 @@ def test_an_address_with_a_quota_of_its_own_is_not_subject_to_the_default() -> N
     assert not any(each.is_refused for each in own)
 
 
+def test_an_address_may_be_written_in_any_way() -> None:
+    rates = ConnectionRates(WINDOW)
+    rates.update({frozenset({("ip", "0:0:0:0:0:0:0:0001")}): {"connection_creation_rate": 1}})
+    own = [rates.admit("L", "::1", START_MS, broker_limit=None, listener_limit=None) for _ in range(20)]
+    assert any(each.is_refused for each in own)
+
+
 def test_a_limit_of_zero_admits_one_connection_in_a_window() -> None:
     rates = ConnectionRates(WINDOW)
     first = rates.admit("L", "h", START_MS, broker_limit=0, listener_limit=None)

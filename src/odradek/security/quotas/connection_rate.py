@@ -6,6 +6,7 @@ that exceeds its own rate is refused: its connection is closed after a delay, so
 
 from __future__ import annotations
 
+import ipaddress
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.security.quotas.measurements import Measurements
@@ -46,7 +47,7 @@ class ConnectionRates:
 
     def update(self, quotas: Mapping[QuotaEntity, Mapping[str, float]]) -> None:
         self._limit_by_address = {
-            dict(entity)[ADDRESS]: values[CONNECTION_CREATION_RATE]
+            _canonical(dict(entity)[ADDRESS]): values[CONNECTION_CREATION_RATE]
             for entity, values in quotas.items()
             if CONNECTION_CREATION_RATE in values and ADDRESS in dict(entity)
         }
@@ -87,3 +88,13 @@ class ConnectionRates:
     def _record(self, rate: Rate, limit: float, now_ms: int) -> int:
         rate.record(1, now_ms)
         return min(rate.throttle_ms(limit, now_ms), self._window.window_ms)
+
+
+def _canonical(address: str | None) -> str | None:
+    """The text of an address as the operating system gives it for a peer; None is the default."""
+    if address is None:
+        return None
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return address
