@@ -50,10 +50,6 @@ NOT_RUN = {
 KNOWN_FAILURES = {
     (
         "org.apache.kafka.server.quota.ClientQuotasRequestTest",
-        "testAlterIpQuotasRequest()[1]",
-    ): "reads the connection quotas of a broker in the same process; the requests are those of the other tests",
-    (
-        "org.apache.kafka.server.quota.ClientQuotasRequestTest",
         "testClientQuotasForScramUsers()[1]",
     ): "needs AlterUserScramCredentials",
     (
