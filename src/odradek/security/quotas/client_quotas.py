@@ -104,14 +104,14 @@ class ClientQuotas:
         if limits.fetch is None:
             return Fetched(request_throttle_ms, request_throttle_ms > 0)
         rate = self._fetched.get(limits.fetch.key, now_ms)
-        is_idle = rate.per_second(now_ms) <= 0
         rate.record(size_bytes, now_ms)
         throttle_ms = rate.throttle_ms(limits.fetch.limit, now_ms)
         if throttle_ms == 0 and request_throttle_ms == 0:
-            return Fetched(0, False)
-        if is_idle and throttle_ms > 0 and request_throttle_ms == 0:
-            return Fetched(throttle_ms, False)
+            return _SERVED
         rate.record(-size_bytes, now_ms)
+        if request_throttle_ms == 0 and rate.per_second(now_ms) <= 0:
+            rate.record(size_bytes, now_ms)
+            return Fetched(throttle_ms, False)
         return Fetched(max(throttle_ms, request_throttle_ms), True)
 
     def mutation_bucket(self, limits: ClientLimits, now_ms: int) -> tuple[TokenBucket, float] | None:
@@ -125,3 +125,6 @@ class Fetched(NamedTuple):
     throttle_ms: int
     is_withheld: bool
     """Whether the client gets an empty response."""
+
+
+_SERVED = Fetched(0, False)

@@ -26,7 +26,15 @@ class QuotaWindow(NamedTuple):
 class Rate:
     """Its state does not depend on the quota, which may change."""
 
-    __slots__ = ("_current", "_last_event_ms", "_start_ms", "_values", "_window")
+    __slots__ = (
+        "_current",
+        "_last_event_ms",
+        "_no_event_before_ms",
+        "_oldest_start_ms",
+        "_start_ms",
+        "_values",
+        "_window",
+    )
 
     def __init__(self, window: QuotaWindow) -> None:
         self._window = window
@@ -35,6 +43,9 @@ class Rate:
         self._start_ms: list[int] = []
         self._last_event_ms: list[int] = []
         self._values: list[float] = []
+        self._oldest_start_ms = 0
+        # No sample had its last event before this time. It may be too early, which costs a look at the samples.
+        self._no_event_before_ms = 0
 
     def record(self, value: float, now_ms: int) -> None:
         """A negative value takes back what was recorded."""
@@ -56,12 +67,14 @@ class Rate:
     def window_ms(self, now_ms: int) -> int:
         """The time that the rate is measured over."""
         total_ms, window_ms = self._window.total_ms, self._window.window_ms
-        for place, last_event_ms in enumerate(self._last_event_ms):
-            if now_ms - last_event_ms >= total_ms:
-                self._reset_sample(place, now_ms)
-        if not self._start_ms:
-            self._add_sample(now_ms)
-        elapsed_ms = now_ms - min(self._start_ms)
+        if now_ms - self._no_event_before_ms >= total_ms:
+            for place, last_event_ms in enumerate(self._last_event_ms):
+                if now_ms - last_event_ms >= total_ms:
+                    self._reset_sample(place, now_ms)
+            if not self._start_ms:
+                self._add_sample(now_ms)
+            self._no_event_before_ms = min(self._last_event_ms)
+        elapsed_ms = now_ms - self._oldest_start_ms
         missing_windows = self._window.samples - 1 - elapsed_ms // window_ms
         if missing_windows > 0:
             elapsed_ms += missing_windows * window_ms
@@ -85,7 +98,9 @@ class Rate:
         self._start_ms.append(now_ms)
         self._last_event_ms.append(now_ms)
         self._values.append(0.0)
+        self._oldest_start_ms = min(self._start_ms)
 
     def _reset_sample(self, place: int, now_ms: int) -> None:
         self._start_ms[place] = self._last_event_ms[place] = now_ms
         self._values[place] = 0.0
+        self._oldest_start_ms = min(self._start_ms)
