@@ -71,9 +71,9 @@ def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
 
 
 def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> bytes:
-    """Decompresses into a buffer that grows fourfold until the output fits or `limit_bytes` is reached.
+    """Decompresses into a buffer that grows fourfold up to a megabyte, and then to `limit_bytes`, until the output fits.
 
-    The decompressors stop when their output is full; the failed attempts add a third to the work of the last one."""
+    The decompressors stop when their output is full. A large buffer takes only the memory that is written to."""
     capacity = min(limit_bytes, max(4 * len(data), FIRST_OUTPUT_BYTES))
     while True:
         # A large buffer is mapped: the allocator would keep its memory for the process after a refusal.
@@ -85,7 +85,7 @@ def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_byt
                 raise MalformedMessage(f"compressed records are corrupt: {error}") from error
             if capacity >= limit_bytes:
                 raise MalformedMessage(f"decompressed records exceed the limit of {limit_bytes} bytes") from error
-            capacity = min(limit_bytes, 4 * capacity)
+            capacity = min(limit_bytes, 4 * capacity if 4 * capacity < MAPPED_BYTES else limit_bytes)
         else:
             return bytes(memoryview(output)[:size_bytes])
 
