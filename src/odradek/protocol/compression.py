@@ -71,7 +71,7 @@ def decompress(codec: Compression, data: Bytes, limit_bytes: int) -> bytes:
 
 
 def _decompress_growing(decompress_into: _DecompressInto, data: Bytes, limit_bytes: int) -> bytes:
-    """Decompresses into a buffer that grows fourfold up to a megabyte, and then to `limit_bytes`, until the output fits.
+    """Decompresses into a buffer that grows fourfold up to a megabyte, then to `limit_bytes`, until the output fits.
 
     The decompressors stop when their output is full. A large buffer takes only the memory that is written to."""
     capacity = min(limit_bytes, max(4 * len(data), FIRST_OUTPUT_BYTES))
