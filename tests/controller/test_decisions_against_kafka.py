@@ -87,6 +87,9 @@ def test_partitions_change_as_in_kafka(kafka: JsonSession, data: st.DataObject) 
     if changed is not None:
         # Kafka keeps replicas that a reassignment has removed among the eligible ones; they cannot be elected.
         eligible = [each for each in expected["eligible"] if each in changed.replicas]
+        if len(changed.in_sync_replicas) >= rules.min_in_sync:
+            eligible = []  # an elected eligible replica may commit alone: Kafka has no others there, because brokers
+            # leave one after the other
         assert _describe(changed) == {**expected, "eligible": eligible}
 
 

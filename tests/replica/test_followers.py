@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -77,3 +78,28 @@ def test_a_refused_proposal_is_looked_at_again_without_another_fetch() -> None:
     scene.context.now_ms = due_ms
     again.check_in_sync()
     assert proposer.proposal() == proposal
+
+
+def test_a_leader_with_a_lower_minimum_than_the_controller_commits_nothing_beside_eligible_replicas() -> None:
+    """The controller may elect an eligible replica, which lacks what this leader would commit alone."""
+    scene = Scene((0,), min_in_sync=1)
+    assert not scene.followers.has_too_few
+    alone = PartitionImage(0, (0, 1, 2), (0,), 0, 3, 2, eligible_leader_replicas=(1,))
+    scene.followers.update(alone)
+    assert scene.followers.has_too_few
+    scene.followers.update(replace(alone, partition_epoch=3, eligible_leader_replicas=()))
+    assert not scene.followers.has_too_few
+
+
+def test_a_smaller_in_sync_set_counts_once_the_metadata_shows_who_stays_eligible() -> None:
+    scene = Scene((0, 1, 2))
+    scene.context.now_ms = scene.context.lag_time_max_ms + 1
+    scene.fetch(1, 10)
+    scene.followers.check_in_sync()
+    proposal = scene.followers.proposal()
+    assert proposal is not None
+    assert scene.followers.resolve(proposal, InSyncResult(ErrorCode.NONE, 3, 2, (0, 1)))
+    assert scene.followers.in_sync.confirmed == {0, 1, 2}
+    scene.followers.update(PartitionImage(0, (0, 1, 2), (0, 1), 0, 3, 2))
+    assert scene.followers.in_sync.confirmed == {0, 1}
+    assert scene.followers.in_sync.proposed is None

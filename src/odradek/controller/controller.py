@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.controller import request_decisions
 from odradek.controller.cluster_controller import ClusterController
+from odradek.controller.config_decisions import may_change_setting
 from odradek.controller.metadata_writer import MetadataWriter
+from odradek.controller.partition_rules import MIN_IN_SYNC
 from odradek.controller.request_writer import write_request
 from odradek.controller.results import (
     refuse_config_changes,
@@ -21,7 +23,9 @@ from odradek.controller.results import (
 )
 from odradek.controller.topic_decisions import decide_new_leader_epochs
 from odradek.controller.topic_deletion import decide_deletions
+from odradek.host.logs import get_logger
 from odradek.metadata.changes import ControllerElected
+from odradek.metadata.store import StoreError
 
 if TYPE_CHECKING:
     import uuid
@@ -38,6 +42,8 @@ if TYPE_CHECKING:
     from odradek.metadata.image import MetadataImage
     from odradek.metadata.store import MetadataStore
     from odradek.protocol.refusal import Refusal
+
+log = get_logger(__name__)
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -107,16 +113,26 @@ class Controller:
     async def alter_configs(
         self, requests: Sequence[ConfigReplacement], *, validate_only: bool = False
     ) -> Decided[list[ConfigResult]]:
-        return await self._decide(
-            request_decisions.decide_config_changes, requests, refuse_config_changes, validate_only=validate_only
-        )
+        return await self._change_configs(requests, validate_only=validate_only)
 
     async def incremental_alter_configs(
         self, requests: Sequence[ConfigAlteration], *, validate_only: bool = False
     ) -> Decided[list[ConfigResult]]:
-        return await self._decide(
+        return await self._change_configs(requests, validate_only=validate_only)
+
+    async def _change_configs(
+        self, requests: Sequence[ConfigReplacement | ConfigAlteration], *, validate_only: bool
+    ) -> Decided[list[ConfigResult]]:
+        before = self.image.configs
+        decided = await self._decide(
             request_decisions.decide_config_changes, requests, refuse_config_changes, validate_only=validate_only
         )
+        if self.image.configs is not before and any(may_change_setting(each, MIN_IN_SYNC) for each in requests):
+            try:
+                return decided._replace(version=await self.cluster.repair())
+            except StoreError as problem:  # a later repair does it: until then the leaders commit nothing
+                log.warning("eligible leader sets of an earlier min.insync.replicas stay", reason=str(problem))
+        return decided
 
     async def alter_client_quotas(
         self, alterations: Sequence[QuotaAlteration], *, validate_only: bool = False

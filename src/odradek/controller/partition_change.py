@@ -67,6 +67,8 @@ def change_partition(partition: PartitionImage, intention: Intention, rules: Par
         in_sync, eligible = (leader,), ()
     elif leader in eligible:
         in_sync, eligible = (leader,), without(eligible, (leader,))
+        if len(in_sync) >= rules.min_in_sync:
+            eligible = ()  # the leader may commit alone: the others lack what it will commit
     after = replace(
         partition,
         replicas=replicas,

@@ -84,7 +84,13 @@ class Followers:
         self.leader_epoch = image.leader_epoch
         self.partition_epoch = image.partition_epoch
         self.epoch_start_offset = epoch_start_offset
-        self.in_sync = InSyncReplicas(image.leader, image.replicas, image.in_sync_replicas, context.monotonic_ms())
+        self.in_sync = InSyncReplicas(
+            image.leader,
+            image.replicas,
+            image.in_sync_replicas,
+            context.monotonic_ms(),
+            image.eligible_leader_replicas,
+        )
 
     def update(self, image: PartitionImage) -> None:
         """Newer metadata of the same leader epoch. It decides on a proposal: the controller refuses one that was made
@@ -92,7 +98,7 @@ class Followers:
         assert image.leader_epoch == self.leader_epoch
         if image.partition_epoch > self.partition_epoch:
             self.partition_epoch = image.partition_epoch
-            self.in_sync.confirm(image.in_sync_replicas)
+            self.in_sync.confirm(image.in_sync_replicas, image.eligible_leader_replicas)
             self.in_sync.set_replicas(image.replicas, self._context.monotonic_ms())
 
     # Progress
@@ -239,10 +245,12 @@ class Followers:
         return True
 
     def _take_confirmation(self, result: InSyncResult) -> None:
-        """The answer is applied as the metadata that follows it would be."""
+        """The answer is applied as the metadata that follows it would be, unless replicas may be eligible after it: it
+        does not name them, and nothing may be committed before they are known."""
         image = self._partition.image
         assert image is not None
-        if result.leader_epoch == self.leader_epoch and result.partition_epoch > self.partition_epoch:
+        is_newer = result.leader_epoch == self.leader_epoch and result.partition_epoch > self.partition_epoch
+        if is_newer and self.in_sync.leaves_eligible_set_empty(result.in_sync_replicas):
             self._partition.become_leader(
                 replace(image, in_sync_replicas=result.in_sync_replicas, partition_epoch=result.partition_epoch)
             )

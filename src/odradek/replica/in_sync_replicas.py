@@ -4,7 +4,9 @@ Invariants:
 - The high watermark needs every replica of the union of the confirmed and the proposed set (KIP-497).
 - A replica is proposed for the set only if it has all that is committed, has reached the start of the leader's epoch,
   and fetched under its current registration (KIP-903).
-- Nothing is committed while the confirmed set is smaller than `min.insync.replicas` (KIP-966).
+- Nothing is committed while the confirmed set is smaller than `min.insync.replicas`, or while the metadata has eligible
+  leader replicas (KIP-966): one of them may be elected. Both are needed: the controller decides about eligible replicas
+  by its own value of `min.insync.replicas`, and the leader may have another one.
 """
 
 from __future__ import annotations
@@ -69,11 +71,19 @@ class FollowerProgress:
 class InSyncReplicas:
     """The in-sync set of a partition as its leader sees it. `proposed` is None when no change is on its way."""
 
-    __slots__ = ("confirmed", "followers", "leader", "proposed")
+    __slots__ = ("confirmed", "eligible", "followers", "leader", "proposed")
 
-    def __init__(self, leader: int, replicas: Iterable[int], confirmed: Iterable[int], now_ms: float) -> None:
+    def __init__(
+        self,
+        leader: int,
+        replicas: Iterable[int],
+        confirmed: Iterable[int],
+        now_ms: float,
+        eligible: Iterable[int] = (),
+    ) -> None:
         self.leader = leader
         self.confirmed = frozenset(confirmed)
+        self.eligible = frozenset(eligible)
         self.proposed: frozenset[int] | None = None
         self.followers: dict[int, FollowerProgress] = {}
         self.set_replicas(replicas, now_ms)
@@ -87,9 +97,10 @@ class InSyncReplicas:
             if each != self.leader
         }
 
-    def confirm(self, in_sync: Iterable[int]) -> None:
+    def confirm(self, in_sync: Iterable[int], eligible: Iterable[int] = ()) -> None:
         """The controller's decision, by its answer or by newer metadata. It ends a proposal."""
         self.confirmed = frozenset(in_sync)
+        self.eligible = frozenset(eligible)
         self.proposed = None
 
     def propose(self, in_sync: frozenset[int]) -> None:
@@ -153,7 +164,11 @@ class InSyncReplicas:
                 offset = progress.fetch_offset
         return offset
 
+    def leaves_eligible_set_empty(self, in_sync: Iterable[int]) -> bool:
+        """Whether the controller keeps nobody eligible when this set follows the confirmed one: nobody has left it."""
+        return not self.eligible and self.confirmed.issubset(in_sync)
+
     def has_too_few(self, min_in_sync: int) -> bool:
         """No more members are required than the partition has replicas: a topic with one replica on a broker with
         `min.insync.replicas=2` accepts records, as in Kafka."""
-        return len(self.confirmed) < min(min_in_sync, len(self.followers) + 1)
+        return bool(self.eligible) or len(self.confirmed) < min(min_in_sync, len(self.followers) + 1)
