@@ -109,6 +109,8 @@ class Connections:
         assert purpose in ("forwarding", "controller")
         return Connection(self._cluster.members[address.node_id], self._sender)
 
+    def give_up(self, node_id: int, purposes: object) -> None: ...
+
 
 class Connection:
     def __init__(self, target: Member, sender: Member) -> None:
@@ -118,7 +120,7 @@ class Connection:
     async def call(self, request: Request, response: type[Response], *, timeout_ms: float, version: int) -> Any:
         assert timeout_ms > 0
         if not self._target.is_reachable:
-            raise BrokerUnavailable("refused", may_have_arrived=False)
+            raise BrokerUnavailable("refused")
         self._target.received.append(request)
         peer = ClientConnection(BROKER_LISTENER, f"10.0.0.{self._sender.node_id}")
         return await self._target.ask(request, response, peer, version)

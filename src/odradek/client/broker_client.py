@@ -36,8 +36,11 @@ class BrokerClient:
         network: Network,
         client_id: str,
         buffers: ReceiveBuffers,
+        on_reached: Callable[[BrokerAddress], None] = lambda _: None,
     ) -> None:
+        """`on_reached` is called each time the broker has accepted a connection and answered."""
         self.address = address
+        self._on_reached = on_reached
         self._network = network
         self._client_id = client_id.encode()
         self._buffers = buffers
@@ -77,7 +80,7 @@ class BrokerClient:
             async with asyncio.timeout(timeout_ms / 1000):
                 connection = await self._connected()
         except TimeoutError:
-            raise self._unavailable("did not answer in time", may_have_arrived=False) from None
+            raise self._unavailable("did not answer in time") from None
         return self._choose_version(request, connection)
 
     def on_closed(self, listener: Callable[[BrokerClient, str], None]) -> Callable[[], None]:
@@ -115,19 +118,19 @@ class BrokerClient:
         except TimeoutError:
             if connection is not None:
                 connection.end("a response did not come in time")
-            raise self._unavailable("did not answer in time", may_have_arrived=connection is not None) from None
+            raise self._unavailable("did not answer in time") from None
 
     def _choose_version(self, request: type[Request], connection: BrokerConnection) -> int:
         theirs = connection.versions.get(request.api_key)
         version = -1 if theirs is None else min(theirs[1], request.versions[1])
         if theirs is None or version < max(theirs[0], request.versions[0]):
-            raise self._unavailable(f"has no version of {request.__name__} in common", may_have_arrived=False)
+            raise self._unavailable(f"has no version of {request.__name__} in common")
         return version
 
     async def _connected(self) -> BrokerConnection:
         """The open connection, or a new one, which concurrent callers share."""
         if self._is_closed:
-            raise self._unavailable("is not reached by this client any more", may_have_arrived=False)
+            raise self._unavailable("is not reached by this client any more")
         if self._opening is None:
             if self._connection is not None:
                 return self._connection
@@ -138,7 +141,7 @@ class BrokerClient:
         except asyncio.CancelledError:
             caller = asyncio.current_task()
             if self._is_closed and not (caller is not None and caller.cancelling()):  # `close` cancelled the attempt
-                raise self._unavailable("is not reached by this client any more", may_have_arrived=False) from None
+                raise self._unavailable("is not reached by this client any more") from None
             raise
 
     async def _open(self) -> BrokerConnection:
@@ -156,12 +159,13 @@ class BrokerClient:
         except TimeoutError:
             if self._connection is not None:
                 self._connection.end("the connection could not be opened in time")
-            raise self._unavailable("could not be connected to in time", may_have_arrived=False) from None
+            raise self._unavailable("could not be connected to in time") from None
         except OSError as problem:
-            raise self._unavailable(str(problem), may_have_arrived=False) from problem
+            raise self._unavailable(str(problem)) from problem
         except BrokerUnavailable as problem:
-            raise self._unavailable(str(problem), may_have_arrived=False) from problem
+            raise self._unavailable(str(problem)) from problem
         connection.versions = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+        self._on_reached(self.address)
         return connection
 
     def _opened(self, opening: asyncio.Task[BrokerConnection]) -> None:
@@ -177,8 +181,8 @@ class BrokerClient:
         for listener in tuple(self._closed_listeners):
             listener(self, reason)
 
-    def _unavailable(self, reason: str, *, may_have_arrived: bool) -> BrokerUnavailable:
-        return BrokerUnavailable(f"{self.address} {reason}", may_have_arrived=may_have_arrived)
+    def _unavailable(self, reason: str) -> BrokerUnavailable:
+        return BrokerUnavailable(f"{self.address} {reason}")
 
 
 def _unchanged(response: T) -> T:
