@@ -5,6 +5,7 @@ It uses no sockets: the server, or the simulator, passes frames in and writes th
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.runtime.waiting_response import WaitingResponse
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 log = get_logger(__name__)
 
-__all__ = ["API_VERSIONS_KEY", "Answer", "Dispatcher", "LaterAnswer"]
+__all__ = ["API_VERSIONS_KEY", "Answer", "AwaitedAnswer", "Dispatcher", "LaterAnswer", "discard_unstarted"]
 
 
 class LaterAnswer:
@@ -60,6 +61,32 @@ class LaterAnswer:
 
     def __await__(self) -> Generator[Any, None, Answer]:
         return _answer_later(self._api, self._header, self._response).__await__()
+
+
+class AwaitedAnswer:
+    """The answer to a request that waits: it is encoded by the task that awaits it."""
+
+    __slots__ = ("_api", "_header", "_response")
+
+    def __init__(self, api: Api, header: RequestHeader, response: Awaitable[Any]) -> None:
+        self._api = api
+        self._header = header
+        self._response = response
+
+    def __await__(self) -> Generator[Any, None, Answer]:
+        return _answer_later(self._api, self._header, self._response).__await__()
+
+    def discard(self) -> None:
+        """In place of awaiting it: nobody receives the answer."""
+        discard_unstarted(self._response)
+
+
+def discard_unstarted(awaited: object) -> None:
+    """Close a coroutine that was not awaited, because its task was cancelled before it began."""
+    if isinstance(awaited, AwaitedAnswer):
+        awaited.discard()
+    elif inspect.iscoroutine(awaited) and inspect.getcoroutinestate(awaited) == inspect.CORO_CREATED:
+        awaited.close()
 
 
 class Dispatcher:
@@ -103,7 +130,7 @@ class Dispatcher:
             raise _failed(api, header, problem) from problem
         if isinstance(response, WaitingResponse):
             return LaterAnswer(api, header, response)
-        return _answer_later(api, header, response)
+        return AwaitedAnswer(api, header, response)
 
     async def _forward(
         self, api: Api, header: RequestHeader, frame: bytes, connection: ClientConnection, forwarder: RequestForwarder

@@ -10,6 +10,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from odradek.handlers.closest_replica import accepts_followers, client_rack, names_no_rack, preferred_replica
+from odradek.handlers.fetch_sessions import NO_SESSION_ID
 from odradek.handlers.leader_hints import add_leader_hints
 from odradek.handlers.replica_fetch import (
     Replica,
@@ -167,6 +168,7 @@ def _respond_or_wait(
         request.max_wait_ms,
         context.services.host.clock,
         is_committed_only=round_.isolation is FetchIsolation.TRANSACTION_COMMITTED,
+        on_end=session.close if session.watch is not None and session.session_id == NO_SESSION_ID else None,
     )
     if session.watch is not None:
         context.connection.waiting_replica_fetch = session.watch.waiting = waiting

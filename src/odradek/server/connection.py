@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Protocol, cast
 
 from odradek.handlers.context import ClientConnection, CloseConnection
-from odradek.handlers.dispatch import LaterAnswer
+from odradek.handlers.dispatch import LaterAnswer, discard_unstarted
 from odradek.host.frame_buffer import FrameBuffer, InvalidFrameSize
 from odradek.host.logs import get_logger
 from odradek.host.network import SocketWriter
@@ -48,6 +48,7 @@ class Connection(asyncio.BufferedProtocol):
     """An asyncio protocol for one connection; `Listener` owns it and may call `finish`."""
 
     __slots__ = (
+        "_awaited",
         "_client",
         "_frames",
         "_is_paused",
@@ -63,6 +64,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._frames = FrameBuffer(listener.receive_buffers, listener.largest_frame_bytes)
         self._waiting: asyncio.Future[None] | LaterAnswer | None = None
+        self._awaited: Awaitable[Answer] | None = None  # what the last task was begun for
         self._is_paused = False
         self.last_active_ms = 0.0
         self.is_finishing = False
@@ -95,6 +97,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - asyncio's signature
         if self._waiting is not None:
             self._waiting.cancel()
+            discard_unstarted(self._awaited)
         self._writer.close()
         self._frames.release()
         self._listener.connection_closed(self)
@@ -120,7 +123,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._waiting = answer
                     answer.then(self._answer_came)
                 elif answer is not None:
-                    self._waiting = asyncio.ensure_future(self._answer_later(answer))
+                    self._await(answer)
             has_unread = frames.settle()
         except (InvalidFrameSize, MalformedMessage) as problem:
             self._refuse(str(problem))
@@ -141,7 +144,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(str(answer))
             return
         elif answer is not None:
-            self._waiting = asyncio.ensure_future(self._answer_later(answer))
+            self._await(answer)
             return
         if self._frames.unread_bytes or self.is_finishing:
             self._listener.loop.call_soon(self._proceed_if_open)
@@ -149,6 +152,10 @@ class Connection(asyncio.BufferedProtocol):
     def _proceed_if_open(self) -> None:
         if not self._transport.is_closing():
             self._proceed()
+
+    def _await(self, answer: Awaitable[Answer]) -> None:
+        self._awaited = answer
+        self._waiting = asyncio.ensure_future(self._answer_later(answer))
 
     async def _answer_later(self, awaited: Awaitable[Answer]) -> None:
         """Sends the response in the task that computes it: a callback would add an iteration of the event loop."""
