@@ -22,12 +22,14 @@ if TYPE_CHECKING:
     from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from odradek.controller.leader_election import ElectionKind
     from odradek.controller.metadata_writer import Decided
+    from odradek.controller.offline_replicas import OfflineReplica
     from odradek.controller.reassignment_decisions import NewReplicas, ReassignmentResult
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.cache import MetadataCache
     from odradek.metadata.client_quotas import QuotaAlteration
     from odradek.metadata.entities import BrokerImage, PartitionImage
+    from odradek.protocol.errors import ErrorCode
     from odradek.protocol.refusal import Refusal
 
 T = TypeVar("T")
@@ -72,6 +74,11 @@ class ControllerChannel(Protocol):
         self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
     ) -> list[InSyncResult]:
         """The results in the order of the proposals, once they are committed."""
+
+    async def report_offline_replicas(
+        self, node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+    ) -> ErrorCode:
+        """Replicas of a broker on log directories that failed."""
 
     async def unregister_broker(self, node_id: int) -> Refusal | None: ...
 
@@ -146,6 +153,12 @@ class LocalControllerChannel:
         self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
     ) -> list[InSyncResult]:
         return await self._controller.cluster.alter_partitions(node_id, broker_epoch, proposals)
+
+    async def report_offline_replicas(
+        self, node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+    ) -> ErrorCode:
+        error, _ = await self._controller.cluster.report_offline_replicas(node_id, broker_epoch, replicas)
+        return error
 
     async def unregister_broker(self, node_id: int) -> Refusal | None:
         return await self._applied(self._controller.cluster.unregister_broker(node_id))

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from odradek.controller.config_decisions import ConfigAlteration, ConfigReplacement
     from odradek.controller.in_sync_decisions import InSyncProposal
     from odradek.controller.leader_election import ElectionKind
+    from odradek.controller.offline_replicas import OfflineReplica
     from odradek.controller.reassignment_decisions import NewReplicas
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
     from odradek.controller.topic_decisions import NewPartitions, NewTopic
     from odradek.metadata.client_quotas import QuotaAlteration
+    from odradek.protocol.errors import ErrorCode
     from odradek.protocol.refusal import Refusal
 
 
@@ -78,6 +80,11 @@ class RefusingChannel:
         self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]
     ) -> list[InSyncResult]:
         return [InSyncResult(self._refusal.error)] * len(proposals)
+
+    async def report_offline_replicas(
+        self, node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+    ) -> ErrorCode:
+        return self._refusal.error
 
     async def unregister_broker(self, node_id: int) -> Refusal:
         return self._refusal

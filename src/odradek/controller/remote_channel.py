@@ -16,6 +16,7 @@ from odradek.controller.broker_requests import (
     alter_partition_results,
     create_topics_request,
     create_topics_results,
+    offline_replicas_request,
 )
 from odradek.controller.channel import LocalControllerChannel
 from odradek.controller.cluster_controller import BrokerStatus
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from odradek.controller.election_decisions import ElectionResult
     from odradek.controller.in_sync_decisions import InSyncProposal, InSyncResult
     from odradek.controller.leader_election import ElectionKind
+    from odradek.controller.offline_replicas import OfflineReplica
     from odradek.controller.reassignment_decisions import NewReplicas, ReassignmentResult
     from odradek.controller.results import ConfigResult, QuotaResult, TopicResult
     from odradek.controller.route import ControllerRoute
@@ -127,6 +129,18 @@ class ClusterControllerChannel:
             return BrokerStatus(ErrorCode.STALE_BROKER_EPOCH)
         _check(response.error_code)
         return BrokerStatus(ErrorCode.NONE, is_fenced=response.is_fenced, may_stop=response.should_shut_down)
+
+    async def report_offline_replicas(
+        self, node_id: int, broker_epoch: int, replicas: Sequence[OfflineReplica]
+    ) -> ErrorCode:
+        request = offline_replicas_request(node_id, broker_epoch, replicas)
+
+        async def remotely(client: BrokerClient) -> ErrorCode:
+            return (await self._heartbeat(client, request)).error
+
+        return await self._ask(
+            lambda channel: channel.report_offline_replicas(node_id, broker_epoch, replicas), remotely
+        )
 
     async def alter_partitions(
         self, node_id: int, broker_epoch: int, proposals: Sequence[InSyncProposal]

@@ -51,6 +51,9 @@ class Coordination(Protocol):
     async def join(self, broker: BrokerImage, table: PartitionTable) -> None:
         """Register this broker, and return when its own metadata shows the registration."""
 
+    def directory_failed(self) -> None:
+        """A log directory has failed: what this broker leads there is to be led by others."""
+
     async def hand_over(self) -> None:
         """Give what this broker leads to others, while it is still serving."""
 
@@ -81,6 +84,9 @@ class SingleBroker:
     async def join(self, broker: BrokerImage, table: PartitionTable) -> None:  # noqa: ARG002 - there are no others
         await self.channel.register_broker(broker)
 
+    def directory_failed(self) -> None:
+        pass  # there is no other broker
+
     async def hand_over(self) -> None:
         pass  # there is no other broker
 
@@ -90,5 +96,5 @@ class SingleBroker:
 
 def coordination(config: BrokerConfig, host: Host, first_directory: str) -> Coordination:
     if config.zookeeper_connect:
-        return ClusterMember(config, host, first_directory)
+        return ClusterMember(config, host)
     return SingleBroker(config, host, first_directory)

@@ -137,6 +137,8 @@ class Node:
             self.fatal_failure.set_result(
                 f"{directory.path} failed ({directory.failure}): repair the disk, then start the broker again"
             )
+        if not is_fatal:
+            self._coordination.directory_failed()
 
     @property
     def broker_config(self) -> BrokerConfig:
