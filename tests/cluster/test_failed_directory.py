@@ -41,10 +41,15 @@ class DirectoryStory(Story):
         await self._until(lambda: self._is_replaced(failed, member.node_id), "the failed replicas are not replaced")
         if [self._leader(key) for key in led] != [member.node_id] * len(led):
             raise Violation("partitions of the other directory have other leaders")
-        epochs = [self._image_of(key).partition_epoch for key in failed]
+        images = [self._image_of(key) for key in failed]
         await asyncio.sleep(5)  # a poll's pause: nothing is reported again
-        if [self._image_of(key).partition_epoch for key in failed] != epochs:
-            raise Violation("partitions have changed again")
+        changed = [
+            (key, image, now)
+            for key, image in zip(failed, images, strict=True)
+            if (now := self._image_of(key)) != image
+        ]
+        if changed:
+            raise Violation(f"partitions have changed again: {changed}")
 
     def _hosted(self, member: Member, path: str) -> list[Key]:
         return [(each.topic, each.index) for each in member.table if each.directory.path == path]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
@@ -32,8 +32,12 @@ from tests.wire import WireClient
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from odradek.protocol.messages.metadata import MetadataResponsePartition
+    from odradek.protocol.schema import Request, Response
     from tests.clients.drivers.driver import Driver
     from tests.clients.scenario.steps import Json
+
+R = TypeVar("R", bound="Response")
 
 PATIENCE_S = 240.0
 PARTITIONS = 4
@@ -67,7 +71,7 @@ class View:
     def __init__(self, cluster: RunningCluster) -> None:
         self._cluster = cluster
 
-    def _call(self, request: Any, response: Any, version: int) -> Any:
+    def _call(self, request: Request, response: type[R], version: int) -> R:
         for broker in self._cluster.brokers.values():
             if broker.is_running:
                 try:
@@ -77,9 +81,9 @@ class View:
                     continue
         raise AssertionError("no broker answers")
 
-    def _partitions(self) -> dict[tuple[str, int], Any]:
+    def _partitions(self) -> dict[tuple[str, int], MetadataResponsePartition]:
         topics = self._call(MetadataRequest(topics=None), MetadataResponse, 12).topics
-        return {(topic.name, each.partition_index): each for topic in topics for each in topic.partitions}
+        return {(topic.name or "", each.partition_index): each for topic in topics for each in topic.partitions}
 
     def leader(self, topic: str, index: int = 0) -> int:
         found: list[int] = []
@@ -105,8 +109,7 @@ class View:
         return found[-1]
 
     def is_in_sync(self) -> bool:
-        partitions = self._partitions().values()
-        return all(len(each.isr_nodes) == len(each.replica_nodes) for each in partitions)
+        return all(len(each.isr_nodes) == len(each.replica_nodes) for each in self._partitions().values())
 
 
 def kill_and_restart(cluster: RunningCluster, broker: int, until: Callable[[], bool], what: str) -> None:
@@ -267,11 +270,9 @@ def test_each_record_is_copied_once_when_leaders_and_coordinators_die(
     copying = Copying(lambda: DRIVERS[library](cluster.bootstrap_servers), source, target)
     copying.start()
     try:
-        for chunk, find in (
-            (1, lambda: view.leader(target)),
-            (3, lambda: view.coordinator(f"copier-{source}", of_transactions=True)),
-            (5, lambda: view.coordinator(f"{GROUP_OF_COPIES}-{source}", of_transactions=False)),
-        ):
+        of_transactions = partial(view.coordinator, f"copier-{source}", of_transactions=True)
+        of_group = partial(view.coordinator, f"{GROUP_OF_COPIES}-{source}", of_transactions=False)
+        for chunk, find in ((1, partial(view.leader, target)), (3, of_transactions), (5, of_group)):
             wait_until(partial(copying.has_copied, chunk * CHUNK), "copies", PATIENCE_S)
             assert copying.is_alive(), (copying.problem, copying.failures)
             more = partial(copying.has_copied, copying.copied + 1)
@@ -282,7 +283,7 @@ def test_each_record_is_copied_once_when_leaders_and_coordinators_die(
     assert copying.problem is None, (copying.problem, copying.failures)
     assert not copying.is_alive()
     print(f"{library}: {len(copying.acknowledged)} records, {len(copying.failures)} failures: {copying.failures[:3]}")
-    written = {each.offset(): each.value() for each in committed_records(cluster.bootstrap_servers, source)}
+    written = {each.offset() or 0: each.value() for each in committed_records(cluster.bootstrap_servers, source)}
     assert {offset: written.get(offset) for offset in copying.acknowledged} == {
         offset: value.encode() for offset, value in copying.acknowledged.items()
     }

@@ -238,9 +238,9 @@ def test_a_lost_connection_ends_the_watch_of_a_fetch_without_a_session(scene: Sc
     request = scene.request(0, max_wait_ms=500)
 
     async def lose() -> None:
-        task = scene.broker.simulation.loop.create_task(scene.broker.handle(request, 15))
-        await asyncio.sleep(0)
+        task = asyncio.ensure_future(scene.broker.handle(request, 15))
         if has_begun:
+            await asyncio.sleep(0)
             await asyncio.sleep(0)
             assert watches._keys
         task.cancel()

@@ -53,6 +53,8 @@ def decide_repairs(
             if is_healthy and not has_lost and not partition.eligible_leader_replicas:
                 continue
             topic_rules = topic_rules or rules.of(topic)
+            if is_healthy and not has_lost and topic_rules.has_too_few(partition.in_sync_replicas, partition.replicas):
+                continue
             serving = tuple(broker for broker in partition.in_sync_replicas if broker in active and broker not in lost)
             intention = Intention(election=topic_rules.automatic_election, in_sync=serving, unclean_shutdowns=lost)
             changed = change_partition(partition, intention, topic_rules)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.controller.in_sync_decisions import InSyncResult
     from odradek.log.partition_log import PartitionLog
     from odradek.metadata.entities import PartitionImage
+    from odradek.replica.replica_watch import ReplicaWatches
     from odradek.replica.replication_context import ReplicationContext
 
 PAUSE_AFTER_REFUSAL_MS = 500.0  # the reason of a refusal lies in metadata that has not reached both sides
@@ -52,6 +53,7 @@ class LeadingPartition(Protocol):
     high_watermark: int
     image: PartitionImage | None
     is_leader: bool
+    replica_watches: ReplicaWatches
 
     def become_leader(self, image: PartitionImage) -> ErrorCode: ...
 
@@ -98,8 +100,11 @@ class Followers:
         assert image.leader_epoch == self.leader_epoch
         if image.partition_epoch > self.partition_epoch:
             self.partition_epoch = image.partition_epoch
+            has_left = not self.in_sync.confirmed.issubset(image.in_sync_replicas)
             self.in_sync.confirm(image.in_sync_replicas, image.eligible_leader_replicas)
             self.in_sync.set_replicas(image.replicas, self._context.monotonic_ms())
+            if has_left:
+                self._partition.replica_watches.wake()  # fetches visit an idle partition only if it has changed
 
     # Progress
 

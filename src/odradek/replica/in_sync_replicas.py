@@ -59,6 +59,13 @@ class FollowerProgress:
         self.last_fetch_ms = now_ms
         self.leader_end_offset_at_last_fetch = leader_end_offset
 
+    def of_removed_replica(self) -> FollowerProgress:
+        """The progress of a replica that has left the in-sync set: it joins again only by a later fetch. A replica on a
+        failed log directory never fetches."""
+        progress = FollowerProgress(NEVER_MS)
+        progress.log_start_offset = self.log_start_offset
+        return progress
+
     def is_silent(self, leader_end_offset: int, now_ms: float, silence_ms: float) -> bool:
         """Whether it has fetched nothing for this time, although records wait for it."""
         waits_since_ms = max(self.caught_up_ms, self.last_fetch_ms)
@@ -98,10 +105,14 @@ class InSyncReplicas:
         }
 
     def confirm(self, in_sync: Iterable[int], eligible: Iterable[int] = ()) -> None:
-        """The controller's decision, by its answer or by newer metadata. It ends a proposal."""
+        """The controller's decision, by its answer or by newer metadata. It ends a proposal. Replicas that have left
+        the set must fetch again before they join."""
+        left = self.confirmed.difference(in_sync)
         self.confirmed = frozenset(in_sync)
         self.eligible = frozenset(eligible)
         self.proposed = None
+        for replica in left & self.followers.keys():
+            self.followers[replica] = self.followers[replica].of_removed_replica()
 
     def propose(self, in_sync: frozenset[int]) -> None:
         assert self.proposed is None, "two changes of an in-sync set at the same time"
