@@ -170,7 +170,7 @@ def test_large_responses_over_real_sockets(tmp_path: Path) -> None:
     run_on_fast_loop(lambda: story(tmp_path))
 
 
-async def nudge_story(path: Path) -> None:
+async def interruption_story(path: Path) -> None:
     broker = RealBroker(0, path / "0")
     port = await broker.listen()
     await broker.start(metadata([port], 0, 0))
@@ -190,4 +190,4 @@ async def nudge_story(path: Path) -> None:
 
 
 def test_a_fetch_that_waits_is_answered_when_the_follower_sends_another_request(tmp_path: Path) -> None:
-    run_on_fast_loop(lambda: nudge_story(tmp_path))
+    run_on_fast_loop(lambda: interruption_story(tmp_path))

@@ -6,7 +6,7 @@ connection of its own.
 - The kernel closes the sockets of a killed process at once. A broker whose connection closes, and that refuses a new
   one, has ended: the controller fences it. If it was the controller, another broker removes its claim, is elected, and
   fences it, together with brokers that have ended at the same time. A broker that starts refuses connections as well,
-  but has accepted none before: every broker connects once to every other, so that each of them can tell.
+  but has accepted none before: every broker connects once to every other, so that each of them can distinguish the two.
 - A broker that has not answered for `broker.session.timeout.ms` hangs or is cut off. A controller that reaches most of
   the brokers fences it; one that does not is the one that is cut off, and steps down. Of two, neither can know.
 """

@@ -60,7 +60,7 @@ PURPOSE = "controller"
 
 
 class NotController(Exception):
-    """The broker that was asked is not the controller any more."""
+    """The broker that received the request is not the controller any more."""
 
 
 class ClusterControllerChannel:
@@ -75,7 +75,7 @@ class ClusterControllerChannel:
         controller = self._route.local
         return None if controller is None else LocalControllerChannel(controller, self._cache)
 
-    # What the broker itself asks
+    # Requests of the broker itself
 
     async def create_topics(self, requests: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
         deadline = self._route.deadline(TIMEOUT_MS)
@@ -92,7 +92,7 @@ class ClusterControllerChannel:
                 await self._route.wait_until_topics_exist(created, deadline)
             return results
 
-        return await self._ask(locally, remotely, deadline.remaining_ms)
+        return await self._request(locally, remotely, deadline.remaining_ms)
 
     async def allocate_producer_ids(self, count: int) -> int:
         node_id = self._cache.broker_config.node_id
@@ -107,18 +107,18 @@ class ClusterControllerChannel:
                 raise StoreError(f"the controller allocated {response.producer_id_len} producer ids, not {count}")
             return response.producer_id_start
 
-        return await self._ask(lambda channel: channel.allocate_producer_ids(count), remotely)
+        return await self._request(lambda channel: channel.allocate_producer_ids(count), remotely)
 
     async def unfence_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
         request = BrokerHeartbeatRequest(broker_id=node_id, broker_epoch=broker_epoch)
-        return await self._ask(
+        return await self._request(
             lambda channel: channel.unfence_broker(node_id, broker_epoch),
             lambda client: self._heartbeat(client, request),
         )
 
     async def shut_down_broker(self, node_id: int, broker_epoch: int) -> BrokerStatus:
         request = BrokerHeartbeatRequest(broker_id=node_id, broker_epoch=broker_epoch, want_shut_down=True)
-        return await self._ask(
+        return await self._request(
             lambda channel: channel.shut_down_broker(node_id, broker_epoch),
             lambda client: self._heartbeat(client, request),
         )
@@ -138,7 +138,7 @@ class ClusterControllerChannel:
         async def remotely(client: BrokerClient) -> ErrorCode:
             return (await self._heartbeat(client, request)).error
 
-        return await self._ask(
+        return await self._request(
             lambda channel: channel.report_offline_replicas(node_id, broker_epoch, replicas), remotely
         )
 
@@ -153,7 +153,7 @@ class ClusterControllerChannel:
         response = await self._call(self._route.client(PURPOSE), request, AlterPartitionResponse, 3)
         return alter_partition_results(response, proposals)
 
-    async def _ask(
+    async def _request(
         self,
         locally: Callable[[ControllerChannel], Awaitable[T]],
         remotely: Callable[[BrokerClient], Awaitable[T]],
@@ -181,7 +181,7 @@ class ClusterControllerChannel:
     ) -> R:
         return await client.call(request, response, timeout_ms=min(timeout_ms, ATTEMPT_TIMEOUT_MS), version=version)
 
-    # What clients ask: handlers run on the controller's broker
+    # Requests of clients: handlers run on the controller's broker
 
     def _handler_channel(self) -> ControllerChannel:
         return self.local() or self._not_controller
@@ -236,7 +236,7 @@ _EXISTS = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 def _check(error_code: int) -> None:
     error = ErrorCode(error_code)
     if error is ErrorCode.NOT_CONTROLLER:
-        raise NotController("the broker that was asked is not the controller")
+        raise NotController("the broker that received the request is not the controller")
     if error is not ErrorCode.NONE:
         raise StoreError(f"the controller refused: {error.name}")
 

@@ -77,7 +77,7 @@ class AwaitedAnswer:
         return _answer_later(self._api, self._header, self._response).__await__()
 
     def discard(self) -> None:
-        """In place of awaiting it: nobody receives the answer."""
+        """In place of awaiting it, when the connection is closed."""
         discard_unstarted(self._response)
 
 

@@ -16,7 +16,7 @@ from odradek.handlers.replica_fetch import (
     Replica,
     check_replica,
     end_visits,
-    is_pretended,
+    is_from_client_listener,
     record_progress,
     replica_of,
 )
@@ -105,7 +105,7 @@ class _Round:
 
 def handle(request: FetchRequest, context: RequestContext) -> FetchResponse | Awaitable[FetchResponse]:
     replica = replica_of(request, context)
-    if replica is not None and is_pretended(context):
+    if replica is not None and is_from_client_listener(context):
         return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     session = context.services.fetch_sessions.begin(request, context.api_version)
     if isinstance(session, ErrorCode):

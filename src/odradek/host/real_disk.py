@@ -29,7 +29,7 @@ FEWEST_OPEN_FILES = 64
 
 def _is_in_memory(descriptor: int, position: int) -> bool | None:
     """Whether the byte at this position can be read without waiting; None where the system does not support the
-    question. Errors are left to the read itself."""
+    call. Errors are left to the read itself."""
     if _NO_WAIT is None:
         return None
     try:

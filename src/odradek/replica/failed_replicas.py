@@ -1,4 +1,5 @@
-"""Reports replicas on failed log directories to the controller, so that others lead and nobody waits for them.
+"""Reports replicas on failed log directories to the controller, so that other replicas lead, and leaders do
+not wait for them.
 
 A replica is reported while the metadata counts on it, and once for each state of its partition: the controller leaves
 a partition as it is where no other replica has the records.

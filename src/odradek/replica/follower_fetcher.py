@@ -16,7 +16,7 @@ from odradek.protocol.messages.api_versions import ApiVersionsRequest, ApiVersio
 from odradek.protocol.messages.fetch import FetchRequest, FetchResponse, ReplicaState
 from odradek.replica.fetch_request_session import FetchPosition, FetchRequestSession, PartitionKey
 from odradek.replica.followed_partition import FollowedPartition, Next, Step
-from odradek.replica.leader_log_range import ask_log_range
+from odradek.replica.leader_log_range import fetch_log_range
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable
@@ -285,7 +285,7 @@ class FollowerFetcher:
         cut, one that ends before the leader's begins starts again there."""
         partition = followed.partition
         timeout_ms = self._config.replica_socket_timeout_ms
-        found = await ask_log_range(self.client, partition, self._node_id, timeout_ms=timeout_ms)
+        found = await fetch_log_range(self.client, partition, self._node_id, timeout_ms=timeout_ms)
         if not followed.is_following:
             return
         if found is None:

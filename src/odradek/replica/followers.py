@@ -178,8 +178,8 @@ class Followers:
     # Changes of the in-sync set
 
     def check_in_sync(self) -> None:
-        """At intervals, and after refusals: propose to remove replicas that lag or to add some, and commit what nobody
-        else is waited for."""
+        """At intervals, and after refusals: propose to remove replicas that lag or to add some, and commit records
+        for which no other replica is awaited."""
         if not self.is_current:
             return
         in_sync, context = self.in_sync, self._context

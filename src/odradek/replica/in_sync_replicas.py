@@ -161,7 +161,7 @@ class InSyncReplicas:
         """How far every replica that is waited for has the log. `own_end_offset` is the leader's own part.
 
         The members of the maximal set are waited for, and replicas that are about to join it because they are caught
-        up: without the latter a leader that commits alone would stay ahead of every fetch, and nobody could join."""
+        up: without the latter a leader that commits alone would stay ahead of every fetch, and none could join."""
         maximal = self.maximal
         offset = own_end_offset
         for replica, progress in self.followers.items():
@@ -176,7 +176,7 @@ class InSyncReplicas:
         return offset
 
     def leaves_eligible_set_empty(self, in_sync: Iterable[int]) -> bool:
-        """Whether the controller keeps nobody eligible when this set follows the confirmed one: nobody has left it."""
+        """Whether no replica is eligible after this set has replaced the confirmed one, because none has left it."""
         return not self.eligible and self.confirmed.issubset(in_sync)
 
     def has_too_few(self, min_in_sync: int) -> bool:

@@ -50,7 +50,7 @@ class WaitingFetch:
         is_committed_only: bool = False,
         on_end: Callable[[], None] | None = None,
     ) -> None:
-        """`on_end` is called when the wait ends in any way, also if nobody has awaited it."""
+        """`on_end` is called when the wait ends in any way, also if it was never awaited."""
         self.is_committed_only = is_committed_only
         self._on_end = on_end
         self._partitions = partitions
