@@ -1,7 +1,7 @@
 """Metadata, versions 0 to 13: the addresses of the brokers, and the leader of each partition.
 
 Departures from Kafka: a topic that is created automatically is in the answer of the request that creates it;
-Kafka answers that request with an error that makes the client retry.
+Kafka answers that request with an error that makes the client retry. A broker is listed for 15 s after it was fenced.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from odradek.controller.topic_decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic
 from odradek.coordinator.groups.group_coordinator import OFFSETS_TOPIC
-from odradek.handlers.broker_endpoints import reachable_brokers
+from odradek.handlers.broker_endpoints import listed_brokers
 from odradek.handlers.context import CLUSTER_NAME
 from odradek.handlers.partition_state import partition_state
 from odradek.metadata.topic_names import illegal_name_reason
@@ -82,7 +82,7 @@ def _answer(request: MetadataRequest, context: RequestContext) -> MetadataRespon
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)
-            for broker, (host, port) in reachable_brokers(context).values()
+            for broker, (host, port) in listed_brokers(context).values()
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
