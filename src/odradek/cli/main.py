@@ -24,6 +24,7 @@ COMMANDS = {
     "group": ("odradek.cli.group:consumer_group", "List, describe, reset and delete consumer groups."),
     "transaction": ("odradek.cli.transaction:transaction", "List, describe and abort transactions; find hanging ones."),
     "config": ("odradek.cli.config:config", "Show and change settings of topics, brokers and groups."),
+    "console": ("odradek.cli.console.command:console", "Serve a web page over a cluster."),
     "cluster": ("odradek.cli.cluster:cluster", "Show the brokers and the state of a cluster."),
     "partition": ("odradek.cli.partition:partition", "Move replicas of partitions, and elect leaders."),
     "metadata": ("odradek.cli.metadata:metadata", "Move a single broker's metadata into a cluster's ZooKeeper."),
