@@ -95,4 +95,4 @@ async def _show_failure(request: Request, error: Exception) -> Response:
 
 
 def _error_page(request: Request, status: int, text: str) -> Response:
-    return console_of(request).renderer.page(request, "error.html", status, section="", status=status, text=text)
+    return console_of(request).renderer.page(request, "error.html", status, section="", code=status, text=text)

@@ -66,6 +66,4 @@ class Feed:
             records = list(self._waiting)
             self._waiting.clear()
             self._waiting_bytes = 0
-            return Taken(
-                records, self._seen, self._matched, self._skipped, self.total, self._is_done, self._failure
-            )
+            return Taken(records, self._seen, self._matched, self._skipped, self.total, self._is_done, self._failure)

@@ -1,4 +1,4 @@
-"""Samples of the last hour, in rings of a fixed size: those of the cluster, and series by the name of a topic or group."""
+"""Samples of the last hour, in rings of a fixed size: those of the cluster, and series by topic or group."""
 
 from __future__ import annotations
 

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_STEP = re.compile(
-    r"\.\.(?P<anywhere>[\w-]+)|\.(?P<name>[\w-]+|\*)|\[(?P<index>\d{1,9}|\*)\]|\['(?P<quoted>[^']+)'\]"
-)
+_STEP = re.compile(r"\.\.(?P<anywhere>[\w-]+)|\.(?P<name>[\w-]+|\*)|\[(?P<index>\d{1,9}|\*)\]|\['(?P<quoted>[^']+)'\]")
 STEPS_LIMIT = 32
 
 
@@ -40,7 +38,9 @@ def parse_path(text: str) -> Path:
     while position < len(text):
         match = _STEP.match(text, position)
         if match is None or len(steps) >= STEPS_LIMIT:
-            raise PathError(f"{text!r} is not a JSON path from {text[position:]!r} on; write $.name, $.list[0] or $..name")
+            raise PathError(
+                f"{text!r} is not a JSON path from {text[position:]!r} on; write $.name, $.list[0] or $..name"
+            )
         position = match.end()
         steps.append(_step(match))
     return tuple(steps)

@@ -46,7 +46,9 @@ class Renderer:
         )
         self.environment.filters.update(figures.FILTERS)
         self.environment.filters["path"] = lambda text: quote(str(text), safe="")
-        self.environment.filters["query"] = lambda fields: urlencode({k: v for k, v in fields.items() if v not in ("", None)})
+        self.environment.filters["query"] = lambda fields: urlencode(
+            {k: v for k, v in fields.items() if v not in ("", None)}
+        )
         self.environment.globals.update(
             sections=SECTIONS, cluster_name=cluster_name, is_read_only=is_read_only, assets=_asset_version()
         )

@@ -49,9 +49,7 @@ INSTALL = "pip install 'odradek[console]'"
 )
 @click.option("--login", is_flag=True, help="Not available: the console serves this machine only.")
 @cluster_options
-def console(
-    listen: str, read_only: bool, masks: tuple[str, ...], login: bool, cluster: Cluster, as_json: bool
-) -> None:
+def console(listen: str, read_only: bool, masks: tuple[str, ...], login: bool, cluster: Cluster, as_json: bool) -> None:
     """Serve a web page over a cluster: topics, messages, groups, brokers, transactions.
 
     It works with any Kafka cluster. Everybody who can open the page on this machine has the rights of the given client

@@ -32,11 +32,11 @@
     const unit = figure.dataset.unit;
     const axis = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px " + color("--sans") };
     const chart = new uPlot({
-      width: Math.max(place.clientWidth, 100), height: 150, legend: { show: false }, padding: [8, 4, 0, 0],
+      width: Math.max(place.clientWidth, 100), height: 172, legend: { show: false }, padding: [8, 4, 0, 0],
       cursor: { y: false, points: { size: 7 } },
       scales: { x: { time: true, range: () => { const now = data.time.at(-1) ?? Date.now() / 1000; return [now - range, now]; } },
                 y: { range: (_chart, _low, high) => [0, Math.max(high * 1.15 || 0, unit === "bytes" ? 1000 : 1)] } },
-      axes: [{ ...axis, space: 70, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 58, space: 36, values: axisText(unit) }],
+      axes: [{ ...axis, size: 26, space: 70, values: [[60, "{HH}:{mm}", null, null, null, null, null, null, 1], [1, "{HH}:{mm}:{ss}", null, null, null, null, null, null, 1]] }, { ...axis, size: 62, space: 36, values: axisText(unit) }],
       series: [{}, { stroke: color("--accent"), width: 1.75, fill: color("--accent-fill"), points: { show: false }, spanGaps: true }],
       hooks: { setCursor: [(chart) => show(figure, chart.cursor.idx)] },
     }, [[], []], place);
@@ -69,14 +69,14 @@
     while (data.time.length && data.time[0] < data.time.at(-1) - HOUR) for (const values of Object.values(data)) values.shift();
     update();
   });
-  section.addEventListener("click", (event) => {
+  document.addEventListener("click", (event) => {
     const button = event.target instanceof Element && event.target.closest("[data-range]");
     if (!button) return;
     range = Number(button.dataset.range);
-    for (const each of section.querySelectorAll("[data-range]")) each.setAttribute("aria-pressed", String(each === button));
+    for (const each of document.querySelectorAll("[data-range]")) each.setAttribute("aria-pressed", String(each === button));
     update();
   });
-  new ResizeObserver(() => { for (const { chart, place } of charts) chart.setSize({ width: Math.max(place.clientWidth, 100), height: 150 }); }).observe(section);
+  new ResizeObserver(() => { for (const { chart, place } of charts) chart.setSize({ width: Math.max(place.clientWidth, 100), height: 172 }); }).observe(section);
   document.addEventListener("odradek:theme", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
   redraw();

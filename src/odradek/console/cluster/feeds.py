@@ -36,7 +36,7 @@ def tail(cluster: Cluster, feed: Feed, reading: Reading, masks: Sequence[MaskRul
         feed.end()
     except Failure as failure:
         feed.end(failure.message)
-    except Exception as error:  # noqa: BLE001 - the page shows why its stream has ended
+    except Exception as error:
         feed.end(f"{type(error).__name__}: {error}")
 
 
@@ -58,7 +58,7 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, masks: Sequence[MaskR
         feed.end()
     except Failure as failure:
         feed.end(failure.message)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:
         feed.end(f"{type(error).__name__}: {error}")
 
 

@@ -53,8 +53,8 @@ def record_of(message: Message) -> Record:
         cast("int", message.partition()),
         cast("int", message.offset()),
         timestamp_ms if kind else None,
-        cast("bytes | None", message.key()),
-        cast("bytes | None", message.value()),
+        message.key(),
+        message.value(),
         tuple(cast("list[tuple[str, bytes | None]]", message.headers() or [])),
     )
 
@@ -127,7 +127,9 @@ def scan(
             return
 
 
-def follow(cluster: Cluster, topic: str, partition: int | None, is_stopped: Callable[[], bool]) -> Iterator[list[Record]]:
+def follow(
+    cluster: Cluster, topic: str, partition: int | None, is_stopped: Callable[[], bool]
+) -> Iterator[list[Record]]:
     """New records in batches, until the caller stops."""
     reading = Reading(topic, partition, "newest")
     ranges = find_reading_ranges(cluster, reading, newest=0)

@@ -13,6 +13,7 @@ from odradek.cli.client.broker_requests import BrokerRequests
 from odradek.cli.client.cluster_state import MinInSync, read_state
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.group_lags import read_total_lags
+from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes
 from odradek.console.cluster.snapshot import (
     EARLIEST,
     LATEST,
@@ -22,7 +23,6 @@ from odradek.console.cluster.snapshot import (
     read_offsets,
     summarize,
 )
-from odradek.console.cluster.sample_sources import SampleSource, from_offsets_and_sizes
 from odradek.console.history import Sample, Samples, Series
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class ClusterWatch:
                 trouble = ""
             except Failure as failure:
                 trouble = failure.message
-            except Exception as error:  # noqa: BLE001 - the watch survives an answer that it does not understand
+            except Exception as error:
                 trouble = f"reading the cluster failed: {type(error).__name__}: {error}"
             with self._has_round:
                 self.trouble = trouble

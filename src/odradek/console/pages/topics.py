@@ -83,6 +83,6 @@ def parse_settings(text: str) -> dict[str, str]:
 
 ROUTES = [
     Route("/topics", show_list),
-    Route("/topics/new", show_new),
-    Route("/topics/new", create, methods=["POST"]),
+    Route("/new-topic", show_new),
+    Route("/new-topic", create, methods=["POST"]),
 ]

@@ -52,7 +52,11 @@ def age(value_ms: float | None) -> str:
     for limit, divisor, unit in ((1e3, 1, "ms"), (6e4, 1e3, "s"), (3.6e6, 6e4, "min"), (8.64e7, 3.6e6, "h")):
         if value_ms < limit:
             scaled = value_ms / divisor
-            return f"{scaled:.0f} {unit}" if unit == "ms" or scaled >= 10 or scaled == int(scaled) else f"{scaled:.1f} {unit}"
+            return (
+                f"{scaled:.0f} {unit}"
+                if unit == "ms" or scaled >= 10 or scaled == int(scaled)
+                else f"{scaled:.1f} {unit}"
+            )
     return f"{value_ms / 8.64e7:,.0f} d"
 
 
@@ -71,17 +75,18 @@ def plural(count: float, noun: str) -> str:
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Points of a polyline in a box of 96 × 22; empty without two values. Missing values count as the one before."""
-    filled: list[float] = []
-    for value in values:
-        filled.append(value if value is not None else (filled[-1] if filled else 0.0))
+    """Points of a polyline in a box of 96 × 22, from the first value on; empty without two. Gaps keep the last one."""
     if sum(value is not None for value in values) < 2:
         return ""
-    top = max(filled) or 1.0
-    step = SPARK_WIDTH / (len(filled) - 1)
-    return " ".join(
-        f"{index * step:.1f},{SPARK_HEIGHT - 1.5 - value / top * (SPARK_HEIGHT - 3):.1f}" for index, value in enumerate(filled)
-    )
+    top = max(value for value in values if value is not None) or 1.0
+    step = SPARK_WIDTH / (len(values) - 1)
+    points = []
+    last: float | None = None
+    for index, value in enumerate(values):
+        last = value if value is not None else last
+        if last is not None:
+            points.append(f"{index * step:.1f},{SPARK_HEIGHT - 1.5 - last / top * (SPARK_HEIGHT - 3):.1f}")
+    return " ".join(points)
 
 
 FILTERS: dict[str, Callable[..., Any]] = {

@@ -64,12 +64,37 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) 
     controller = state.cluster.controller_id
     stored = sum(directory.stored_bytes for directory in snapshot.disks.directories)
     tiles = (
-        Tile("Brokers", f"{brokers - fenced}", f"{fenced} of {brokers} down" if fenced else "all running", "bad" if fenced else "good", "/brokers"),
-        Tile("Controller", _or_dash(controller), "broker id" if controller is not None else "none elected", "" if controller is not None else "bad"),
-        Tile("Topics", number(len(own)), f"and {plural(len(snapshot.topics) - len(own), 'internal one')}", href="/topics"),
+        Tile(
+            "Brokers",
+            f"{brokers - fenced}",
+            f"{fenced} of {brokers} down" if fenced else "all running",
+            "bad" if fenced else "good",
+            "/brokers",
+        ),
+        Tile(
+            "Controller",
+            _or_dash(controller),
+            "broker id" if controller is not None else "none elected",
+            "" if controller is not None else "bad",
+        ),
+        Tile(
+            "Topics", number(len(own)), f"and {plural(len(snapshot.topics) - len(own), 'internal one')}", href="/topics"
+        ),
         Tile("Partitions", number(len(state.partitions)), "with internal ones"),
-        Tile("Under-replicated", number(under_replicated), "partitions" if under_replicated else "all replicas in sync", "warn" if under_replicated else "good", "/topics?only=problems"),
-        Tile("Offline", number(offline), "partitions without a leader" if offline else "every partition has a leader", "bad" if offline else "good", "/topics?only=problems"),
+        Tile(
+            "Under-replicated",
+            number(under_replicated),
+            "partitions" if under_replicated else "all replicas in sync",
+            "warn" if under_replicated else "good",
+            "/topics?only=problems",
+        ),
+        Tile(
+            "Offline",
+            number(offline),
+            "partitions without a leader" if offline else "every partition has a leader",
+            "bad" if offline else "good",
+            "/topics?only=problems",
+        ),
         Tile("Records in", rate(values.get("records", 0.0)), "per second"),
         Tile("Stored", size(stored), "on all brokers"),
     )

@@ -22,7 +22,13 @@ SORTS: Mapping[str, Callable[[TopicSummary], float | str]] = {
     "rate": lambda topic: topic.records_per_s,
     "size": lambda topic: topic.size_bytes,
 }
-COLUMNS = (("name", "Topic"), ("partitions", "Partitions"), ("records", "Records"), ("size", "Size"), ("rate", "Records/s"))
+COLUMNS = (
+    ("name", "Topic"),
+    ("partitions", "Partitions"),
+    ("records", "Records"),
+    ("size", "Size"),
+    ("rate", "Records/s"),
+)
 
 
 @dataclass(frozen=True, slots=True)
