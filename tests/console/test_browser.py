@@ -145,7 +145,7 @@ def test_pages_have_no_serious_accessibility_fault(page: Page, topic: str, produ
     paths += [f"/topics/{topic}/messages", "/groups", "/group/reset?name=g", "/brokers", "/transactions", "/nowhere"]
     context = page.context
     for theme in ("light", "dark"):
-        page.emulate_media(color_scheme=theme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=theme)
         for path in paths if theme == "light" else paths[:6]:
             other = context.new_page() if path == "/nowhere" else page  # a page that is not found is an error line
             other.goto(path)

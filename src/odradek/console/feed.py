@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
 BATCH_RECORDS = 100
 KEPT_BYTES = 2 * 1024 * 1024
-SHOWN_VALUE_BYTES = 2_000  # more than a row shows; the page of a record reads it again
 
 
 class Taken(NamedTuple):
@@ -44,10 +43,12 @@ class Feed:
         """The reader has gone away."""
         self.is_stopped = True
 
-    def add(self, seen: int, matching: list[Record]) -> None:
+    def add(self, seen: int, matching: list[Record], dropped: int = 0) -> None:
+        """`dropped` further records match, and are older than these."""
         with self._lock:
             self._seen += seen
-            self._matched += len(matching)
+            self._matched += len(matching) + dropped
+            self._skipped += dropped
             for record in matching:
                 self._waiting.append(record)
                 self._waiting_bytes += record.size_bytes

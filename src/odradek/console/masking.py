@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 HIDDEN = "•••"
 HEADER_PREFIX = "header:"
+NOT_JSON = object()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def mask(record: Record, rules: Iterable[MaskRule]) -> Record:
 
 def _mask_value(value: bytes, paths: Iterable[Path]) -> bytes:
     document = parse_json(value)
-    if document is None:
+    if document is NOT_JSON:
         return HIDDEN.encode()
     root = [document]
     for path in paths:
@@ -75,8 +76,8 @@ def _mask_value(value: bytes, paths: Iterable[Path]) -> bytes:
 
 
 def parse_json(value: bytes) -> Any:
-    """The document; None if it is not JSON, or `null`."""
+    """The document, or NOT_JSON."""
     try:
         return json.loads(value)
     except (ValueError, RecursionError):
-        return None
+        return NOT_JSON

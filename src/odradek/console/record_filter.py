@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from odradek.console.json_path import Path, PathError, locations, parse_path
-from odradek.console.masking import parse_json
+from odradek.console.masking import NOT_JSON, parse_json
 
 if TYPE_CHECKING:
     from odradek.console.record import Record
@@ -46,8 +46,8 @@ class RecordFilter:
         if self.field == "header":
             return [_text(value) for name, value in record.headers if not self.name or name == self.name]
         if self.field == "json":
-            document = parse_json(record.value) if record.value is not None else None
-            return [] if document is None else [place.value for place in locations(document, self.path)]
+            document = parse_json(record.value) if record.value is not None else NOT_JSON
+            return [] if document is NOT_JSON else [place.value for place in locations(document, self.path)]
         return [_text(record.key), _text(record.value), *(_text(value) for _name, value in record.headers)]
 
     def _holds(self, value: Any) -> bool:

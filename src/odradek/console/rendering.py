@@ -94,8 +94,9 @@ class Renderer:
 def _asset_version() -> str:
     """Changes with the assets, so that browsers may keep them."""
     digest = hashlib.sha256()
-    for name in ("console.css", "console.js", "theme.js"):
-        digest.update(files("odradek.console").joinpath("assets", name).read_bytes())
+    for asset in sorted(files("odradek.console").joinpath("assets").iterdir(), key=lambda asset: asset.name):
+        if asset.is_file():
+            digest.update(asset.read_bytes())
     return digest.hexdigest()[:12]
 
 

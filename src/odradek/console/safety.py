@@ -26,6 +26,7 @@ SESSION_CHARACTERS = 43  # 32 random bytes
 TOKEN_FIELD = "token"
 TOKEN_HEADER = "x-odradek-token"
 SAFE_METHODS = frozenset({"GET", "HEAD"})
+OWN_SITES = frozenset({"same-origin", "none"})  # values of Sec-Fetch-Site
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -34,7 +35,7 @@ HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
-    "referrer-policy": "no-referrer",
+    "referrer-policy": "same-origin",  # with no-referrer, browsers send `Origin: null` with the console's own forms
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
@@ -69,8 +70,11 @@ def refusal(method: str, headers: Headers, *, is_read_only: bool) -> str:
     host = headers.get("host", "")
     if not is_loopback(host_of(host)):
         return f"the host {host[:100]!r} is not this console's; open it as localhost or 127.0.0.1"
+    site = headers.get("sec-fetch-site", "same-origin")
     if method in SAFE_METHODS:
-        return ""
+        # Another site may link to the console; it may not make a browser load anything of it in the background.
+        is_link = headers.get("sec-fetch-mode", "navigate") == "navigate"
+        return "" if is_link or site in OWN_SITES else "the request was sent by another site"
     if method != "POST":
         return f"the method {method[:20]} is not used here"
     if is_read_only:
@@ -78,7 +82,7 @@ def refusal(method: str, headers: Headers, *, is_read_only: bool) -> str:
     origin = headers.get("origin")
     if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
         return "the form was sent by another page"
-    if headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+    if site not in OWN_SITES:
         return "the form was sent by another site"
     return ""
 
@@ -109,7 +113,7 @@ class Safety:
                     answer[name] = value
                 if "cache-control" not in answer:
                     answer["cache-control"] = "no-store"
-                if is_new:
+                if is_new and not scope["path"].startswith("/assets/"):
                     answer.append("set-cookie", f"{COOKIE}={session}; Path=/; HttpOnly; SameSite=Strict")
             await send(message)
 

@@ -66,4 +66,9 @@
   document.addEventListener("odradek:selection", updateSelection);
   document.addEventListener("htmx:afterSwap", updateSelection);
   updateSelection();
+
+  // A panel that has the focus of the keyboard is not replaced.
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.target.id === "panel" && event.target.contains(document.activeElement)) event.preventDefault();
+  });
 })();

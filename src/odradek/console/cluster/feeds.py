@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from odradek.cli.framework.failure import Failure
 from odradek.console.cluster.records import find_reading_ranges, follow, scan
+from odradek.console.feed import BATCH_RECORDS
 from odradek.console.masking import mask
 from odradek.console.record import json_line
 
@@ -32,7 +33,8 @@ def tail(cluster: Cluster, feed: Feed, reading: Reading, masks: Sequence[MaskRul
     """Until the reader of the feed goes away. Without a filter only the newest records are masked and kept."""
     try:
         for batch in follow(cluster, reading.topic, reading.partition, lambda: feed.is_stopped):
-            feed.add(len(batch), _matching(batch, masks, wanted))
+            newest = batch if wanted.is_active else batch[-BATCH_RECORDS:]
+            feed.add(len(batch), _matching(newest, masks, wanted), len(batch) - len(newest))
         feed.end()
     except Failure as failure:
         feed.end(failure.message)

@@ -103,8 +103,10 @@ def read_record(cluster: Cluster, topic: str, partition: int, offset: int) -> Re
 
 def read_selected(cluster: Cluster, topic: str, places: Sequence[tuple[int, int]]) -> Iterator[Record]:
     """The records at these partitions and offsets that exist, by partition and offset."""
-    wanted = set(places)
-    cluster.choose_partitions(topic, [partition for partition, _offset in places])
+    partitions = cluster.choose_partitions(topic, [partition for partition, _offset in places])
+    earliest = cluster.earliest_offsets(topic, partitions)
+    latest = cluster.latest_offsets(topic, partitions)
+    wanted = {place for place in places if earliest[place[0]] <= place[1] < latest[place[0]]}
     pending = sorted(wanted)
     while pending:
         partition, first = pending[0]

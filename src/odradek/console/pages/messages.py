@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import re
 import time
 from dataclasses import dataclass
 from functools import partial
@@ -177,7 +178,8 @@ async def export(request: Request) -> Response:
     console.start_stream(
         lambda: feeds.export(console.cluster, query.reading, masks, query.wanted, chunks, lambda: feed.is_stopped)
     )
-    headers = {"content-disposition": f'attachment; filename="{query.reading.topic}.jsonl"'}
+    file_name = re.sub(r"[^A-Za-z0-9._-]", "_", query.reading.topic)
+    headers = {"content-disposition": f'attachment; filename="{file_name}.jsonl"'}
     return StreamingResponse(_chunks(console, chunks, feed), media_type="application/x-ndjson", headers=headers)
 
 

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.masking import parse_json
+from odradek.console.masking import NOT_JSON, parse_json
 from odradek.console.views.figures import moment
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def decode(value: bytes | None, form: str = "auto") -> Decoded:
         return Decoded("empty", "")
     if form in ("auto", "json"):
         document = parse_json(value)
-        if document is not None and (form == "json" or isinstance(document, dict | list)):
+        if document is not NOT_JSON and (form == "json" or isinstance(document, dict | list)):
             return Decoded("json", json.dumps(document, ensure_ascii=False, indent=2)[:FULL_CHARACTERS])
     if form != "hex":
         try:
