@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from odradek.console.json_path import PathError, locations, parse_path
 from odradek.console.masking import HIDDEN, mask, parse_rule
+from odradek.console.preparation import Preparation
 from odradek.console.record import Record
 from odradek.console.record_filter import parse_filter
 from tests.console.conftest import Visitor, running_console
@@ -124,7 +125,7 @@ def test_masks_hold_on_the_page_in_search_and_in_the_export(
     bootstrap_server: str, topic: str, produce: Callable[..., None]
 ) -> None:
     produce(topic, json.dumps(ORDER), partition=0)
-    with running_console(bootstrap_server, masks=(parse_rule("$.card.number"),)) as address:
+    with running_console(bootstrap_server, preparation=Preparation((parse_rule("$.card.number"),))) as address:
         visitor = Visitor(address)
         page = visitor.get(f"/topics/{topic}/messages")
         assert "12/29" in page.text

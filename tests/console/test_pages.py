@@ -132,6 +132,19 @@ def test_a_search_goes_over_all_partitions_with_progress(
     assert (last["seen"], last["total"], last["matched"], last["done"], last["failure"]) == (600, 600, 4, True, "")
 
 
+def test_a_search_from_the_newest_goes_back_to_the_oldest(
+    visitor: Visitor, topic: str, produce: Callable[..., None]
+) -> None:
+    produce(topic, *(f"n{number}" for number in range(6_000)), partition=0)
+    stream = visitor.get(f"/topics/{topic}/search?field=value&comparison=contains&text=n5").text
+    last = json.loads(stream.strip().rpartition("data: ")[2])
+    assert "stopped after 500 matches" in last["failure"]
+    assert stream.index("n5999") < stream.index("n5500")
+    stream = visitor.get(f"/topics/{topic}/search?field=value&comparison=equals&text=n7").text
+    last = json.loads(stream.strip().rpartition("data: ")[2])
+    assert (last["seen"], last["matched"], last["failure"]) == (6_000, 1, "")
+
+
 def test_an_export_has_a_line_for_each_record(visitor: Visitor, topic: str, produce: Callable[..., None]) -> None:
     produce(topic, *((f"k{n}", f"v{n}") for n in range(40)), headers=[("h", b"1")])
     answer = visitor.get(f"/topics/{topic}/export?start=oldest&field=value&text=v3")

@@ -6,6 +6,8 @@ import pytest
 
 from odradek.cli.client.broker_requests import DescribedCluster, KnownBroker
 from odradek.cli.client.cluster_state import ClusterState, PartitionState
+from odradek.cli.records.consume_range import PartitionRange
+from odradek.console.cluster.feeds import backward_windows
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import Disks, LogDirectory, Snapshot, growth_bytes, rates_by_topic, summarize
 from odradek.console.history import Samples, Series
@@ -161,6 +163,13 @@ def test_a_row_is_short_and_has_no_control_characters() -> None:
     assert line.text.isprintable()
     assert one_line(b"\xff\xfe" * 500, 60).kind == "hex"
     assert one_line("ü".encode() * 500, 61).kind == "text"
+
+
+def test_windows_go_back_to_the_start_without_a_gap() -> None:
+    windows = list(backward_windows([PartitionRange(0, 10, 9_000), PartitionRange(1, 0, 500), PartitionRange(2, 7, 7)]))
+    spans = [(each.start_offset, each.end_offset) for window in windows for each in window if each.partition == 0]
+    assert spans == [(8_000, 9_000), (4_000, 8_000), (10, 4_000)]
+    assert [each for window in windows for each in window if each.partition == 1] == [PartitionRange(1, 0, 500)]
 
 
 def test_the_command_reads_what_the_page_reads() -> None:

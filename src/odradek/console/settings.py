@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
 
-if TYPE_CHECKING:
-    from odradek.console.masking import MaskRule
+from odradek.console.preparation import Preparation
 
 DEFAULT_PORT = 8484
 
@@ -17,7 +15,7 @@ class ConsoleSettings:
     host: str = "127.0.0.1"
     port: int = DEFAULT_PORT
     is_read_only: bool = False
-    masks: tuple[MaskRule, ...] = ()
+    preparation: Preparation = field(default_factory=Preparation)
     sample_interval_s: float = 2.0
 
 

@@ -27,6 +27,7 @@ INSTALL = "pip install 'odradek[console]'"
         ("the cluster at 127.0.0.1:9092, on http://127.0.0.1:8484/", "odradek console"),
         ("another cluster, which the console does not change", "odradek console -b kafka-1:9092 --read-only"),
         ("without card numbers and passwords", "odradek console --mask '$.card.number' --mask '$..password'"),
+        ("Avro values of a topic as JSON", "odradek console --schema orders=orders.avsc"),
         ("on a free port, for a script", "odradek console --listen 127.0.0.1:0 --format json"),
     ]
 )
@@ -47,17 +48,36 @@ INSTALL = "pip install 'odradek[console]'"
     multiple=True,
     help="Hide a part of records: key, header:NAME, or a JSON path such as $.card.number. Repeatable.",
 )
+@click.option(
+    "--schema",
+    "schemas",
+    metavar="TOPIC=FILE",
+    type=TEXT,
+    multiple=True,
+    help="Schema of a topic's values: FILE.avsc (Avro), or FILE.desc:MESSAGE (descriptor set of Protobuf). Repeatable.",
+)
 @click.option("--login", is_flag=True, help="Not available: the console serves this machine only.")
 @cluster_options
-def console(listen: str, read_only: bool, masks: tuple[str, ...], login: bool, cluster: Cluster, as_json: bool) -> None:
+def console(
+    *,
+    listen: str,
+    read_only: bool,
+    masks: tuple[str, ...],
+    schemas: tuple[str, ...],
+    login: bool,
+    cluster: Cluster,
+    as_json: bool,
+) -> None:
     """Serve a web page over a cluster: topics, messages, groups, brokers, transactions.
 
     It works with any Kafka cluster. Everybody who can open the page on this machine has the rights of the given client
     properties.
     """
     try:
-        from odradek.console.json_path import PathError  # noqa: PLC0415 - help does not need it
+        from odradek.console.decoding import SchemaError, load_decoder  # noqa: PLC0415 - help does not need it
+        from odradek.console.json_path import PathError  # noqa: PLC0415
         from odradek.console.masking import parse_rule  # noqa: PLC0415
+        from odradek.console.preparation import Preparation  # noqa: PLC0415
         from odradek.console.server import serve  # noqa: PLC0415
         from odradek.console.settings import ConsoleSettings  # noqa: PLC0415
     except ModuleNotFoundError as error:
@@ -69,8 +89,12 @@ def console(listen: str, read_only: bool, masks: tuple[str, ...], login: bool, c
         rules = tuple(parse_rule(rule) for rule in masks)
     except PathError as error:
         raise click.UsageError(f"--mask: {error}") from None
+    try:
+        decoders = dict(load_decoder(schema) for schema in schemas)
+    except SchemaError as error:
+        raise click.UsageError(f"--schema: {error}") from None
     log_changes()
-    settings = ConsoleSettings(host, port, read_only, rules)
+    settings = ConsoleSettings(host, port, read_only, Preparation(rules, decoders))
     serve(cluster, settings, lambda address: show_address(address, cluster, as_json))
 
 

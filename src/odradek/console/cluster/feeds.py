@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import queue
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.cli.framework.failure import Failure
+from odradek.cli.records.consume_range import PartitionRange
 from odradek.console.cluster.records import find_reading_ranges, follow, scan
 from odradek.console.feed import BATCH_RECORDS
-from odradek.console.masking import mask
 from odradek.console.record import json_line
 
 if TYPE_CHECKING:
@@ -18,23 +19,24 @@ if TYPE_CHECKING:
     from odradek.cli.client.cluster import Cluster
     from odradek.console.cluster.records import Reading
     from odradek.console.feed import Feed
-    from odradek.console.masking import MaskRule
+    from odradek.console.preparation import Preparation
     from odradek.console.record import Record
     from odradek.console.record_filter import RecordFilter
 
 MOST_MATCHES = 500
+FIRST_WINDOW = 1_000  # offsets of each partition
 MOST_SCANNED = 5_000_000
 SEARCH_S = 120.0
 EXPORT_RECORDS = 100_000
 EXPORT_S = 600.0
 
 
-def tail(cluster: Cluster, feed: Feed, reading: Reading, masks: Sequence[MaskRule], wanted: RecordFilter) -> None:
+def tail(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, wanted: RecordFilter) -> None:
     """Until the reader of the feed goes away. Without a filter only the newest records are masked and kept."""
     try:
         for batch in follow(cluster, reading.topic, reading.partition, lambda: feed.is_stopped):
             newest = batch if wanted.is_active else batch[-BATCH_RECORDS:]
-            feed.add(len(batch), _matching(newest, masks, wanted), len(batch) - len(newest))
+            feed.add(len(batch), _matching(newest, prepare, wanted), len(batch) - len(newest))
         feed.end()
     except Failure as failure:
         feed.end(failure.message)
@@ -42,21 +44,34 @@ def tail(cluster: Cluster, feed: Feed, reading: Reading, masks: Sequence[MaskRul
         feed.end(f"{type(error).__name__}: {error}")
 
 
-def search(cluster: Cluster, feed: Feed, reading: Reading, masks: Sequence[MaskRule], wanted: RecordFilter) -> None:
-    """From the start of the reading to the end of the topic, or until a limit is reached."""
+def search(cluster: Cluster, feed: Feed, reading: Reading, prepare: Preparation, wanted: RecordFilter) -> None:
+    """From the start of the reading to the end of the topic, or from the newest records back to the oldest; until a
+    limit is reached."""
     deadline = time.monotonic() + SEARCH_S
     seen = matched = 0
+    is_backward = reading.start == "newest"
     try:
-        ranges = find_reading_ranges(cluster, reading)
+        ranges = find_reading_ranges(cluster, everything(reading))
         feed.total = sum(max(each.end_offset - each.start_offset, 0) for each in ranges)
-        for batch in scan(cluster, reading.topic, ranges, lambda: feed.is_stopped):
-            matching = _matching(batch, masks, wanted)[: MOST_MATCHES - matched]
-            seen += len(batch)
-            matched += len(matching)
-            feed.add(len(batch), matching)
-            if matched >= MOST_MATCHES or seen >= MOST_SCANNED or time.monotonic() > deadline:
-                feed.end(f"stopped after {seen:,} records and {matched:,} matches; narrow the search for more")
-                return
+        for window in backward_windows(ranges) if is_backward else [ranges]:
+            found: list[Record] = []
+            for batch in scan(cluster, reading.topic, window, lambda: feed.is_stopped):
+                matching = _matching(batch, prepare, wanted)
+                seen += len(batch)
+                found += matching
+                feed.add(len(batch), [] if is_backward else matching[: MOST_MATCHES - matched])
+                matched += 0 if is_backward else len(matching)
+                if matched >= MOST_MATCHES or seen >= MOST_SCANNED or time.monotonic() > deadline:
+                    feed.end(f"stopped after {seen:,} records; narrow the search for more")
+                    return
+                del found[:-MOST_MATCHES]
+            if is_backward:
+                found.sort(key=lambda each: (each.timestamp_ms or 0, each.offset), reverse=True)
+                feed.add(0, found[: MOST_MATCHES - matched])
+                matched += len(found)
+                if matched >= MOST_MATCHES:
+                    feed.end(f"stopped after {MOST_MATCHES} matches; narrow the search for more")
+                    return
         feed.end()
     except Failure as failure:
         feed.end(failure.message)
@@ -64,24 +79,46 @@ def search(cluster: Cluster, feed: Feed, reading: Reading, masks: Sequence[MaskR
         feed.end(f"{type(error).__name__}: {error}")
 
 
-def _matching(batch: Sequence[Record], masks: Sequence[MaskRule], wanted: RecordFilter) -> list[Record]:
-    if not masks and not wanted.is_active:
+def everything(reading: Reading) -> Reading:
+    """A search from the newest records on goes back to the oldest; any other begins where it says."""
+    return replace(reading, start="oldest") if reading.start == "newest" else reading
+
+
+def backward_windows(ranges: Sequence[PartitionRange]) -> Iterator[list[PartitionRange]]:
+    """The ranges in parts, the last records of each partition first. Each part is four times as long as the one before:
+    Kafka reads forward only, and the newest matches should come first."""
+    ends = {each.partition: each.end_offset for each in ranges}
+    length = FIRST_WINDOW
+    while True:
+        window = [
+            PartitionRange(each.partition, max(each.start_offset, ends[each.partition] - length), ends[each.partition])
+            for each in ranges
+            if each.start_offset < ends[each.partition]
+        ]
+        if not window:
+            return
+        yield window
+        ends.update({each.partition: each.start_offset for each in window})
+        length *= 4
+
+
+def _matching(batch: Sequence[Record], prepare: Preparation, wanted: RecordFilter) -> list[Record]:
+    if not wanted.is_active and not (batch and prepare.changes(batch[0].topic)):
         return list(batch)
-    masked = (mask(record, masks) for record in batch)
-    return [record for record in masked if wanted.matches(record)]
+    return [record for record in map(prepare, batch) if wanted.matches(record)]
 
 
 def export(
     cluster: Cluster,
     reading: Reading,
-    masks: Sequence[MaskRule],
+    prepare: Preparation,
     wanted: RecordFilter,
     chunks: queue.Queue[bytes | None],
     is_stopped: Callable[[], bool],
 ) -> None:
     """Put JSON lines into the queue, and None at the end. A slow browser makes the reading slow."""
     try:
-        for chunk in _lines(cluster, reading, masks, wanted, is_stopped):
+        for chunk in _lines(cluster, reading, prepare, wanted, is_stopped):
             while not is_stopped():
                 try:
                     chunks.put(chunk, timeout=0.5)
@@ -100,14 +137,15 @@ def export(
 def _lines(
     cluster: Cluster,
     reading: Reading,
-    masks: Sequence[MaskRule],
+    prepare: Preparation,
     wanted: RecordFilter,
     is_stopped: Callable[[], bool],
 ) -> Iterator[bytes]:
     deadline = time.monotonic() + EXPORT_S
     left = EXPORT_RECORDS
-    for batch in scan(cluster, reading.topic, find_reading_ranges(cluster, reading), is_stopped):
-        found = _matching(batch, masks, wanted)[:left]
+    ranges = find_reading_ranges(cluster, everything(reading) if wanted.is_active else reading)
+    for batch in scan(cluster, reading.topic, ranges, is_stopped):
+        found = _matching(batch, prepare, wanted)[:left]
         left -= len(found)
         if found:
             yield b"".join(map(json_line, found))

@@ -26,9 +26,10 @@ from odradek.console.cluster.snapshot import (
 from odradek.console.history import Sample, Samples, Series
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from odradek.cli.client.cluster import Cluster
+    from odradek.console.cluster.snapshot import Key
 
 REQUEST_TIMEOUT_S = 5.0
 FIRST_SNAPSHOT_S = 10.0
@@ -56,6 +57,7 @@ class ClusterWatch:
         self._requests: BrokerRequests | None = None
         self._min_in_sync: MinInSync | None = None
         self._snapshot: Snapshot | None = None
+        self._sampled: Snapshot | None = None  # the last one that is a sample; rounds after a change are none
         self._slow_read_at = self._lags_read_at = float("-inf")
         self._is_stopping = False
         self._is_due = threading.Event()
@@ -126,14 +128,23 @@ class ClusterWatch:
         state = read_state(self._requests, self._min_in_sync)
         time_s = time.time()
         ends = read_offsets(self._requests, state, LATEST)
-        starts = read_offsets(self._requests, state, EARLIEST) if is_slow_due or before is None else before.starts
+        if before is None or is_slow_due or len(before.starts) != len(ends):
+            starts: Mapping[Key, int] = read_offsets(self._requests, state, EARLIEST)
+        else:
+            starts = before.starts
         disks = read_disks(self._requests, state)
-        seconds = time_s - before.time_s if before is not None else 0.0
-        rates = rates_by_topic(before.ends, ends, seconds) if before is not None else {}
-        topics = summarize(state, starts, ends, disks, rates)
-        self._snapshot = Snapshot(time_s, state, starts, ends, disks, topics)
-        if before is not None and seconds > 0:
-            self._record(before, self._snapshot, rates)
+        since = self._sampled
+        is_sample = since is not None and time_s - since.time_s >= self._interval_s / 2
+        if since is not None and is_sample:
+            rates = rates_by_topic(since.ends, ends, time_s - since.time_s)
+        else:
+            rates = {} if before is None else {name: topic.records_per_s for name, topic in before.topics.items()}
+        snapshot = Snapshot(time_s, state, starts, ends, disks, summarize(state, starts, ends, disks, rates))
+        self._snapshot = snapshot
+        if since is None or is_sample:
+            self._sampled = snapshot
+        if since is not None and is_sample:
+            self._record(since, snapshot, rates)
         if now - self._lags_read_at > LAGS_S:
             self._lags_read_at = now
             for group, lag in read_total_lags(self._cluster, ends, GROUP_SERIES).items():

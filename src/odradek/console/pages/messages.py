@@ -8,7 +8,7 @@ import re
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
@@ -20,14 +20,13 @@ from odradek.console.context import console_of
 from odradek.console.feed import Feed
 from odradek.console.forms import FormError, parse_number
 from odradek.console.json_path import PathError
-from odradek.console.masking import mask
 from odradek.console.pages.topic import find_topic
 from odradek.console.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
 from odradek.console.rendering import event
 from odradek.console.views.messages import FORMATS, consume_command, detail, row
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from starlette.requests import Request
     from starlette.responses import Response
@@ -99,7 +98,7 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
         error = error or (failure.message if isinstance(failure, Failure) else str(failure))
         query = parse_messages_query(topic.name, {}, 0)
         is_search, records = False, []
-    rows = [row(mask(record, console.settings.masks), query.form) for record in records]
+    rows = [row(console.settings.preparation(record), query.form) for record in records]
     return console.renderer.page(
         request,
         "messages_table.html" if request.headers.get("hx-target") == "messages" else "messages.html",
@@ -116,7 +115,7 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
         comparisons=COMPARISONS,
         formats=FORMATS,
         command=consume_command(console.cluster.bootstrap_servers, query.reading, query.wanted),
-        masks=console.settings.masks,
+        masks=console.settings.preparation.masks,
         filled=filled or {},
         error=error,
     )
@@ -128,33 +127,36 @@ async def show_record(request: Request) -> Response:
     offset = parse_number(request.query_params.get("offset", ""), "offset", 0, INT64_MAX)
     form = request.query_params.get("format", "auto")
     record = await console.call(read_record, request.path_params["name"], partition, offset)
-    view = detail(mask(record, console.settings.masks), form if form in FORMATS else "auto")
+    view = detail(console.settings.preparation(record), form if form in FORMATS else "auto")
     template = "record.html" if request.headers.get("hx-request") == "true" else "record_page.html"
     return console.renderer.page(request, template, section="topics", view=view, formats=FORMATS, form=form)
 
 
 async def stream_search(request: Request) -> Response:
-    return _stream(request, feeds.search, Feed(feeds.MOST_MATCHES))
+    return _stream(request, feeds.search, Feed(feeds.MOST_MATCHES), is_newest_first=False)
 
 
 async def stream_tail(request: Request) -> Response:
-    return _stream(request, feeds.tail, Feed())
+    return _stream(request, feeds.tail, Feed(), is_newest_first=True)
 
 
-def _stream(request: Request, read: Any, feed: Feed) -> Response:
+def _stream(request: Request, read: Callable[..., None], feed: Feed, *, is_newest_first: bool) -> Response:
     console = console_of(request)
     query = query_of(request)
-    read_feed = partial(read, console.cluster, feed, query.reading, console.settings.masks, query.wanted)
+    read_feed = partial(read, console.cluster, feed, query.reading, console.settings.preparation, query.wanted)
     console.start_stream(read_feed)
-    return StreamingResponse(_events(request, console, feed, query), media_type="text/event-stream")
+    return StreamingResponse(_events(request, console, feed, query, is_newest_first), media_type="text/event-stream")
 
 
-async def _events(request: Request, console: Console, feed: Feed, query: MessagesQuery) -> AsyncIterator[bytes]:
+async def _events(
+    request: Request, console: Console, feed: Feed, query: MessagesQuery, is_newest_first: bool
+) -> AsyncIterator[bytes]:
     """Rows as HTML, rendered by the template of the page, with the counts of all that was seen."""
     try:
         while not console.is_stopping:
             taken = feed.take()
-            rows = [row(record, query.form) for record in reversed(taken.records)]
+            records = reversed(taken.records) if is_newest_first else taken.records
+            rows = [row(record, query.form) for record in records]
             html = (
                 console.renderer.fragment("message_rows.html", rows=rows, topic_name=query.reading.topic)
                 if rows
@@ -174,9 +176,9 @@ async def export(request: Request) -> Response:
     query = query_of(request)
     chunks: queue.Queue[bytes | None] = queue.Queue(maxsize=8)
     feed = Feed()
-    masks = console.settings.masks
+    prepare = console.settings.preparation
     console.start_stream(
-        lambda: feeds.export(console.cluster, query.reading, masks, query.wanted, chunks, lambda: feed.is_stopped)
+        lambda: feeds.export(console.cluster, query.reading, prepare, query.wanted, chunks, lambda: feed.is_stopped)
     )
     file_name = re.sub(r"[^A-Za-z0-9._-]", "_", query.reading.topic)
     headers = {"content-disposition": f'attachment; filename="{file_name}.jsonl"'}

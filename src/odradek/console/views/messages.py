@@ -124,9 +124,9 @@ def detail(record: Record, form: str) -> RecordDetail:
 def consume_command(address: str, reading: Reading, wanted: RecordFilter) -> str:
     """The command that prints the same records."""
     words = ["odradek", "consume", reading.topic, "-b", address]
-    if reading.start == "newest":
+    if reading.start == "newest" and not wanted.is_active:
         words += ["--last", str(reading.limit)]
-    elif reading.start == "oldest":
+    elif reading.start in ("newest", "oldest"):
         words += ["--from-beginning"]
     elif reading.start == "offset":
         words += ["--offset", str(reading.offset)]
