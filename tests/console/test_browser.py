@@ -65,7 +65,7 @@ def test_a_topic_from_its_creation_to_its_end(
     page.click("nav.tabs >> text=Messages")
     page.click("[data-tail-switch]")
     page.wait_for_selector("text=Pause")
-    page.wait_for_function("document.querySelector('[data-stream-status]').textContent.startsWith('Waiting')")
+    page.wait_for_selector("text=Waiting for new records")
     while not page.locator("td.value:has-text('seen live')").count():  # the tail may begin after the first record
         produce(name, ("live", "seen live"), partition=0)
         page.wait_for_timeout(200)
@@ -120,8 +120,9 @@ def test_a_hostile_record_does_not_run(page: Page, topic: str, produce: Callable
 
 def test_charts_move_and_the_keyboard_works(page: Page, topic: str) -> None:
     page.goto("/")
-    page.wait_for_function("document.querySelectorAll('.chart .u-over').length === 2")
-    page.wait_for_function("[...document.querySelectorAll('.chart output')].every((each) => each.textContent !== '–')")
+    for chart in ("records", "bytes"):
+        page.wait_for_selector(f"[data-chart={chart}] .u-over")
+        page.wait_for_selector(f"[data-chart={chart}] output:not(:text-is('–'))")
     page.keyboard.press("?")
     page.wait_for_selector("#help[open]")
     page.keyboard.press("Escape")
@@ -130,9 +131,8 @@ def test_charts_move_and_the_keyboard_works(page: Page, topic: str) -> None:
     page.wait_for_url("**/topics")
     page.keyboard.press("/")
     page.keyboard.type(topic)
-    page.wait_for_function(
-        f"document.querySelectorAll('#topics tbody tr').length === 1 && location.search.includes('{topic}')"
-    )
+    page.wait_for_url(f"**/topics?q={topic}")
+    page.wait_for_selector("#topics tbody tr:only-child")
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.click("[data-theme-switch]")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before

@@ -102,7 +102,7 @@ def test_topics_are_searched_sorted_and_cut_into_pages() -> None:
 
 
 def test_a_page_of_ten_thousand_topics_is_as_small_as_one_of_a_hundred() -> None:
-    renderer = Renderer(Tokens(), cluster_name="kafka:9092", is_read_only=False)
+    renderer = Renderer(Tokens(), addresses=["kafka:9092"], is_read_only=False)
     sizes = []
     for topics in (100, 10_000):
         page = list_topics(snapshot_of(topics), Series(10), parse_query({}))

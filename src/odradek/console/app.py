@@ -46,7 +46,7 @@ class Assets(StaticFiles):
 
 def build_app(cluster: Cluster, settings: ConsoleSettings) -> Starlette:
     tokens = Tokens()
-    renderer = Renderer(tokens, cluster_name=cluster.bootstrap_servers, is_read_only=settings.is_read_only)
+    renderer = Renderer(tokens, addresses=cluster.bootstrap_servers.split(","), is_read_only=settings.is_read_only)
     console = Console(settings, cluster, ClusterWatch(cluster, settings.sample_interval_s), renderer)
 
     @contextlib.asynccontextmanager

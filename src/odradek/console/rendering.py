@@ -17,6 +17,8 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from odradek.console.views import figures
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.requests import Request
     from starlette.responses import Response
 
@@ -34,7 +36,7 @@ SECTIONS = (
 
 
 class Renderer:
-    def __init__(self, tokens: Tokens, *, cluster_name: str, is_read_only: bool) -> None:
+    def __init__(self, tokens: Tokens, *, addresses: Sequence[str], is_read_only: bool) -> None:
         self._tokens = tokens
         self._notice_key = secrets.token_bytes(32)
         self.environment = Environment(
@@ -50,7 +52,7 @@ class Renderer:
             {k: v for k, v in fields.items() if v not in ("", None)}
         )
         self.environment.globals.update(
-            sections=SECTIONS, cluster_name=cluster_name, is_read_only=is_read_only, assets=_asset_version()
+            sections=SECTIONS, addresses=addresses, is_read_only=is_read_only, assets=_asset_version()
         )
 
     def page(self, request: Request, template: str, status: int = 200, **values: Any) -> Response:
