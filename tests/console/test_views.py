@@ -11,12 +11,13 @@ from odradek.console.cluster.feeds import backward_windows
 from odradek.console.cluster.records import Reading
 from odradek.console.cluster.snapshot import Disks, LogDirectory, Snapshot, growth_bytes, rates_by_topic, summarize
 from odradek.console.history import Samples, Series
+from odradek.console.record import Record
 from odradek.console.record_filter import parse_filter
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
 from odradek.console.views.figures import age, compact, moment, number, rate, size, sparkline
 from odradek.console.views.groups import trend_of
-from odradek.console.views.messages import consume_command, decode, one_line
+from odradek.console.views.messages import RecordRow, consume_command, decode, neighbours, one_line, row
 from odradek.console.views.overview import overview
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
 
@@ -163,6 +164,18 @@ def test_a_row_is_short_and_has_no_control_characters() -> None:
     assert line.text.isprintable()
     assert one_line(b"\xff\xfe" * 500, 60).kind == "hex"
     assert one_line("ü".encode() * 500, 61).kind == "text"
+
+
+def test_pages_of_one_partition_have_neighbours() -> None:
+    def rows(*offsets: int) -> list[RecordRow]:
+        return [row(Record("t", 1, offset, 0, None, b"")) for offset in offsets]
+
+    reading = Reading("t", 1, limit=3)
+    assert neighbours(rows(9, 8, 7), reading, 0, 10) == (4, None)
+    assert neighbours(rows(4, 5, 6), reading, 2, 10) == (2, 7)
+    assert neighbours(rows(2, 3, 4), reading, 2, 5) == (None, None)
+    assert neighbours(rows(4, 5, 6), Reading("t"), 0, 10) == (None, None)
+    assert neighbours([], reading, 0, 10) == (None, None)
 
 
 def test_windows_go_back_to_the_start_without_a_gap() -> None:

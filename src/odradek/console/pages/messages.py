@@ -23,7 +23,7 @@ from odradek.console.json_path import PathError
 from odradek.console.pages.topic import find_topic
 from odradek.console.record_filter import COMPARISONS, FIELDS, RecordFilter, parse_filter
 from odradek.console.rendering import event
-from odradek.console.views.messages import FORMATS, consume_command, detail, row
+from odradek.console.views.messages import FORMATS, consume_command, detail, neighbours, row
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -89,7 +89,7 @@ def query_of(request: Request) -> MessagesQuery:
 async def show(request: Request, error: str = "", filled: Mapping[str, str] | None = None) -> Response:
     """With a filter the page comes without records: the browser asks for the stream of the search."""
     console = console_of(request)
-    _snapshot, topic = await find_topic(request)
+    snapshot, topic = await find_topic(request)
     try:
         query = query_of(request)
         is_search = query.wanted.is_active
@@ -99,6 +99,7 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
         query = parse_messages_query(topic.name, {}, 0)
         is_search, records = False, []
     rows = [row(console.settings.preparation(record), query.form) for record in records]
+    place = (topic.name, query.reading.partition or 0)
     return console.renderer.page(
         request,
         "messages_table.html" if request.headers.get("hx-target") == "messages" else "messages.html",
@@ -110,6 +111,7 @@ async def show(request: Request, error: str = "", filled: Mapping[str, str] | No
         fields=request.query_params,
         rows=rows,
         is_search=is_search,
+        neighbours=neighbours(rows, query.reading, snapshot.starts.get(place, 0), snapshot.ends.get(place, 0)),
         limits=LIMITS,
         filter_fields=FIELDS,
         comparisons=COMPARISONS,

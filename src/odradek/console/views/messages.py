@@ -121,6 +121,24 @@ def detail(record: Record, form: str) -> RecordDetail:
     return RecordDetail(record, moment(record.timestamp_ms), decode(record.key), decode(record.value, form), headers)
 
 
+class Neighbours(NamedTuple):
+    """Where the pages before and after one begin; None where there is none."""
+
+    older_offset: int | None = None
+    newer_offset: int | None = None
+
+
+def neighbours(rows: Sequence[RecordRow], reading: Reading, start_offset: int, end_offset: int) -> Neighbours:
+    """Of one partition only: records of several have no common order."""
+    if reading.partition is None or not rows:
+        return Neighbours()
+    first, last = min(each.offset for each in rows), max(each.offset for each in rows)
+    return Neighbours(
+        max(start_offset, first - reading.limit) if first > start_offset else None,
+        last + 1 if last + 1 < end_offset else None,
+    )
+
+
 def consume_command(address: str, reading: Reading, wanted: RecordFilter) -> str:
     """The command that prints the same records."""
     words = ["odradek", "consume", reading.topic, "-b", address]
