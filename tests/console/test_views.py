@@ -9,7 +9,15 @@ from odradek.cli.client.cluster_state import ClusterState, PartitionState
 from odradek.cli.records.consume_range import PartitionRange
 from odradek.console.cluster.feeds import backward_windows
 from odradek.console.cluster.records import Reading
-from odradek.console.cluster.snapshot import Disks, LogDirectory, Snapshot, growth_bytes, rates_by_topic, summarize
+from odradek.console.cluster.snapshot import (
+    Disks,
+    LogDirectory,
+    Snapshot,
+    examine,
+    growth_bytes,
+    rates_by_topic,
+    summarize,
+)
 from odradek.console.history import Samples, Series
 from odradek.console.record import Record
 from odradek.console.record_filter import parse_filter
@@ -34,7 +42,8 @@ def snapshot_of(topics: int, partitions: int = 1, in_sync: tuple[int, ...] = (1,
     ends = {(each.topic, each.index): 10 for each in found}
     directory = LogDirectory(1, "/data", 0, len(found), 500, 1_000, 400)
     disks = Disks({(1, each.topic, each.index): 100 for each in found}, (directory,))
-    return Snapshot(1_000.0, state, starts, ends, disks, summarize(state, starts, ends, disks, {"topic-00003": 7.0}))
+    topics = summarize(state, starts, ends, disks, {"topic-00003": 7.0})
+    return Snapshot(1_000.0, state, examine(state), starts, ends, disks, topics)
 
 
 @pytest.mark.parametrize(

@@ -19,5 +19,5 @@ def from_offsets_and_sizes(before: Snapshot, after: Snapshot) -> dict[str, float
         "records": sum(rates_by_topic(before.ends, after.ends, seconds).values()),
         "bytes": growth_bytes(before.disks, after.disks) / seconds,
         "stored": float(sum(directory.stored_bytes for directory in after.disks.directories)),
-        "under_replicated": float(sum(each.is_under_replicated for each in after.state.partitions)),
+        "under_replicated": float(after.health.under_replicated),
     }

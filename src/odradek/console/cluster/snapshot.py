@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import TYPE_CHECKING
 
-from odradek.cli.client.cluster_state import ClusterState, PartitionState
+from odradek.cli.client.cluster_state import BrokerCounts, ClusterState, PartitionState
 from odradek.cli.framework.failure import Failure
 from odradek.protocol.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from odradek.protocol.messages.list_offsets import (
@@ -25,7 +26,7 @@ __all__ = ["ClusterState", "PartitionState"]
 
 LATEST, EARLIEST = -1, -2
 PARTITIONS_PER_REQUEST = 5_000
-NO_SIZE = -1
+MOST_PROBLEMS = 50
 Key = tuple[str, int]  # topic, partition
 
 
@@ -67,9 +68,23 @@ class TopicSummary:
 
 
 @dataclass(frozen=True, slots=True)
+class Health:
+    """What is found by looking at every partition, once for each snapshot."""
+
+    offline: int
+    under_replicated: int
+    under_min_in_sync: int
+    problems: tuple[PartitionState, ...]  # the worst first, at most MOST_PROBLEMS
+    problem_count: int
+    moving: tuple[PartitionState, ...]
+    counts: BrokerCounts
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     time_s: float
     state: ClusterState
+    health: Health
     starts: Mapping[Key, int]
     ends: Mapping[Key, int]
     disks: Disks
@@ -142,6 +157,29 @@ def read_disks(requests: BrokerRequests, state: ClusterState) -> Disks:
                 )
             )
     return Disks(sizes, tuple(directories))
+
+
+def examine(state: ClusterState) -> Health:
+    offline = under_replicated = under_min_in_sync = 0
+    problems: list[PartitionState] = []
+    moving: list[PartitionState] = []
+    for partition in state.partitions:
+        is_offline, is_behind, is_short = (
+            partition.is_offline,
+            partition.is_under_replicated,
+            partition.is_under_min_in_sync,
+        )
+        offline += is_offline
+        under_replicated += is_behind
+        under_min_in_sync += is_short
+        if is_offline or is_behind or is_short:
+            problems.append(partition)
+        if partition.is_reassigned:
+            moving.append(partition)
+    worst = nsmallest(MOST_PROBLEMS, problems, key=lambda each: (not each.is_offline, not each.is_under_min_in_sync))
+    return Health(
+        offline, under_replicated, under_min_in_sync, tuple(worst), len(problems), tuple(moving), state.counts()
+    )
 
 
 def summarize(

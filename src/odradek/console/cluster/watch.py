@@ -18,6 +18,7 @@ from odradek.console.cluster.snapshot import (
     EARLIEST,
     LATEST,
     Snapshot,
+    examine,
     rates_by_topic,
     read_disks,
     read_offsets,
@@ -139,7 +140,9 @@ class ClusterWatch:
             rates = rates_by_topic(since.ends, ends, time_s - since.time_s)
         else:
             rates = {} if before is None else {name: topic.records_per_s for name, topic in before.topics.items()}
-        snapshot = Snapshot(time_s, state, starts, ends, disks, summarize(state, starts, ends, disks, rates))
+        snapshot = Snapshot(
+            time_s, state, examine(state), starts, ends, disks, summarize(state, starts, ends, disks, rates)
+        )
         self._snapshot = snapshot
         if since is None or is_sample:
             self._sampled = snapshot

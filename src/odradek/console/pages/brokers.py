@@ -12,7 +12,7 @@ from odradek.console.cluster import moves
 from odradek.console.cluster.connection import Failure
 from odradek.console.context import console_of
 from odradek.console.forms import Form, FormError, parse_number
-from odradek.console.views.brokers import broker_rows, bytes_to_copy, moving, used_percent
+from odradek.console.views.brokers import broker_rows, bytes_to_copy, used_percent
 from odradek.console.views.figures import plural
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ async def _page(request: Request, form: Form, planned: list[moves.Move] | None =
         section="brokers",
         rows=broker_rows(snapshot),
         used_percent=used_percent,
-        moving=moving(snapshot),
+        moving=snapshot.health.moving,
         form=form,
         planned=planned,
         copied=bytes_to_copy(planned or []),
@@ -101,7 +101,7 @@ async def cancel(request: Request) -> Response:
     console = console_of(request)
     form = await checked_form(request)
     snapshot = await console.run(console.watch.look_again)
-    running = [(each.topic, each.index) for each in moving(snapshot)]
+    running = [(each.topic, each.index) for each in snapshot.health.moving]
     if not running:
         return console.renderer.redirect("/brokers", "No partition is being moved.")
     try:

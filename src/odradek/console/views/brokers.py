@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.console.cluster.moves import Move
-    from odradek.console.cluster.snapshot import LogDirectory, PartitionState, Snapshot
+    from odradek.console.cluster.snapshot import LogDirectory, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class BrokerRow:
 
 
 def broker_rows(snapshot: Snapshot) -> list[BrokerRow]:
-    counts = snapshot.state.counts()
+    counts = snapshot.health.counts
     stored: dict[int, int] = {}
     for directory in snapshot.disks.directories:
         stored[directory.broker_id] = stored.get(directory.broker_id, 0) + directory.stored_bytes
@@ -58,10 +58,6 @@ def used_percent(directory: LogDirectory) -> int | None:
     if directory.total_bytes <= 0:
         return None
     return round(100 * (directory.total_bytes - directory.usable_bytes) / directory.total_bytes)
-
-
-def moving(snapshot: Snapshot) -> list[PartitionState]:
-    return [each for each in snapshot.state.partitions if each.is_reassigned]
 
 
 def bytes_to_copy(moves: Sequence[Move]) -> int:

@@ -47,15 +47,8 @@ class Overview:
 
 def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) -> Overview:
     state = snapshot.state
-    offline = under_replicated = under_min = 0
-    problems: list[PartitionState] = []
-    for partition in state.partitions:
-        offline += partition.is_offline
-        under_replicated += partition.is_under_replicated
-        under_min += partition.is_under_min_in_sync
-        if partition.is_offline or partition.is_under_replicated or partition.is_under_min_in_sync:
-            problems.append(partition)
-    problems.sort(key=lambda each: (not each.is_offline, not each.is_under_min_in_sync))
+    health = snapshot.health
+    offline, under_replicated = health.offline, health.under_replicated
     fenced = sum(broker.is_fenced for broker in state.brokers.values())
     brokers = len(state.brokers)
     own = [topic for topic in snapshot.topics.values() if not topic.is_internal]
@@ -100,10 +93,10 @@ def overview(snapshot: Snapshot, samples: Samples, rates: Series, trouble: str) 
     )
     busiest = nlargest(BUSIEST, own, key=lambda topic: (topic.records_per_s, topic.records))
     return Overview(
-        *_headline(offline, under_min, under_replicated, fenced),
+        *_headline(offline, health.under_min_in_sync, under_replicated, fenced),
         tiles,
-        problems[:SHOWN_PROBLEMS],
-        max(len(problems) - SHOWN_PROBLEMS, 0),
+        health.problems[:SHOWN_PROBLEMS],
+        max(health.problem_count - SHOWN_PROBLEMS, 0),
         [BusyTopic(topic, sparkline(rates.points(topic.name, snapshot.time_s))) for topic in busiest],
         trouble,
         bool(own),
