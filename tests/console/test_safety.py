@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from starlette.datastructures import Headers
 
 from odradek.cli.framework.failure import Failure
-from odradek.console.safety import POLICY, refusal
+from odradek.console.safety import POLICY, Safety, Tokens, refusal
 from odradek.console.server import listen
 from odradek.console.settings import ConsoleSettings
 from tests.console.conftest import Visitor, running_console
@@ -123,3 +123,22 @@ def test_a_record_is_shown_as_text(visitor: Visitor, topic: str, produce: Callab
     stream = visitor.get(f"/topics/{topic}/search?start=oldest&text=alert")
     assert "<script>" not in stream.source
     assert "&lt;script&gt;" in stream.source
+
+
+async def test_a_bug_is_answered_with_the_same_headers(caplog: pytest.LogCaptureFixture) -> None:
+    async def broken(_scope: Any, _receive: Any, _send: Any) -> None:
+        raise ZeroDivisionError
+
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        return {"type": "http.request"}
+
+    scope = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+    await Safety(broken, Tokens(), is_read_only=False)(scope, receive, send)
+    assert sent[0]["status"] == 500
+    assert (b"content-security-policy", POLICY.encode()) in sent[0]["headers"]
+    assert "ZeroDivisionError" in caplog.text

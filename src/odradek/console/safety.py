@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 from http.cookies import SimpleCookie
 from typing import TYPE_CHECKING
@@ -21,6 +22,7 @@ from odradek.console.settings import host_of, is_loopback
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+LOG = logging.getLogger("odradek.console")
 COOKIE = "odradek_console"
 SESSION_CHARACTERS = 43  # 32 random bytes
 TOKEN_FIELD = "token"
@@ -31,6 +33,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+BUG = "this is a bug in the console: its standard error shows where\n"
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -106,8 +109,12 @@ class Safety:
         session = session or self._tokens.new_session()
         scope.setdefault("state", {})["session"] = session
 
+        is_started = False
+
         async def guarded(message: Message) -> None:
+            nonlocal is_started
             if message["type"] == "http.response.start":
+                is_started = True
                 answer = MutableHeaders(scope=message)
                 for name, value in HEADERS.items():
                     answer[name] = value
@@ -121,4 +128,9 @@ class Safety:
         if reason:
             await PlainTextResponse(f"refused: {reason}\n", 403)(scope, receive, guarded)
             return
-        await self._app(scope, receive, guarded)
+        try:
+            await self._app(scope, receive, guarded)
+        except Exception:
+            LOG.exception("a request to %s failed", scope["path"])
+            if not is_started:
+                await PlainTextResponse(BUG, 500)(scope, receive, guarded)

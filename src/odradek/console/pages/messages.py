@@ -157,7 +157,9 @@ async def _events(
     try:
         while not console.is_stopping:
             taken = feed.take()
-            records = reversed(taken.records) if is_newest_first else taken.records
+            records = taken.records
+            if is_newest_first:
+                records.sort(key=lambda record: (record.timestamp_ms or 0, record.offset), reverse=True)
             rows = [row(record, query.form) for record in records]
             html = (
                 console.renderer.fragment("message_rows.html", rows=rows, topic_name=query.reading.topic)
