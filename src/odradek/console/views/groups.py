@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from odradek.console.cluster.groups import DescribedGroup, ListedGroup, PartitionLag
     from odradek.console.history import Series
 
-STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady
+STEADY_SHARE = 0.05  # a change of the lag within this share counts as steady,
+STEADY_RECORDS = 20  # and so does one of a few records
 TREND_POINTS = 12
 
 
@@ -55,7 +56,7 @@ def trend_of(values: Sequence[float | None]) -> str:
     if len(known) < 2:
         return ""
     change = known[-1] - known[0]
-    if abs(change) <= max(known) * STEADY_SHARE:
+    if abs(change) <= max(max(known) * STEADY_SHARE, STEADY_RECORDS):
         return "steady"
     return "growing" if change > 0 else "shrinking"
 
