@@ -42,8 +42,8 @@ def snapshot_of(topics: int, partitions: int = 1, in_sync: tuple[int, ...] = (1,
     ends = {(each.topic, each.index): 10 for each in found}
     directory = LogDirectory(1, "/data", 0, len(found), 500, 1_000, 400)
     disks = Disks({(1, each.topic, each.index): 100 for each in found}, (directory,))
-    topics = summarize(state, starts, ends, disks, {"topic-00003": 7.0})
-    return Snapshot(1_000.0, state, examine(state), starts, ends, disks, topics)
+    summaries = summarize(state, starts, ends, disks, {"topic-00003": 7.0})
+    return Snapshot(1_000.0, state, examine(state), starts, ends, disks, summaries)
 
 
 @pytest.mark.parametrize(

@@ -59,13 +59,18 @@ def avro_decoder(schema: str) -> Decoder:
 
 
 def protobuf_decoder(descriptor_set: bytes, name: str) -> Decoder:
-    from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory  # noqa: PLC0415
+    from google.protobuf import (  # type: ignore[import-untyped]  # noqa: PLC0415
+        descriptor_pb2,
+        descriptor_pool,
+        json_format,
+        message_factory,
+    )
 
     pool = descriptor_pool.DescriptorPool()
     try:
         for file in descriptor_pb2.FileDescriptorSet.FromString(descriptor_set).file:
-            pool.Add(file)  # type: ignore[no-untyped-call]
-        kind = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))  # type: ignore[no-untyped-call]
+            pool.Add(file)
+        kind = message_factory.GetMessageClass(pool.FindMessageTypeByName(name))
     except Exception as error:
         raise SchemaError(f"not a descriptor set with the message {name}: {error}") from None
 
