@@ -19,13 +19,14 @@ from odradek.console.cluster.snapshot import (
     summarize,
 )
 from odradek.console.history import Samples, Series
+from odradek.console.masking import mask, parse_rule
 from odradek.console.record import Record
 from odradek.console.record_filter import parse_filter
 from odradek.console.rendering import Renderer
 from odradek.console.safety import Tokens
 from odradek.console.views.figures import age, compact, moment, number, rate, size, sparkline
 from odradek.console.views.groups import trend_of
-from odradek.console.views.messages import RecordRow, consume_command, decode, neighbours, one_line, row
+from odradek.console.views.messages import RecordRow, consume_command, decode, detail, neighbours, one_line, row
 from odradek.console.views.overview import overview
 from odradek.console.views.topics import COLUMNS, list_topics, parse_query
 
@@ -165,6 +166,20 @@ def test_a_value_is_decoded_by_its_bytes(value: bytes | None, form: str, kind: s
     decoded = decode(value, form)
     assert decoded.kind == kind
     assert text is None or decoded.text == text
+
+
+@pytest.mark.parametrize(
+    "value", [b'{"half": "\\ud800"}', b"[" * 600 + b"]" * 600, b"[" * 50_000, b'{"n": ' + b"9" * 5_000 + b"}"]
+)
+def test_a_document_made_to_break_the_console_is_shown(value: bytes) -> None:
+    record = Record("t", 0, 0, 0, value, value, (("h", value),) * 1_000)
+    shown = detail(record, "auto")
+    shown.value.text.encode()
+    assert len(shown.headers) == 200
+    masked = mask(record, [parse_rule("$.half"), parse_rule("$..n")])
+    detail(masked, "json").value.text.encode()
+    for wanted in (("json", "contains", "x", "$"), ("any", "contains", "x", "")):
+        parse_filter(*wanted).matches(masked)
 
 
 def test_a_row_is_short_and_has_no_control_characters() -> None:

@@ -72,7 +72,10 @@ def _mask_value(value: bytes, paths: Iterable[Path]) -> bytes:
                 place.container[place.key] = HIDDEN
             elif not path:
                 root[0] = HIDDEN
-    return json.dumps(root[0], ensure_ascii=False, separators=(",", ":")).encode(errors="surrogatepass")
+    try:
+        return write_json(root[0], separators=(",", ":")).encode()
+    except RecursionError:
+        return HIDDEN.encode()
 
 
 def parse_json(value: bytes) -> Any:
@@ -81,3 +84,13 @@ def parse_json(value: bytes) -> Any:
         return json.loads(value)
     except (ValueError, RecursionError):
         return NOT_JSON
+
+
+def write_json(document: Any, **settings: Any) -> str:
+    """Text that UTF-8 can hold: a document may contain halves of surrogate pairs, which it cannot."""
+    text = json.dumps(document, ensure_ascii=False, **settings)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(document, **settings)
+    return text

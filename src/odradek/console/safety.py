@@ -131,6 +131,6 @@ class Safety:
         try:
             await self._app(scope, receive, guarded)
         except Exception:
-            LOG.exception("a request to %s failed", scope["path"])
+            LOG.exception("a request to %r failed", scope["path"])
             if not is_started:
                 await PlainTextResponse(BUG, 500)(scope, receive, guarded)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from odradek.console.masking import NOT_JSON, parse_json
+from odradek.console.masking import NOT_JSON, parse_json, write_json
 from odradek.console.views.figures import moment
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ ROW_CHARACTERS = 240
 KEY_CHARACTERS = 60
 FULL_CHARACTERS = 200_000
 HEX_BYTES = 16_384
+MOST_HEADERS = 200
 FORMATS = ("auto", "json", "text", "hex")
 
 
@@ -40,7 +41,8 @@ def decode(value: bytes | None, form: str = "auto") -> Decoded:
     if form in ("auto", "json"):
         document = parse_json(value)
         if document is not NOT_JSON and (form == "json" or isinstance(document, dict | list)):
-            return Decoded("json", json.dumps(document, ensure_ascii=False, indent=2)[:FULL_CHARACTERS])
+            with contextlib.suppress(RecursionError):  # nested too deeply to be indented
+                return Decoded("json", write_json(document, indent=2)[:FULL_CHARACTERS])
     if form != "hex":
         try:
             text = value.decode(errors="strict" if form == "auto" else "replace")
@@ -117,7 +119,7 @@ class RecordDetail:
 
 
 def detail(record: Record, form: str) -> RecordDetail:
-    headers = [(name, one_line(value, 400)) for name, value in record.headers]
+    headers = [(name, one_line(value, 400)) for name, value in record.headers[:MOST_HEADERS]]
     return RecordDetail(record, moment(record.timestamp_ms), decode(record.key), decode(record.value, form), headers)
 
 
