@@ -32,7 +32,7 @@
     const unit = figure.dataset.unit;
     const axis = { stroke: color("--faint"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px " + color("--sans") };
     const chart = new uPlot({
-      width: Math.max(place.clientWidth, 100), height: 172, legend: { show: false }, padding: [8, 4, 0, 0],
+      width: Math.max(place.clientWidth, 100), height: 172, legend: { show: false }, padding: [8, 18, 0, 0],
       cursor: { y: false, points: { size: 7 } },
       scales: { x: { time: true, range: () => { const now = data.time.at(-1) ?? Date.now() / 1000; return [now - range, now]; } },
                 y: { range: (_chart, _low, high) => [0, Math.max(high * 1.15 || 0, unit === "bytes" ? 1000 : 1)] } },
